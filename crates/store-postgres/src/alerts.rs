@@ -16,7 +16,7 @@ use tributary_store::records::alert_id;
 use tributary_store::{Alerts, DueAlert, StoreError, StoreResult};
 use uuid::Uuid;
 
-/// Stores an alert that is due at once. Repeating the insert is harmless.
+/// Stores an alert that is due at once. Inserting the same alert again does nothing.
 pub(crate) async fn insert(tx: &Tx, alert: &Alert) -> Result<(), Failure> {
     tx.execute(
         "insert into alerts (app_id, alert_id, kind, network, at, message, attempts, due_at)
@@ -78,8 +78,9 @@ impl Due {
     }
 }
 
-/// Leases due alerts. The lookup covers all shards without locking; the update then takes each row
-/// only if its due time is unchanged. So one of two workers gets it, and no lock spans shards.
+/// Leases due alerts. The lookup covers all shards without locking; the update then claims each row
+/// only if its due time is unchanged. So only one of two workers gets an alert, and no lock spans
+/// shards.
 async fn lease(
     tx: &Tx,
     now: Timestamp,
@@ -127,8 +128,8 @@ async fn lease(
     Ok(due.into_iter().map(with_webhook).collect())
 }
 
-/// Stores an alert for every app with a webhook. Locks the app before it checks for an earlier
-/// alert, so nodes that notice the same problem raise it once.
+/// Stores an alert for every app with a webhook. Locks the app before checking for an earlier
+/// alert, so nodes that notice the same problem raise only one alert.
 async fn raise_everywhere(
     tx: &Tx,
     (kind, message): (AlertKind, &str),

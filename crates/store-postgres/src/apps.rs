@@ -2,7 +2,7 @@
 
 use crate::params::column;
 use crate::rows::{
-    APP_COLUMNS, Conditions, Purpose, find_app, insert_audit, read_apps, read_row, require_app,
+    APP_COLUMNS, AppLockMode, Conditions, find_app, insert_audit, read_apps, read_row, require_app,
     uuid,
 };
 use crate::tx::Tx;
@@ -34,11 +34,11 @@ impl ManagedAppTable for Tx {
         organization: OrganizationId,
         app: AppId,
     ) -> Result<App, Failure> {
-        find_app(self, organization, app, Purpose::Changing).await
+        find_app(self, organization, app, AppLockMode::Changing).await
     }
 
     async fn require_app(&self, organization: OrganizationId, app: AppId) -> Result<(), Failure> {
-        require_app(self, organization, app, Purpose::Changing).await
+        require_app(self, organization, app, AppLockMode::Changing).await
     }
 
     async fn insert_app(&self, app: &App) -> Result<(), Failure> {
@@ -202,7 +202,7 @@ impl Apps for PostgresStore {
     async fn app(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<App> {
         let organization = caller.organization();
         self.read("app", async move |tx| {
-            find_app(tx, organization, app, Purpose::Reading).await
+            find_app(tx, organization, app, AppLockMode::Reading).await
         })
         .await
     }
@@ -214,7 +214,7 @@ impl Apps for PostgresStore {
     ) -> StoreResult<Timezone> {
         let organization = caller.organization();
         self.read("app_timezone", async move |tx| {
-            let app = find_app(tx, organization, app, Purpose::Reading).await?;
+            let app = find_app(tx, organization, app, AppLockMode::Reading).await?;
             Ok(app.timezone)
         })
         .await
@@ -283,7 +283,7 @@ impl Apps for PostgresStore {
     ) -> StoreResult<Option<SealedSecret>> {
         let organization = caller.organization();
         self.read("app_secret", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             let row = tx
                 .query_opt(
                     "select sealed from app_secrets where app_id = $1 and name = $2",

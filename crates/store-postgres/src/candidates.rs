@@ -23,7 +23,8 @@ use tributary_store::records::{ClickRow, ERASED_CLICK, LinkRow};
 use tributary_store::{ADDRESS_CLICKS_SCANNED_MAX, INSTALL_BURST_WINDOW, StoreError};
 use uuid::Uuid;
 
-/// Finds the candidates for a decision. Only requested lookups run a statement.
+/// Finds the candidate clicks for an attribution decision. Runs statements only for the requested
+/// lookups.
 async fn find(
     tx: &Tx,
     command: &ConfigureCommand,
@@ -51,7 +52,7 @@ async fn find(
     Ok(found)
 }
 
-/// A search for candidate clicks of app `$1`.
+/// A search for candidate clicks in the app `$1`.
 struct Search {
     condition: &'static str,
     /// How many of the newest matches to read.
@@ -62,8 +63,8 @@ struct Search {
     limit: usize,
 }
 
-/// Clicks that a device can name: in the referrer, in the request, in the link that opened the app,
-/// and in an earlier request.
+/// Number of clicks that a device can name: in the referrer, in the request, in the link that
+/// opened the app, and in an earlier request.
 const CLICKS_NAMED_MAX: usize = 4;
 
 const BY_ID: Search = Search {
@@ -80,7 +81,8 @@ const BY_ADVERTISING_ID: Search = Search {
     limit: ADVERTISING_CANDIDATES_MAX,
 };
 
-/// Clicks that can win come first, because an address may be flooded with others.
+/// Clicks that can win the attribution come first. Otherwise a flood of other clicks from the same
+/// address could crowd them out.
 const BY_ADDRESS: Search = Search {
     condition: "address_hash = any($2) and clicked_at >= $3 and bot is null",
     scanned: ADDRESS_CLICKS_SCANNED_MAX,
@@ -88,7 +90,7 @@ const BY_ADDRESS: Search = Search {
     limit: ADDRESS_CANDIDATES_MAX + 1,
 };
 
-/// Finds clicks with their links, newest first. The link may be archived by now.
+/// Finds clicks with their links, newest first. A link may have been archived meanwhile.
 async fn find_newest(
     tx: &Tx,
     command: &ConfigureCommand,

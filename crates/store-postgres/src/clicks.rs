@@ -1,11 +1,11 @@
-//! Clicks, and links as the public endpoints look them up.
+//! Clicks, and link lookups for the public endpoints.
 
 use crate::batch_writer::{BatchItem, BatchWriter};
 use crate::links::LINK_COLUMNS;
 use crate::params::{column, placeholders};
 use crate::pool::Pool;
 use crate::rows::{APP_COLUMNS, app_by_id, id, read_apps, read_row, read_row_at, uuid};
-use crate::tx::{self, Mode, Tx};
+use crate::tx::{self, TransactionMode, Tx};
 use crate::{Failure, PostgresStore, rollups};
 use async_trait::async_trait;
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 /// The columns of `clicks`.
 pub(crate) const CLICK_COLUMNS: &str = ClickRow::COLUMNS;
-/// Number of columns of `clicks`.
+/// Number of columns in `clicks`.
 pub(crate) const CLICK_COLUMNS_COUNT: usize = ClickRow::COUNT;
 
 impl BatchItem for Click {}
@@ -33,7 +33,7 @@ pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<Click, ()> {
     BatchWriter::start(name, move |clicks: Arc<[Click]>| {
         let pool = pool.clone();
         async move {
-            tx::run(&pool, name, Mode::Write, async move |tx| {
+            tx::run(&pool, name, TransactionMode::Write, async move |tx| {
                 let mut increments = Increments::default();
                 record(tx, &clicks, &mut increments).await?;
                 rollups::store_increments(tx, &increments).await?;
@@ -51,7 +51,7 @@ pub(crate) async fn record(
     increments: &mut Increments,
 ) -> Result<(), Failure> {
     let mut rows: Vec<ClickRow> = clicks.iter().map(ClickRow::write).collect();
-    // In key order, so that two batches with the same clicks do not deadlock.
+    // Sorted by key, so that two batches with the same clicks do not deadlock.
     rows.sort_by_key(|row| (row.app_id, row.click_id));
     let mut new = insert(tx, &rows).await?;
     for click in clicks {
@@ -106,8 +106,8 @@ async fn insert(tx: &Tx, rows: &[ClickRow]) -> Result<HashSet<Key>, Failure> {
         .collect()
 }
 
-/// Finds a link and its app. The lookup table, which every shard has, names the app; only that
-/// app's shard is queried then.
+/// Finds a link and its app. The lookup table, which every shard has, contains the app id; then
+/// only that app's shard is queried.
 async fn find_tracked(tx: &Tx, link: &LinkRef) -> Result<Option<TrackedLink>, Failure> {
     let name = match link {
         LinkRef::Slug(slug) => {
@@ -136,7 +136,7 @@ async fn find_tracked(tx: &Tx, link: &LinkRef) -> Result<Option<TrackedLink>, Fa
     Ok(Some(TrackedLink { link, app }))
 }
 
-/// Finds old clicks on all shards. The caller changes them by key.
+/// Finds old clicks on all shards. The caller then changes them by key.
 async fn old_clicks(
     tx: &Tx,
     condition: &str,

@@ -42,7 +42,7 @@ pub(crate) async fn gather(
     Ok(gathered.collect())
 }
 
-/// Facts beside the events.
+/// Facts besides the events.
 struct Facts {
     clicks: BTreeMap<(AppId, ClickId), Click>,
     links: BTreeMap<LinkId, Link>,

@@ -3,8 +3,8 @@
 use std::error::Error as _;
 use tokio_postgres::error::SqlState;
 
-/// A database error without row values. PostgreSQL's details quote whole rows, which hold IP
-/// addresses and password hashes.
+/// A database error without row values. PostgreSQL's error details quote whole rows, which contain
+/// IP addresses and password hashes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub(crate) struct DatabaseError {
@@ -25,7 +25,7 @@ impl DatabaseError {
         }
     }
 
-    /// The error of a transaction whose every attempt ended in a conflict.
+    /// The error for a transaction whose attempts all ended in a conflict.
     pub(crate) fn conflict() -> Self {
         Self {
             is_conflict: true,
@@ -33,7 +33,7 @@ impl DatabaseError {
         }
     }
 
-    /// Prefixes the message.
+    /// Adds context before the message.
     pub(crate) fn with_context(self, context: &str) -> Self {
         Self {
             text: format!("{context}: {}", self.text),
@@ -41,12 +41,12 @@ impl DatabaseError {
         }
     }
 
-    /// Whether the database rejected a value, so that other values may succeed.
+    /// Returns whether the database rejected a value, so that other values may succeed.
     pub(crate) const fn is_value_error(&self) -> bool {
         self.is_value_error
     }
 
-    /// Whether every attempt ended in a conflict. A smaller batch meets fewer conflicts.
+    /// Returns whether every attempt ended in a conflict. A smaller batch has fewer conflicts.
     pub(crate) const fn is_conflict(&self) -> bool {
         self.is_conflict
     }
@@ -70,7 +70,7 @@ impl From<&tokio_postgres::Error> for DatabaseError {
             .map(|name| format!(", constraint {name}"))
             .unwrap_or_default();
         let advice = match *db_error.code() {
-            // PgBouncer handed the statement to a session with other prepared statements.
+            // PgBouncer handed the statement to a session with different prepared statements.
             SqlState::INVALID_SQL_STATEMENT_NAME | SqlState::DUPLICATE_PSTATEMENT => {
                 "; behind PgBouncer, set statement_cache to false"
             }

@@ -14,8 +14,8 @@ use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_recording::SharedId;
 use tributary_recording::duplicates::{VerifiedEvents, find_verified_events};
 
-/// The event id of a key reserved for a billing event. Billing events are found by transaction id
-/// instead.
+/// Event id stored in a key that is reserved for a billing event. Billing events are found by
+/// transaction id instead.
 const BILLING_PLACEHOLDER: EventId = EventId::from_bytes([0; 16]);
 
 static FIND_HOLDERS: LazyLock<String> = LazyLock::new(|| {
@@ -34,7 +34,7 @@ static FIND_HOLDERS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Reserves ids for SDK events. Returns the verified events that already use one of them.
+/// Reserves ids for SDK events. Returns the verified events that already use one of these ids.
 pub(crate) async fn reserve<'a>(
     tx: &Tx,
     wanted: &[(SharedId<'a>, EventId)],
@@ -58,7 +58,8 @@ pub(crate) async fn reserve<'a>(
     find_verified_events(tx, &ids).await
 }
 
-/// Reserves store transaction ids for billing events. Other transactions wait until this one ends.
+/// Reserves store transaction ids for billing events. Other transactions that reserve the same ids
+/// wait until this one ends.
 pub(crate) async fn reserve_transactions(
     tx: &Tx,
     transactions: &BTreeSet<SharedId<'_>>,
@@ -98,7 +99,8 @@ fn by_app<'a>(ids: &[SharedId<'a>]) -> IdsByApp<'a> {
     grouped
 }
 
-/// Locks existing keys, because inserting a committed key does not wait for its lock.
+/// Locks existing keys. This is needed because inserting a key that is already committed does not
+/// wait for a lock on it.
 async fn lock_keys(tx: &Tx, ids: &[SharedId<'_>]) -> Result<(), Failure> {
     for ((app, environment), ids) in by_app(ids) {
         tx.query(
@@ -117,7 +119,8 @@ async fn lock_keys(tx: &Tx, ids: &[SharedId<'_>]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reassigns ids reserved for billing events to SDK events, so that a web event finds them.
+/// Reassigns ids reserved for billing events to SDK events, so that a later web event finds the SDK
+/// events.
 async fn take_from_billing(tx: &Tx, taken: &[(SharedId<'_>, EventId)]) -> Result<(), Failure> {
     tx.execute(
         "update event_keys as stored set event_id = new.event_id
@@ -137,7 +140,7 @@ async fn take_from_billing(tx: &Tx, taken: &[(SharedId<'_>, EventId)]) -> Result
     Ok(())
 }
 
-/// Finds the events that a source reported under these ids. A reservation does not count as an
+/// Finds the events that a source reported under these ids. An id that is only reserved has no
 /// event.
 pub(crate) async fn find_by_source<'a>(
     tx: &Tx,
@@ -168,8 +171,8 @@ pub(crate) async fn find_by_source<'a>(
     Ok(found)
 }
 
-/// Reassigns reserved ids to web events. Each must still be reserved by the event that was read;
-/// otherwise it is a conflict.
+/// Reassigns reserved ids to web events. Each id must still be reserved by the event that was read;
+/// otherwise this is a conflict.
 pub(crate) async fn take_over(
     tx: &Tx,
     taken: &[(SharedId<'_>, EventId, EventId, Digest)],

@@ -36,7 +36,7 @@ pub(crate) async fn find(
         .collect()
 }
 
-/// Finds the latest events of a device, newest first.
+/// Finds a device's latest events, newest first.
 pub(crate) async fn latest(
     tx: &Tx,
     device: DeviceRef<'_>,
@@ -51,8 +51,8 @@ pub(crate) async fn latest(
     .await
 }
 
-/// Claims event ids. Returns for each, in order, whether the claim succeeded. It fails for ids
-/// already in use; of repeated ids in one call, the first succeeds.
+/// Claims event ids. Returns whether each claim succeeded, in order. A claim fails if the id is
+/// already in use; if an id is repeated in one call, the first claim succeeds.
 pub(crate) async fn claim(tx: &Tx, keys: &[EventKey<'_>]) -> Result<Vec<bool>, Failure> {
     // Sorted, so that two transactions with the same ids do not deadlock.
     let mut first = BTreeMap::new();

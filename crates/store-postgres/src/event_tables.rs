@@ -326,7 +326,7 @@ impl EventTable for Tx {
     }
 }
 
-/// The keys of events as columns.
+/// The events' keys as SQL columns.
 fn keys<'e>(events: &[&'e Event]) -> (Vec<Uuid>, Vec<&'e str>, Vec<Uuid>) {
     (
         column(events, |event| uuid(event.app.as_bytes())),
@@ -357,7 +357,7 @@ async fn between(
     event_rows::find(tx, &conditions, &values).await
 }
 
-/// Finds the traces of events that match a condition.
+/// Finds the references from events that match a condition.
 async fn traces(
     tx: &Tx,
     (app, environment): (AppId, Environment),

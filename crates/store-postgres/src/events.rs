@@ -1,13 +1,13 @@
 //! Lists events and accepts SDK events.
 
-use crate::rows::{Conditions, Purpose, require_app, uuid};
+use crate::rows::{AppLockMode, Conditions, require_app, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore, event_rows};
 use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::device::{DeviceKey, UserKey};
-use tributary_domain::event::sdk::{Acceptance, SdkEvent, SdkRequest, SdkRequestContext};
+use tributary_domain::event::sdk::{SdkEvent, SdkEventOutcome, SdkRequest, SdkRequestContext};
 use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -25,7 +25,8 @@ pub(crate) async fn find_event_ids(
         .iter()
         .map(|source| source.as_str())
         .collect();
-    // One index lookup per source, whatever plan the statistics suggest (see `devices::bulk`).
+    // One index lookup per source, whatever plan the table statistics suggest (see
+    // `devices::bulk`).
     let rows = tx
         .query(
             "select event_id from unnest($3) as wanted (source)
@@ -49,7 +50,7 @@ async fn find_page(
 ) -> Result<EventPage, Failure> {
     let rows = page.limit.rows();
     let before = page.before.as_ref().map(uuid);
-    // An event id starts with its time.
+    // An event id starts with the event's time.
     let first_at = |moment| uuid(EventId::first_at(moment).as_bytes());
     let (from, until) = (filter.from.map(first_at), filter.until.map(first_at));
     let device = filter.device.as_ref().map(DeviceKey::as_str);
@@ -92,8 +93,8 @@ async fn find_page(
     ))
 }
 
-/// Finds where a page stops scanning: the oldest of the [`EVENTS_SCANNED_MAX`] newest indexed
-/// events. Returns `None` when there are fewer.
+/// Finds where a page stops scanning: at the oldest of the [`EVENTS_SCANNED_MAX`] newest events
+/// that the indexed conditions find. Returns `None` when there are fewer events.
 async fn scan_end(tx: &Tx, indexed: Conditions<'_>) -> Result<Option<Uuid>, Failure> {
     let (conditions, params) = indexed.newest("event_id", &1);
     let sql = format!(
@@ -111,7 +112,7 @@ impl Events for PostgresStore {
         &self,
         context: SdkRequestContext,
         events: Vec<SdkEvent>,
-    ) -> StoreResult<Vec<Acceptance>> {
+    ) -> StoreResult<Vec<SdkEventOutcome>> {
         let request = SdkRequest { context, events };
         self.sdk_events.write(request).await
     }
@@ -125,7 +126,7 @@ impl Events for PostgresStore {
     ) -> StoreResult<EventPage> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("events", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             let app = uuid(app.as_bytes());
             find_page(tx, app, environment.as_str(), &filter, page).await
         })

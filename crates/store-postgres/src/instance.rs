@@ -1,4 +1,4 @@
-//! Instance-wide state: secret check, commit probe, report, shutdown.
+//! Instance-wide state: secret check, commit probe, report and shutdown.
 
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
@@ -10,13 +10,14 @@ use tributary_store::{Instance, InstanceReport, StoreResult};
 /// A transaction idle for longer than this blocks vacuum for the whole database.
 const IDLE_TRANSACTION_SECONDS_MAX: i64 = 5 * 60;
 
-/// Finds server settings that are legal but risky.
-pub(crate) async fn concerns(
+/// Finds server settings that are allowed but risky.
+pub(crate) async fn find_warnings(
     tx: &Tx,
     connections: usize,
     idle_seconds: i64,
 ) -> Result<Vec<String>, Failure> {
-    // `reset_val` is the setting of server, database and role. This transaction overrides it.
+    // `reset_val` is the value set for the server, the database or the role. This transaction
+    // overrides it.
     let row = tx
         .query_one(
             "select (select reset_val from pg_settings where name = 'synchronous_commit'),
@@ -112,7 +113,7 @@ impl Instance for PostgresStore {
     async fn report(&self) -> StoreResult<InstanceReport> {
         let connections = self.pool.options.connections;
         self.read("report", async move |tx| {
-            // The only query for the server's clock, to compare it with this node's.
+            // The only query that reads the server's clock, to compare it with this node's.
             let row = tx
                 .query_one(
                     "select current_setting('server_version'),
@@ -128,7 +129,7 @@ impl Instance for PostgresStore {
                 schema: row.try_get(1)?,
                 newest_record_at: newest.map(Timestamp::from_millis),
                 server_time: Some(Timestamp::from_millis(row.try_get(3)?)),
-                warnings: concerns(tx, connections, IDLE_TRANSACTION_SECONDS_MAX).await?,
+                warnings: find_warnings(tx, connections, IDLE_TRANSACTION_SECONDS_MAX).await?,
             })
         })
         .await

@@ -1,6 +1,6 @@
 //! Integrations.
 
-use crate::rows::{Purpose, read_row, require_app, uuid};
+use crate::rows::{AppLockMode, read_row, require_app, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
@@ -90,7 +90,7 @@ impl Integrations for PostgresStore {
     ) -> StoreResult<Vec<Integration>> {
         let organization = caller.organization();
         self.read("integrations", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             find_integrations(tx, app).await
         })
         .await

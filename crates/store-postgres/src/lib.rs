@@ -1,12 +1,12 @@
 //! The storage for several nodes: PostgreSQL with a connection pool and named transactions that
 //! retry.
 //!
-//! Many nodes write concurrently, but the result must equal some serial order, as with the single
-//! writer of the embedded store. Three rules ensure that:
+//! Many nodes write concurrently, but the result must equal some serial order, as with the embedded
+//! store's single writer. Three rules ensure this:
 //!
 //! * A transaction that changes an app locks the app row first, then reads, decides and writes. API
-//!   keys are locked the same way; set-up links lock their organization. The lock is always a
-//!   single row, found by its key.
+//!   keys are locked the same way; for setup links the organization is locked. The lock is always
+//!   a single row, found by its key.
 //! * Instance-wide unique names (slugs, App Store ids, link domains) are claimed after that lock,
 //!   in a fixed order of tables. A transaction that holds a name never waits for a row, so there
 //!   are no deadlocks.
@@ -14,22 +14,24 @@
 //!
 //! Device traffic is far more frequent than configuration changes, so it does not lock the app:
 //!
-//! * A transaction that writes a device locks its row in `identities` first and inserts it if
-//!   missing. That works before the device is configured, so the first `configure` and the first
-//!   events are serialised.
-//! * Clicks have no lock. An install claims a click only if it is unclaimed; a transaction that
-//!   comes too late decides again.
-//! * All transactions count into the same roll-ups. Each stores its increments in a separate row,
-//!   so none waits for another. Merging locks increments in id order and holds no other lock,
-//!   except for an app and the device being erased. Roll-up rows are locked last, in key order.
+//! * A transaction that writes a device first locks the device's row in `identities`, and inserts
+//!   the row if it is missing. That works before the device is configured, so the first `configure`
+//!   and the first events are serialised.
+//! * Clicks are not locked. An install claims a click only if the click is unclaimed; a transaction
+//!   that loses the race is retried.
+//! * All transactions update the same roll-ups. Each stores its increments in a separate row, so
+//!   none waits for another. Merging locks increments in id order and holds no other lock, except
+//!   for the app and the device when a device is being erased. Roll-up rows are locked last, in key
+//!   order.
 //! * Clicks and events are written in batches, many per transaction. A batch locks its devices in
 //!   key order and claims event ids in order.
-//! * Postbacks take no locks. Their keys and bodies are inserted in order; a transaction that finds
-//!   one taken decides again.
-//! * Refunds lock their payments after the devices, in key order, because no constraint protects a
-//!   sum.
+//! * Postbacks take no locks. Their deduplication keys and bodies are inserted in order; a
+//!   transaction that finds one of them already stored is retried.
+//! * Refunds lock their payments before the devices, in key order, because no constraint limits the
+//!   total of a payment's refunds.
 //!
-//! Billing decides about users whose subscriptions are not known in advance:
+//! When a billing notification arrives, it is not known in advance which subscriptions of the user
+//! are affected:
 //!
 //! * A transaction that settles subscriptions locks the app row first, so the subscriptions of an
 //!   app are settled one after the other. A transaction that links a device to a user takes a
@@ -37,10 +39,10 @@
 //!
 //! Each integration has a queue of deliveries, and one node at a time works on it:
 //!
-//! * A transaction that writes about a queue locks its row in `queues` by lease id first. With an
-//!   outdated lease it finds no row and writes nothing.
-//! * Outbox rows that another transaction may move are locked after that, app by app and in id
-//!   order, or skipped while they are locked. Rows of `delivery_hours` are locked last.
+//! * A transaction that writes to a queue first locks the queue's row in `queues` by lease id. With
+//!   an outdated lease, the transaction finds no row and writes nothing.
+//! * Outbox rows that another transaction may move are locked after the queue, app by app and in id
+//!   order, or skipped if they are locked already. Rows in `delivery_hours` are locked last.
 //!
 //! Every commit is synced before it is acknowledged, even if the role's settings say otherwise.
 
@@ -93,12 +95,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio_postgres::error::SqlState;
 use tributary_domain::click::Click;
-use tributary_domain::event::sdk::{Acceptance, SdkRequest};
+use tributary_domain::event::sdk::{SdkEventOutcome, SdkRequest};
 use tributary_domain::event::web::WebEvent;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::postback::ReceivedPostback;
 use tributary_store::{NotificationOutcome, PostbackOutcome, StoreError};
-use tx::{Mode, Tx};
+use tx::{TransactionMode, Tx};
 
 pub use pool::{PostgresOpenError, PostgresOptions};
 
@@ -106,8 +108,8 @@ pub use pool::{PostgresOpenError, PostgresOptions};
 pub struct PostgresStore {
     pool: Arc<Pool>,
     clicks: BatchWriter<Click, ()>,
-    sdk_events: BatchWriter<SdkRequest, Vec<Acceptance>>,
-    web_events: BatchWriter<WebEvent, web_events::WebEventAnswer>,
+    sdk_events: BatchWriter<SdkRequest, Vec<SdkEventOutcome>>,
+    web_events: BatchWriter<WebEvent, web_events::WebEventResult>,
     postbacks: BatchWriter<ReceivedPostback, PostbackOutcome>,
     notifications: BatchWriter<billing::NotificationItem, NotificationOutcome>,
     merge_task: rollups::MergeTask,
@@ -135,8 +137,8 @@ impl PostgresStore {
         })
     }
 
-    /// Runs `work` in a named transaction and returns after the commit. A failure rolls everything
-    /// back.
+    /// Runs `work` in a named transaction and returns after the commit. A failure rolls back
+    /// everything.
     ///
     /// `work` may run several times, each time on current data, so it must have no effect outside
     /// the transaction. It must own its captures (`async move`); otherwise the compiler cannot
@@ -146,11 +148,11 @@ impl PostgresStore {
         name: &'static str,
         work: impl AsyncFn(&Tx) -> Result<T, Failure> + 'static,
     ) -> Result<T, StoreError> {
-        tx::run(&self.pool, name, Mode::Write, work).await
+        tx::run(&self.pool, name, TransactionMode::Write, work).await
     }
 
     /// Like [`Self::write`], for changes to keys and apps. Invalidates caches whatever the outcome,
-    /// because a commit may succeed although its confirmation is lost.
+    /// because a commit may succeed even if its confirmation is lost.
     async fn write_invalidating<T>(
         &self,
         name: &'static str,
@@ -161,23 +163,23 @@ impl PostgresStore {
         outcome
     }
 
-    /// Runs read-only `work` on one snapshot. It may run several times.
+    /// Runs read-only `work` on one snapshot. `work` may run several times.
     async fn read<T>(
         &self,
         name: &'static str,
         work: impl AsyncFn(&Tx) -> Result<T, Failure> + 'static,
     ) -> Result<T, StoreError> {
-        tx::run(&self.pool, name, Mode::Read, work).await
+        tx::run(&self.pool, name, TransactionMode::Read, work).await
     }
 }
 
-/// How work in a transaction fails: by a rule, by the database, or by a conflict with another
-/// transaction.
+/// How work in a transaction fails: a rule refuses it, the database fails, or another transaction
+/// conflicts with it.
 #[derive(Debug)]
 enum Failure {
     Store(StoreError),
     Postgres(tokio_postgres::Error),
-    /// The data changed after it was read. The transaction must decide again.
+    /// The data changed after it was read. The transaction must run again.
     Conflict,
 }
 

@@ -1,7 +1,7 @@
 //! Tracking links.
 
 use crate::params::placeholders;
-use crate::rows::{Conditions, Purpose, read_row, require_app, uuid};
+use crate::rows::{AppLockMode, Conditions, read_row, require_app, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
@@ -143,7 +143,7 @@ impl Links for PostgresStore {
     ) -> StoreResult<Link> {
         let organization = caller.organization();
         self.read("link", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             let found = tx.tracking_link(app, link).await?;
             Ok(found.ok_or(Refusal::LinkNotFound)?)
         })
@@ -159,7 +159,7 @@ impl Links for PostgresStore {
         let organization = caller.organization();
         let before = page.before.as_ref().map(uuid);
         self.read("links", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             let (app, rows) = (uuid(app.as_bytes()), page.limit.rows());
             let (conditions, params) = Conditions::new("archived_at is null and app_id", &app)
                 .and("link_id <", before.as_ref())

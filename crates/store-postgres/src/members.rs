@@ -46,7 +46,7 @@ impl MemberTable for Tx {
     }
 
     async fn remove_user(&self, member: UserId) -> Result<(), Failure> {
-        // Locked first, so that a concurrent sign-in waits and then finds no user.
+        // The user is locked first, so that a concurrent sign-in waits and then finds no user.
         for sql in [
             "select 1 from users where user_id = $1 for update",
             "delete from sessions where user_id = $1",

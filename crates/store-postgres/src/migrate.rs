@@ -110,8 +110,8 @@ const LOCK: i64 = 0x7472_6962_7574_6172;
 
 /// Applies the pending migrations in one transaction, on one node.
 ///
-/// Other nodes wait as long as it takes and then find nothing to do. The wait for a table lock is
-/// short, because all other traffic queues behind it.
+/// Other nodes wait as long as this takes and then find nothing to do. A table lock is awaited only
+/// for a short time, because all other traffic queues behind the waiting migration.
 pub(crate) async fn migrate(connection: &mut Object) -> Result<(), PostgresOpenError> {
     let tx = connection.transaction().await?;
     match apply(&tx).await {
@@ -152,7 +152,7 @@ async fn apply(tx: &Transaction<'_>) -> Result<(), PostgresOpenError> {
 
 /// Reads the applied migrations.
 async fn applied(tx: &Transaction<'_>) -> Result<Vec<AppliedMigration>, PostgresOpenError> {
-    // Checked before creating it, because a standby is readable but not writable.
+    // The table is looked up before creating it, because a standby is readable but not writable.
     let exists = tx
         .query_typed_one("select to_regclass('schema_migrations') is not null", &[])
         .await?;

@@ -1,4 +1,4 @@
-//! `OutboxTable`: planned deliveries, written in the transaction that accepts their event.
+//! `OutboxTable`: planned deliveries, written in the transaction that accepts the event.
 
 use crate::clicks::CLICK_COLUMNS;
 use crate::deliveries::find;
@@ -46,7 +46,7 @@ pub(crate) async fn find_clicks(
     rows.iter().map(click).collect()
 }
 
-/// Inserts planned deliveries into the outbox. Existing ones are kept.
+/// Inserts planned deliveries into the outbox. Deliveries that are already there are kept.
 pub(crate) async fn insert_rows(tx: &Tx, rows: &[PlannedRow]) -> Result<(), Failure> {
     const COLUMNS: &str = "app_id, delivery_id, network, event_id, network_event, dedup_id, \
          planned_at, due_at, expires_at";

@@ -10,12 +10,12 @@ pub(crate) trait Param: ToSql + Sync {
 }
 
 /// A Rust type with a fixed SQL type.
-pub(crate) trait Typed {
+pub(crate) trait SqlTyped {
     /// The SQL type.
     const TYPE: Type;
 }
 
-impl<T: Typed + ToSql + Sync> Param for T {
+impl<T: SqlTyped + ToSql + Sync> Param for T {
     fn sql_type(&self) -> Type {
         T::TYPE
     }
@@ -23,7 +23,7 @@ impl<T: Typed + ToSql + Sync> Param for T {
 
 macro_rules! typed {
     ($($rust:ty = $sql:ident;)*) => {$(
-        impl Typed for $rust {
+        impl SqlTyped for $rust {
             const TYPE: Type = Type::$sql;
         }
     )*};
@@ -49,16 +49,16 @@ typed! {
     Vec<Option<&[u8]>> = BYTEA_ARRAY;
 }
 
-impl<T: Typed> Typed for Option<T> {
+impl<T: SqlTyped> SqlTyped for Option<T> {
     const TYPE: Type = T::TYPE;
 }
 
-/// The values alone, for a prepared statement.
+/// Returns only the values, for a prepared statement.
 pub(crate) fn values<'a>(params: &[&'a dyn Param]) -> Vec<&'a (dyn ToSql + Sync)> {
     params.iter().map(|param| *param as _).collect()
 }
 
-/// The values with their types, for an unprepared statement.
+/// Returns the values with their types, for an unprepared statement.
 pub(crate) fn typed<'a>(params: &[&'a dyn Param]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
     params
         .iter()
@@ -66,7 +66,7 @@ pub(crate) fn typed<'a>(params: &[&'a dyn Param]) -> Vec<(&'a (dyn ToSql + Sync)
         .collect()
 }
 
-/// Collects one column of many rows, for `unnest`.
+/// Collects one column from many rows, for `unnest`.
 pub(crate) fn column<'a, R, T>(rows: &'a [R], value: impl Fn(&'a R) -> T) -> Vec<T> {
     rows.iter().map(value).collect()
 }

@@ -15,33 +15,33 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use tributary_store::connection_share::{ConnectionShare, ConnectionShares};
 use tributary_store::migration::MigrationRefusal;
 
-/// Session name in `pg_stat_activity`.
+/// Application name of the sessions in `pg_stat_activity`.
 const APPLICATION_NAME: &str = "tributary";
 /// Idle time before the first TCP keepalive probe.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 /// Interval between keepalive probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
-/// How long sent bytes may stay unacknowledged. Without it, a vanished server blocks a connection
-/// for fifteen minutes.
+/// How long sent bytes may stay unacknowledged. Without this limit, a vanished server blocks a
+/// connection for fifteen minutes.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
-/// The library's default keepalive idle time, for URLs that set none.
+/// The library's default keepalive idle time, which applies if the URL sets none.
 const KEEPALIVE_IDLE_LIBRARY_DEFAULT: Duration = Duration::from_hours(2);
 
 /// Connection settings.
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
-    /// Maximum connections of this node.
+    /// Maximum number of connections from this node.
     pub connections: usize,
-    /// How many of them the forwarder and other workers may use.
+    /// Number of connections that the forwarder and other workers may use.
     pub worker_connections: usize,
-    /// How many of them reports may use.
+    /// Number of connections that reports may use.
     pub report_connections: usize,
     /// How long to wait for a connection, pooled or new.
     pub connect_timeout: Duration,
     /// How long one statement may take.
     pub statement_timeout: Duration,
-    /// Whether to cache prepared statements. `PgBouncer` before 1.21 does not support them in
-    /// transaction mode.
+    /// Whether to cache prepared statements. `PgBouncer` before version 1.21 does not support them
+    /// in transaction mode.
     pub statement_cache: bool,
 }
 
@@ -88,8 +88,8 @@ pub enum PostgresOpenError {
 }
 
 impl PostgresOpenError {
-    /// Whether a retry may succeed without changing this program's settings: the server is down or
-    /// starting, or the role or database does not exist yet.
+    /// Returns whether a retry may succeed without a change to this program's settings: the server
+    /// is down or starting, or the role or database does not exist yet.
     pub const fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Refused(_) | Self::Statement(_) => true,
@@ -116,12 +116,12 @@ pub(crate) struct Pool {
     worker: Semaphore,
     report: Semaphore,
     pub(crate) options: PostgresOptions,
-    /// Commits that the server confirmed although its synchronous standby had not.
+    /// Number of commits that the server confirmed although its synchronous standby had not.
     unreplicated: Arc<AtomicU64>,
-    /// Locked for reading by every transaction, and for writing by `close`, which waits for all of
-    /// them.
+    /// Locked for reading by every transaction, and for writing by `close`, which waits for all
+    /// transactions.
     running: RwLock<()>,
-    /// Notified when a transaction of this node has stored increments.
+    /// Notified when a transaction on this node has stored increments.
     pub(crate) increments_stored: Notify,
 }
 
@@ -135,7 +135,7 @@ impl Pool {
             unreplicated: unreplicated.clone(),
         };
         let recycling = ManagerConfig {
-            // A broken connection shows on first use; checking it first costs a round trip.
+            // A broken connection fails on first use; checking it beforehand costs a round trip.
             recycling_method: RecyclingMethod::Fast,
         };
         let manager = Manager::from_connect(config, connector, recycling);
@@ -179,7 +179,7 @@ impl Pool {
         }
     }
 
-    /// Waits for a permit of the share. Keep the permit as long as the connection is in use.
+    /// Waits for one of the share's permits. Keep the permit as long as the connection is in use.
     pub(crate) async fn permit(
         &self,
         share: ConnectionShare,
@@ -213,12 +213,12 @@ impl Pool {
         self.running.read().await
     }
 
-    /// Commits confirmed without their standby since the start.
+    /// Returns the number of commits since the start that were confirmed without the standby.
     pub(crate) fn unreplicated(&self) -> u64 {
         self.unreplicated.load(Ordering::SeqCst)
     }
 
-    /// Rejects new transactions, waits for running ones and closes the connections.
+    /// Rejects new transactions, waits for running transactions, and closes the connections.
     pub(crate) async fn close(&self) {
         self.connections.close();
         drop(self.running.write().await);
@@ -265,7 +265,7 @@ fn config(url: &str, options: &PostgresOptions) -> Result<Config, PostgresOpenEr
 }
 
 /// Replaces `verify-ca` and `verify-full`, which the library does not support, with `require`,
-/// which verifies certificates here.
+/// which verifies certificates in this program.
 fn with_supported_sslmode(url: &str) -> String {
     let (address, settings) = url.split_once('?').unwrap_or((url, ""));
     let settings = settings
@@ -274,7 +274,7 @@ fn with_supported_sslmode(url: &str) -> String {
     format!("{address}?{settings}")
 }
 
-/// Describes a URL error by the name of the setting only. Other parts of the error may contain the
+/// Describes a URL error only by the name of the setting. Other parts of the error may contain the
 /// password.
 fn url_problem(error: &tokio_postgres::Error) -> String {
     let text = std::error::Error::source(error)
@@ -329,7 +329,7 @@ impl Connect for Connector {
                 loop {
                     match std::future::poll_fn(|context| connection.poll_message(context)).await {
                         Some(Ok(AsyncMessage::Notice(notice))) => {
-                            // The server confirms a commit whose wait for the standby was
+                            // The server confirms a commit even if its wait for the standby was
                             // cancelled, and sends this notice just before. The message is
                             // localised; the routine name is not.
                             if notice.routine() == Some("SyncRepWaitForLSN") {

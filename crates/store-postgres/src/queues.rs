@@ -21,7 +21,7 @@ pub(crate) fn key_columns(queue: QueueRef) -> (Uuid, &'static str) {
     (uuid(queue.app.as_bytes()), queue.network.as_str())
 }
 
-/// Finds the queue states of an app. A missing row means the default state.
+/// Finds an app's queue states. A missing row means the default state.
 pub(crate) async fn find_states(
     tx: &Tx,
     app: AppId,
@@ -233,7 +233,7 @@ fn version_row(row: &Row) -> Result<IntegrationVersion, tokio_postgres::Error> {
     })
 }
 
-/// Extends a lease. Returns false if it no longer holds the queue.
+/// Extends a lease. Returns false if the lease no longer holds the queue.
 pub(crate) async fn renew_lease(
     tx: &Tx,
     queue: QueueRef,
@@ -251,7 +251,8 @@ pub(crate) async fn renew_lease(
     Ok(held == 1)
 }
 
-/// Whether this lease holds the queue. If so, no node can take it over until this transaction ends.
+/// Returns whether this lease holds the queue. If so, no node can take the queue over until this
+/// transaction ends.
 pub(crate) async fn lock_lease(tx: &Tx, queue: QueueRef, lease: LeaseId) -> Result<bool, Failure> {
     let (app, network) = key_columns(queue);
     let held = tx
@@ -264,7 +265,8 @@ pub(crate) async fn lock_lease(tx: &Tx, queue: QueueRef, lease: LeaseId) -> Resu
     Ok(held.is_some())
 }
 
-/// Releases a queue. Keeps the time, so that the queue served longest ago is next.
+/// Releases a queue. Keeps the time of the release, so that the least recently served queue is
+/// next.
 pub(crate) async fn release_lease(
     tx: &Tx,
     queue: QueueRef,

@@ -12,11 +12,12 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Rates, StoreError, StoreResult};
 
-/// Rates per statement. A file with all rates since 1999 has hundreds of thousands.
+/// Maximum number of rates per statement. A file with all rates since 1999 has hundreds of
+/// thousands.
 const STATEMENT_RATES_MAX: usize = 5_000;
 
-/// Reads the rates for converting amounts in these currencies on these days. Each round asks all
-/// independent questions at once: at most three statements, none for US dollars.
+/// Reads the rates for converting amounts in these currencies on these days. Each round sends all
+/// independent queries at once: at most three statements in total, and none for US dollars.
 pub(crate) async fn imported_rates(
     tx: &Tx,
     wanted: &[(Currency, Day)],
@@ -38,7 +39,7 @@ pub(crate) async fn imported_rates(
     }
 }
 
-/// Finds the latest imported rate at or before each day, by question number.
+/// Finds the latest imported rate on or before each day, by query number.
 async fn latest_rates(tx: &Tx, questions: &[RateQuery]) -> Result<BTreeMap<i64, Rate>, Failure> {
     let currencies = column(questions, |question| question.currency.as_str());
     let days = column(questions, |question| question.day.as_days());
@@ -97,7 +98,7 @@ async fn upsert(tx: &Tx, rates: &[&Rate], at: Timestamp) -> Result<u64, Failure>
 impl Rates for PostgresStore {
     async fn import_rates(&self, rates: Vec<Rate>, at: Timestamp) -> StoreResult<u64> {
         self.write("import_rates", async move |tx| {
-            // One statement cannot write a row twice, so the last rate of a currency and day wins.
+            // One statement cannot write a row twice, so the last rate for a currency and day wins.
             // Sorted, so that concurrent imports do not deadlock.
             let rates: BTreeMap<(&str, Day), &Rate> = rates
                 .iter()

@@ -1,4 +1,4 @@
-//! Reads rows into records, and holds statements that several modules share.
+//! Reads rows into records, and contains statements that several modules share.
 
 use crate::Failure;
 use crate::params::Param;
@@ -38,7 +38,7 @@ pub(crate) fn optional_id(
     Ok(id.map(Uuid::into_bytes))
 }
 
-/// A row as the records read it.
+/// A database row in the form that the records can read.
 pub(crate) struct PostgresRow<'a>(pub(crate) &'a Row);
 
 /// A column value of any supported type.
@@ -102,17 +102,17 @@ pub(crate) fn read_row_at<T: for<'a> Columns<'a>>(row: &Row, first: usize) -> Re
     T::from_row(&PostgresRow(row), first)
 }
 
-/// Why an app is looked up.
+/// The purpose of an app lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// To read it or its data.
+pub(crate) enum AppLockMode {
+    /// To read the app or its data.
     Reading,
-    /// To change it or its data. Other changes wait until this transaction ends; inserts that only
-    /// refer to the app do not.
+    /// To change the app or its data. Other changes wait until this transaction ends; inserts that
+    /// only refer to the app do not.
     Changing,
 }
 
-impl Purpose {
+impl AppLockMode {
     const fn lock(self) -> &'static str {
         match self {
             Self::Reading => "",
@@ -124,12 +124,12 @@ impl Purpose {
 /// The columns of `apps`.
 pub(crate) const APP_COLUMNS: &str = AppRow::COLUMNS;
 
-/// Finds an app of an organization.
+/// Finds one of an organization's apps.
 pub(crate) async fn find_app(
     tx: &Tx,
     organization: OrganizationId,
     app: AppId,
-    purpose: Purpose,
+    purpose: AppLockMode,
 ) -> Result<App, Failure> {
     let lock = purpose.lock();
     let sql =
@@ -141,7 +141,7 @@ pub(crate) async fn find_app(
         )
         .await?
         .ok_or(Refusal::AppNotFound)?;
-    // Read after locking; otherwise they could be older than the app row.
+    // Read after locking; otherwise the secrets could be older than the app row.
     let mut secrets = app_secrets(tx, &[app]).await?;
     Ok(read_row::<AppRow>(&row)?.read(secrets.remove(&app).unwrap_or_default())?)
 }
@@ -177,7 +177,7 @@ pub(crate) async fn require_app(
     tx: &Tx,
     organization: OrganizationId,
     app: AppId,
-    purpose: Purpose,
+    purpose: AppLockMode,
 ) -> Result<(), Failure> {
     let lock = purpose.lock();
     let sql = format!("select 1 from apps where app_id = $1 and organization_id = $2 {lock}");
@@ -190,7 +190,7 @@ pub(crate) async fn require_app(
     Ok(())
 }
 
-/// Finds the names of the stored secrets of apps.
+/// Finds the names of the apps' stored secrets.
 pub(crate) async fn app_secrets(
     tx: &Tx,
     apps: &[AppId],
@@ -246,7 +246,7 @@ pub(crate) fn qualified(table: &str, columns: &str) -> String {
 }
 
 /// Builds a `where` clause from optional conditions. Each combination is a separate statement,
-/// planned for exactly its conditions.
+/// which the server plans for exactly these conditions.
 pub(crate) struct Conditions<'a> {
     sql: String,
     params: Vec<&'a dyn Param>,
@@ -279,7 +279,7 @@ impl<'a> Conditions<'a> {
         self
     }
 
-    /// Ends the statement: newest first, limited.
+    /// Ends the statement: newest first, with a limit.
     pub(crate) fn newest(mut self, key: &str, rows: &'a i64) -> (String, Vec<&'a dyn Param>) {
         self.params.push(rows);
         let position = self.params.len();

@@ -1,22 +1,22 @@
 //! Accepts SDK events, many requests per transaction.
 //!
-//! The events of one app update the same few roll-up rows, and an updated row stays locked until
-//! the commit. With one transaction per request, an app could send only as many requests per second
-//! as commits fit into a second. So waiting requests are decided together, in order of arrival.
-//! Facts are read with one statement per table, the rules decide, and everything is written at
-//! once. After locking a roll-up row, a transaction only commits.
+//! All events of an app update the same few roll-up rows, and an updated row stays locked until the
+//! commit. With one transaction per request, an app could send only as many requests per second as
+//! there are commits per second. So waiting requests are evaluated together, in order of arrival.
+//! Facts are read with one statement per table, the domain rules are applied, and everything is
+//! written at once. After locking a roll-up row, a transaction only commits.
 
 use crate::batch_writer::{BatchItem, BatchWriter};
 use crate::devices::bulk;
 use crate::pool::Pool;
 use crate::rates::imported_rates;
-use crate::tx::{self, Mode, Tx};
+use crate::tx::{self, TransactionMode, Tx};
 use crate::{Failure, duplicates, event_rows, integrations, outbox_table, rollups};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tributary_domain::device::DeviceRef;
 use tributary_domain::event::sdk::{
-    Acceptance, RecordedSdkEvent, SdkChanges, SdkFacts, SdkRequest, decide, planning_click,
+    RecordedSdkEvent, SdkChanges, SdkEventOutcome, SdkFacts, SdkRequest, decide, planning_click,
 };
 use tributary_domain::event::{Event, SharedId};
 use tributary_domain::vocabulary::id::{AppId, EventId};
@@ -30,12 +30,12 @@ impl BatchItem for SdkRequest {
 }
 
 /// Starts the batch writer for SDK events.
-pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<SdkRequest, Vec<Acceptance>> {
+pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<SdkRequest, Vec<SdkEventOutcome>> {
     let name = "accept_sdk_events";
     BatchWriter::start(name, move |requests: Arc<[SdkRequest]>| {
         let pool = pool.clone();
         async move {
-            tx::run(&pool, name, Mode::Write, async move |tx| {
+            tx::run(&pool, name, TransactionMode::Write, async move |tx| {
                 accept(tx, &requests).await
             })
             .await
@@ -43,8 +43,8 @@ pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<SdkRequest, Vec<Accep
     })
 }
 
-/// Records the new events of the requests, in order. Returns one answer per request.
-async fn accept(tx: &Tx, requests: &[SdkRequest]) -> Result<Vec<Vec<Acceptance>>, Failure> {
+/// Records the new events in the requests, in order. Returns one result per request.
+async fn accept(tx: &Tx, requests: &[SdkRequest]) -> Result<Vec<Vec<SdkEventOutcome>>, Failure> {
     let facts = gather(tx, requests).await?;
     let decisions = decide(requests, &facts);
     write(tx, &decisions.changes).await?;
@@ -82,7 +82,7 @@ async fn gather<'a>(tx: &Tx, requests: &'a [SdkRequest]) -> Result<SdkFacts<'a>,
     })
 }
 
-/// Claims the event ids of the requests. Returns those that were free.
+/// Claims the requests' event ids. Returns those that were free.
 async fn claim_ids<'a>(
     tx: &Tx,
     requests: &'a [SdkRequest],

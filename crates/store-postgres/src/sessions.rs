@@ -13,7 +13,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{OrganizationRow, SessionRow, UserRow, audit_row};
 use tributary_store::{NewSession, Sessions, StoreResult, UserSession};
 
-/// Finds and locks a user, so that a concurrent removal also removes the new session.
+/// Finds and locks a user, so that a concurrent removal of the user also removes the new session.
 async fn find_user(tx: &Tx, user: UserId) -> Result<User, Failure> {
     let row = tx
         .query_opt(

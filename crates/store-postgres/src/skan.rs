@@ -1,7 +1,7 @@
 //! Conversion-value configurations.
 
 use crate::devices::DeviceColumns;
-use crate::rows::{Purpose, find_app, read_row, require_app, uuid};
+use crate::rows::{AppLockMode, find_app, read_row, require_app, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
@@ -10,7 +10,7 @@ use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, E
 use tributary_domain::app::App;
 use tributary_domain::audit::AuditContext;
 use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::skan::decode::Version;
+use tributary_domain::skan::decode::DocumentVersion;
 use tributary_domain::skan::device::{DeviceDocument, EventSum};
 use tributary_domain::skan::{Configuration, Document};
 use tributary_domain::vocabulary::change::Change;
@@ -122,8 +122,8 @@ impl SkanTable for Tx {
     }
 }
 
-/// Finds all versions. The latest uses the current configuration.
-pub(crate) async fn find_versions(tx: &Tx, app: &App) -> Result<Vec<Version>, Failure> {
+/// Finds all versions. The latest version comes from the current configuration.
+pub(crate) async fn find_versions(tx: &Tx, app: &App) -> Result<Vec<DocumentVersion>, Failure> {
     let rows = tx
         .query(
             "select version, applies_from, document from skan_versions where app_id = $1
@@ -144,7 +144,7 @@ impl SkanConfigurations for PostgresStore {
     async fn skan(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<Configuration> {
         let organization = caller.organization();
         self.read("skan", async move |tx| {
-            let app = find_app(tx, organization, app, Purpose::Reading).await?;
+            let app = find_app(tx, organization, app, AppLockMode::Reading).await?;
             tx.skan_configuration(&app).await
         })
         .await
@@ -206,10 +206,10 @@ impl SkanConfigurations for PostgresStore {
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
-    ) -> StoreResult<Vec<Version>> {
+    ) -> StoreResult<Vec<DocumentVersion>> {
         let organization = caller.organization();
         self.read("skan_meanings", async move |tx| {
-            let app = find_app(tx, organization, app, Purpose::Reading).await?;
+            let app = find_app(tx, organization, app, AppLockMode::Reading).await?;
             find_versions(tx, &app).await
         })
         .await
@@ -222,7 +222,7 @@ impl SkanConfigurations for PostgresStore {
     ) -> StoreResult<Vec<(i64, Timestamp)>> {
         let organization = caller.organization();
         self.read("skan_versions", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             let rows = tx
                 .query(
                     "select version, applies_from from skan_versions where app_id = $1

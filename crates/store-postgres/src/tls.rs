@@ -1,9 +1,9 @@
-//! TLS to the database.
+//! TLS for connections to the database.
 //!
 //! `sslmode` has its usual meaning with one exception: `require` verifies the certificate, like
 //! `verify-full`. With `prefer`, the default, the connection is encrypted if the server supports
-//! it, without verification. An attacker who can forge the certificate can also pretend that the
-//! server has no TLS.
+//! TLS, but the certificate is not verified. Verifying it would not help: an attacker who can forge
+//! the certificate can also pretend that the server has no TLS.
 
 use crate::pool::PostgresOpenError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -51,7 +51,7 @@ fn system_roots() -> Result<RootCertStore, PostgresOpenError> {
     Ok(roots)
 }
 
-/// Accepts any certificate: encryption without authentication.
+/// Accepts any certificate: encryption without authentication of the server.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -2,14 +2,15 @@
 //!
 //! A transaction runs again from the start after a serialisation failure or deadlock (SQLSTATE
 //! 40001, 40P01), or when its connection was lost before the commit was sent. In both cases nothing
-//! was stored. When the connection is lost during the commit, the outcome is unknown. That is never
-//! retried here but reported as unavailable; callers can repeat their requests safely.
+//! was stored. When the connection is lost during the commit, the outcome is unknown. Such a
+//! transaction is never retried here but reported as unavailable; callers can safely repeat their
+//! requests.
 //!
-//! It also runs again when the work reports that another transaction was first
-//! (`Failure::Conflict`). Races normally end that way, so it is not logged as a warning.
+//! A transaction also runs again when the work reports that another transaction was first
+//! (`Failure::Conflict`). This is the normal outcome of a race, so it is not logged as a warning.
 //!
 //! A frequent transaction can save a round trip by sending its first reads together with `begin`
-//! ([`Mode::PipelinedWrite`]).
+//! ([`TransactionMode::PipelinedWrite`]).
 //!
 //! All settings use `set local`, because `PgBouncer` shares sessions between clients.
 
@@ -32,67 +33,69 @@ use tokio_postgres::{Row, Statement};
 use tributary_store::StoreError;
 use tributary_store::connection_share::ConnectionShare;
 
-/// Attempts before the caller gets an error.
+/// Number of attempts before the caller gets an error.
 pub(crate) const ATTEMPTS_MAX: u32 = 5;
-/// Maximum delay after the first attempt. It doubles with each further attempt.
+/// Maximum delay after the first attempt. The maximum doubles with each further attempt.
 const RETRY_DELAY_FIRST_MAX: Duration = Duration::from_millis(20);
 /// How long a statement waits for a lock.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How long rolling back an abandoned transaction may take before its connection is dropped. Long,
-/// because a dropped session may survive on the server, for example while its commit waits for a
-/// missing standby, and replacements would use up the server's connections. A connection to a dead
-/// peer fails much earlier.
+/// How long the rollback of an abandoned transaction may take before its connection is dropped.
+/// This is long, because a dropped session may survive on the server, for example while its commit
+/// waits for a missing standby. Replacement connections would then use up the server's connections.
+/// A connection to a dead peer fails much earlier.
 const ROLLBACK_WAIT_MAX: Duration = Duration::from_mins(5);
 
 /// Forces index lookups. Before the first `analyze`, the planner assumes that a table is small and
-/// would scan it. Unavoidable scans get such a high cost estimate that the server would compile the
-/// statement, which takes longer than the scan. So JIT is off.
+/// would scan it. With this setting, scans that cannot be avoided get such a high cost estimate
+/// that the server would JIT-compile the statement, which takes longer than the scan. So JIT is
+/// off.
 const INDEX_PLANS: &str = ";
                  set local enable_seqscan = off;
                  set local enable_hashjoin = off;
                  set local enable_mergejoin = off;
                  set local jit = off";
 
-/// Writes come in batches, and planning each batch again costs as much as its lookups.
+/// Forces generic query plans. Writes come in batches, and planning the statements again for each
+/// batch would cost as much as the lookups themselves.
 const GENERIC_PLAN: &str = ";
                  set local plan_cache_mode = force_generic_plan";
 
-/// Whether a transaction writes.
+/// How a transaction accesses the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum TransactionMode {
     /// Reads one snapshot.
     Read,
     /// Reads, decides and writes. Each statement sees all earlier commits, as needed for reads
     /// after waiting for a lock.
     Write,
     /// Like [`Self::Write`], but the first statements only read. They are sent before `begin` is
-    /// confirmed; everything after their results waits for it.
+    /// confirmed; everything after their results waits for the confirmation.
     PipelinedWrite,
 }
 
-impl Mode {
+impl TransactionMode {
     fn writes(self) -> bool {
         self != Self::Read
     }
 }
 
 /// Runs `work` in a transaction and returns its value after the commit. The module documentation
-/// describes when it runs again.
+/// describes when `work` runs again.
 pub(crate) async fn run<T>(
     pool: &Pool,
     name: &'static str,
-    mode: Mode,
+    mode: TransactionMode,
     work: impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<T, StoreError> {
     let begun = Instant::now();
     let _running = pool.track_running().await;
-    // The server enforces the statement timeout. This one covers a server that does not answer at
-    // all.
+    // The server enforces the statement timeout. This timeout covers a server that does not respond
+    // at all.
     let limit = pool.options.connect_timeout + pool.options.statement_timeout;
     let outcome = tokio::time::timeout(limit, run_with_retries(pool, name, mode, work))
         .await
         .unwrap_or_else(|_| {
-            let error = DatabaseError::new(format!("no answer within {limit:?}"));
+            let error = DatabaseError::new(format!("no response within {limit:?}"));
             Err(StoreError::unavailable(name, error))
         });
     tributary_store::metrics::record_transaction(name, &outcome, begun.elapsed());
@@ -102,7 +105,7 @@ pub(crate) async fn run<T>(
 async fn run_with_retries<T>(
     pool: &Pool,
     name: &'static str,
-    mode: Mode,
+    mode: TransactionMode,
     work: impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<T, StoreError> {
     let mut attempt = 1;
@@ -131,10 +134,10 @@ async fn run_with_retries<T>(
     }
 }
 
-/// Random delay up to a doubling limit, so that two transactions do not meet again.
+/// Returns a random delay, so that two transactions do not conflict again.
 fn retry_delay(attempt: u32) -> Duration {
     let longest = RETRY_DELAY_FIRST_MAX * 2_u32.pow(attempt - 1);
-    // Its keys differ every time, which is random enough for a delay.
+    // The keys of `RandomState` differ every time, which is random enough for a delay.
     let random = RandomState::new().hash_one(attempt) % 1_000;
     longest * u32::try_from(random).unwrap_or(0) / 1_000
 }
@@ -154,7 +157,7 @@ enum AttemptError {
 async fn try_once<T>(
     pool: &Pool,
     share: ConnectionShare,
-    mode: Mode,
+    mode: TransactionMode,
     work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<T, AttemptError> {
     let _permit = pool
@@ -184,7 +187,7 @@ async fn try_once<T>(
         }
     };
     if tx.has_failed() {
-        // The server would answer the commit with a rollback, which looks like success.
+        // The server would respond to the commit with a rollback, which looks like success.
         tx.roll_back().await;
         let text = "bug: the transaction continued after a failed statement";
         return Err(AttemptError::Unavailable(DatabaseError::new(text)));
@@ -195,9 +198,12 @@ async fn try_once<T>(
         pool.increments_stored.notify_one();
     }
     match committed {
-        Err(error) if mode == Mode::Read => Err(classify_before_commit(Failure::Postgres(error))),
+        Err(error) if mode == TransactionMode::Read => {
+            Err(classify_before_commit(Failure::Postgres(error)))
+        }
         Err(error) => Err(classify_commit_error(&error)),
-        // It may have been another transaction's commit; reporting an error is safe either way.
+        // The notice may have been about another transaction's commit; reporting an error is safe
+        // either way.
         Ok(()) if mode.writes() && pool.unreplicated() != unreplicated => {
             let text = "committed, but not confirmed by the standby";
             Err(AttemptError::Unavailable(DatabaseError::new(text)))
@@ -206,16 +212,16 @@ async fn try_once<T>(
     }
 }
 
-/// Begins and runs the work. The outer error comes from `begin`. Results arrive in order and
-/// `begin` is polled first, so the work continues only after the transaction has begun.
+/// Begins the transaction and runs the work. The outer error comes from `begin`. Results arrive in
+/// order and `begin` is polled first, so the work continues only after the transaction has begun.
 async fn begin_and_run<T>(
     tx: &Tx,
-    mode: Mode,
+    mode: TransactionMode,
     options: &PostgresOptions,
     work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<Result<T, Failure>, tokio_postgres::Error> {
     let mut begin = Box::pin(tx.begin(mode, options));
-    if mode != Mode::PipelinedWrite {
+    if mode != TransactionMode::PipelinedWrite {
         begin.await?;
         return Ok(work(tx).await);
     }
@@ -259,7 +265,7 @@ fn classify_commit_error(error: &tokio_postgres::Error) -> AttemptError {
     })
 }
 
-/// Whether the database aborted the transaction in favour of another one.
+/// Returns whether the database aborted the transaction in favour of another one.
 fn is_serialization_failure(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| {
         [
@@ -270,7 +276,7 @@ fn is_serialization_failure(error: &tokio_postgres::Error) -> bool {
     })
 }
 
-/// Whether the server has become read-only. A new connection may reach the primary.
+/// Returns whether the server has become read-only. A new connection may reach the primary.
 fn is_read_only_server(failure: &Failure) -> bool {
     let Failure::Postgres(error) = failure else {
         return false;
@@ -278,7 +284,7 @@ fn is_read_only_server(failure: &Failure) -> bool {
     error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
 }
 
-/// Whether the connection is lost and the transaction with it.
+/// Returns whether the connection is lost, and the transaction with it.
 fn is_connection_lost(error: &tokio_postgres::Error) -> bool {
     if error.as_db_error().is_some() {
         return is_session_ended(error);
@@ -288,7 +294,7 @@ fn is_connection_lost(error: &tokio_postgres::Error) -> bool {
             .is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
 }
 
-/// Whether the server ended the session.
+/// Returns whether the server ended the session.
 fn is_session_ended(error: &tokio_postgres::Error) -> bool {
     // 57P: server shutdown or session termination; 08: connection error; 25P03: idle timeout.
     error.as_db_error().is_some_and(|db_error| {
@@ -299,13 +305,14 @@ fn is_session_ended(error: &tokio_postgres::Error) -> bool {
 
 /// An open transaction. Dropping it rolls it back in the background.
 pub(crate) struct Tx {
-    /// `None` once returned to the pool.
+    /// `None` once the connection was returned to the pool.
     connection: Option<Object>,
     statement_cache: bool,
-    /// A statement failed, so the server will roll back whatever follows.
+    /// Whether a statement failed. The server then rejects all further statements, and rolls back
+    /// instead of committing.
     failed: AtomicBool,
-    /// Orders the statements of concurrent futures. They are sent in the order in which they were
-    /// called, even if one must be prepared first, so rows are locked in that order.
+    /// Puts the statements from concurrent futures in order. They are sent in the order in which
+    /// they were called, even if one must be prepared first, so rows are locked in that order.
     turn: Mutex<()>,
     /// Whether the transaction stored increments.
     has_increments: AtomicBool,
@@ -322,7 +329,7 @@ impl Tx {
         }
     }
 
-    /// Notes that the transaction stored increments, which need merging.
+    /// Records that the transaction stored increments, which need to be merged.
     pub(crate) fn note_increments(&self) {
         self.has_increments.store(true, Ordering::Relaxed);
     }
@@ -333,22 +340,22 @@ impl Tx {
             .expect("an open transaction has a connection")
     }
 
-    /// Begins with all required settings, in one round trip.
+    /// Begins the transaction with all required settings, in one round trip.
     async fn begin(
         &self,
-        mode: Mode,
+        mode: TransactionMode,
         options: &PostgresOptions,
     ) -> Result<(), tokio_postgres::Error> {
         let (kind, plans) = match mode {
-            Mode::Read => ("isolation level repeatable read, read only", ""),
-            Mode::Write | Mode::PipelinedWrite => {
+            TransactionMode::Read => ("isolation level repeatable read, read only", ""),
+            TransactionMode::Write | TransactionMode::PipelinedWrite => {
                 ("isolation level read committed, read write", GENERIC_PLAN)
             }
         };
         let statement = options.statement_timeout.as_millis().max(1);
         let lock = LOCK_WAIT_MAX.as_millis();
-        // The role may have turned synchronous_commit off, which loses acknowledged commits in a
-        // power cut.
+        // The role may have turned `synchronous_commit` off, which would lose acknowledged commits
+        // in a power cut.
         self.connection()
             .batch_execute(&format!(
                 "begin {kind};
@@ -411,8 +418,8 @@ impl Tx {
         self.checked(rows)
     }
 
-    /// Returns the prepared statement, or `None` without a cache; then the statement is sent
-    /// unnamed.
+    /// Returns the prepared statement, or `None` if statements are not cached. In that case the
+    /// statement is sent unnamed.
     async fn cached_statement(
         &self,
         sql: &str,
@@ -459,8 +466,8 @@ impl Tx {
 }
 
 impl Drop for Tx {
-    /// Rolls back after the caller stopped waiting. Returns the connection to the pool only if that
-    /// succeeds.
+    /// Rolls back after the caller stopped waiting. Returns the connection to the pool only if the
+    /// rollback succeeds.
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else {
             return;

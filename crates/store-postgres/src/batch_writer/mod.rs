@@ -2,13 +2,14 @@
 //!
 //! Callers wait for the commit, not for a connection. Items that queue up while one batch commits
 //! form the next batch, so a click or an event costs a row instead of a transaction. One batch runs
-//! at a time. Some kinds run a second batch once enough items wait, so that the database has work
-//! while the first batch syncs. Two concurrent batches relate to each other like two nodes.
+//! at a time. For some kinds of items, a second batch starts once enough items are waiting, so that
+//! the database has work while the first batch syncs. Two concurrent batches behave like batches
+//! from two nodes.
 //!
 //! When the database rejects one item, the batch is written again item by item, so the other items
 //! succeed. The same happens when every attempt ended in a conflict: in a large batch some item may
-//! always conflict with another node, while a single item conflicts only a few times. So writing an
-//! item twice must count once.
+//! always conflict with another node, while a single item conflicts only a few times. So an item
+//! that is written twice must count once.
 
 use crate::database_error::DatabaseError;
 use std::collections::VecDeque;
@@ -19,20 +20,20 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 use tributary_store::{StoreError, StoreResult};
 
-/// Items that may wait. A caller beyond this limit gets an error at once, because its client would
-/// time out before the answer.
+/// Number of items that may wait. A caller beyond this limit gets an error at once, because its
+/// client would time out before the reply.
 const QUEUE_ITEMS_MAX: usize = 8_192;
-/// Items per transaction. More would delay the first item for no benefit.
+/// Maximum number of items per transaction. More would delay the first item for no benefit.
 const BATCH_ITEMS_MAX: usize = 500;
-/// Rows per transaction. A batch with more would keep its devices locked for too long. A single
-/// larger item is still written.
+/// Maximum number of rows per transaction. A batch with more rows would keep its devices locked for
+/// too long. A single item with more rows is still written.
 const BATCH_ROWS_MAX: usize = 1_000;
-/// Waiting items that justify a second concurrent batch.
+/// Number of waiting items that justifies a second concurrent batch.
 const SECOND_BATCH_ITEMS_MIN: usize = 16;
-/// How long a caller waits for its commit. After that it gets an error, although the commit may
-/// still succeed.
+/// How long a caller waits for its commit. After that, the caller gets an error, although the
+/// commit may still succeed.
 const COMMIT_WAIT_MAX: Duration = Duration::from_secs(10);
-/// How long closing waits for queued items. After that every caller has timed out anyway.
+/// How long closing waits for queued items. By then, every caller has timed out anyway.
 const CLOSE_WAIT_MAX: Duration = COMMIT_WAIT_MAX;
 
 /// An item that is written in a batch.
@@ -61,8 +62,8 @@ where
     T: BatchItem,
     A: Send + 'static,
 {
-    /// Starts the task. `write` writes a batch in one transaction of this name and returns one
-    /// answer per item, in order.
+    /// Starts the task. `write` writes a batch in one transaction with this name and returns one
+    /// result per item, in order.
     pub(crate) fn start<F>(
         name: &'static str,
         write: impl Fn(Arc<[T]>) -> F + Send + Sync + 'static,
@@ -121,14 +122,14 @@ where
         }
     }
 
-    /// Rejects new items and writes the queued ones.
+    /// Rejects new items and writes the queued items.
     pub(crate) async fn close(&self) {
         drop(self.inbox.lock().ok().and_then(|mut inbox| inbox.take()));
         let task = self.task.lock().ok().and_then(|mut task| task.take());
         let Some(task) = task else { return };
         if !matches!(tokio::time::timeout(CLOSE_WAIT_MAX, task).await, Ok(Ok(()))) {
             tracing::error!(
-                batches = self.name,
+                writer = self.name,
                 "failed to write queued items before closing"
             );
         }
@@ -138,7 +139,7 @@ where
 /// Queued items in order of arrival.
 struct Queue<T, A> {
     inbox: mpsc::Receiver<QueuedItem<T, A>>,
-    /// Items received but not yet in a batch. They come first in the next batch.
+    /// Items that were received but are not in a batch yet. They come first in the next batch.
     taken: VecDeque<QueuedItem<T, A>>,
 }
 
@@ -170,8 +171,8 @@ impl<T: BatchItem, A> Queue<T, A> {
         batch
     }
 
-    /// Waits until enough items are queued for a second batch. Waits forever once the queue is
-    /// closed; the caller then continues when the first batch ends.
+    /// Waits until enough items are queued for a second batch. Once the queue is closed, this waits
+    /// forever; the caller then continues when the first batch ends.
     async fn wait_for_second_batch(&mut self) {
         while self.taken.len() < SECOND_BATCH_ITEMS_MIN {
             match self.inbox.recv().await {
@@ -211,7 +212,7 @@ async fn write_batches<T, A, F>(
     }
 }
 
-/// Writes a batch and sends the answers.
+/// Writes a batch and sends the replies.
 async fn write_batch<T, A, F>(
     name: &'static str,
     batch: Vec<QueuedItem<T, A>>,
@@ -229,7 +230,7 @@ async fn write_batch<T, A, F>(
     match run_isolated(name, write(items.clone())).await {
         Ok(answers) => answer(name, replies, answers),
         Err(error) if items.len() > 1 && may_succeed_alone(&error) => {
-            tracing::warn!(batches = name, %error, "retrying batch item by item");
+            tracing::warn!(writer = name, %error, "retrying batch item by item");
             for (item, reply) in items.iter().zip(replies) {
                 let outcome = run_isolated(name, write([item.clone()].into())).await;
                 match outcome {
@@ -251,8 +252,8 @@ async fn run_isolated<A: Send + 'static>(
     done.unwrap_or_else(|_| Err(StoreError::unavailable(name, "bug: the write panicked")))
 }
 
-/// Whether the items may succeed one by one: the fault lies with one item, or one item conflicts
-/// with another node.
+/// Returns whether the items may succeed one by one: the database rejected one item, or one item
+/// conflicts with another node.
 fn may_succeed_alone(error: &StoreError) -> bool {
     match error {
         StoreError::Refused(_) | StoreError::Corrupt { .. } => true,
@@ -264,9 +265,9 @@ fn may_succeed_alone(error: &StoreError) -> bool {
 
 type Replies<A> = Vec<oneshot::Sender<StoreResult<A>>>;
 
-/// Sends each caller its answer. A caller may have stopped waiting.
+/// Sends each caller its result. A caller may have stopped waiting.
 fn answer<A>(name: &'static str, replies: Replies<A>, answers: Vec<A>) {
-    let missing = || Err(StoreError::unavailable(name, "bug: missing answer"));
+    let missing = || Err(StoreError::unavailable(name, "bug: missing result"));
     let answers = answers.into_iter().map(Ok);
     for (reply, answer) in replies
         .into_iter()
@@ -276,7 +277,7 @@ fn answer<A>(name: &'static str, replies: Replies<A>, answers: Vec<A>) {
     }
 }
 
-/// Sends each caller the error of a batch that was not written.
+/// Sends each caller the error when a batch was not written.
 fn send_error<A>(name: &'static str, mut replies: Replies<A>, error: StoreError) {
     let text = match &error {
         StoreError::Unavailable { source, .. } => source.to_string(),
@@ -287,7 +288,7 @@ fn send_error<A>(name: &'static str, mut replies: Replies<A>, error: StoreError)
         let error = DatabaseError::new(text.clone());
         let _gone = reply.send(Err(StoreError::unavailable(name, error)));
     }
-    // The last caller gets the original error, so a single caller keeps its type.
+    // The last caller gets the original error, so a single caller gets it with its type.
     if let Some(reply) = last {
         let _gone = reply.send(Err(error));
     }

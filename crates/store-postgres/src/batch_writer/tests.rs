@@ -2,7 +2,7 @@ use super::*;
 use tokio::sync::{Notify, Semaphore};
 use tributary_domain::refusal::Refusal;
 
-/// Numbers above this write as many rows as they exceed it by.
+/// An item with a greater number writes several rows: as many as its number exceeds this constant.
 const WIDE: u32 = 100_000;
 
 impl BatchItem for u32 {
@@ -95,7 +95,7 @@ async fn starts_a_second_batch_once_enough_items_wait() {
     let_tasks_run().await;
     tasks.extend(write_all(&batches, [100]));
     let_tasks_run().await;
-    // Two batches are running, so these items wait for one of them.
+    // Two batches are already running, so these items wait for one of them to end.
     tasks.extend(write_all(&batches, [200, 201]));
     let_tasks_run().await;
     written.gate.add_permits(3);
@@ -120,7 +120,8 @@ async fn limits_the_rows_of_a_batch_and_keeps_the_order() {
     let most = u32::try_from(BATCH_ROWS_MAX).unwrap();
     let first = write_all(&batches, [10]);
     let_tasks_run().await;
-    // The third item exceeds the second batch by one row; the fourth exceeds every batch.
+    // The third item has one row too many for the second batch; the fourth is too large for any
+    // batch.
     let wide = [most - 1, 1, 1, most * 2, 1].map(|rows| WIDE + rows);
     let others = write_all(&batches, wide);
     let_tasks_run().await;

@@ -1,4 +1,4 @@
-//! Lookup keys that lead to subscriptions.
+//! Lookup keys for finding subscriptions.
 
 use crate::Failure;
 use crate::params::column;

@@ -1,8 +1,9 @@
-//! Billing: provider notifications and the subscriptions they settle, many per transaction.
+//! Billing: provider notifications and the subscriptions they settle, many notifications per
+//! transaction.
 //!
-//! Transactions that settle subscriptions of one app run one after the other, because each locks
-//! the app row. Batching makes up for it. The lock does not block transactions that only insert
-//! rows referring to the app.
+//! Transactions that settle an app's subscriptions run one after the other, because each locks the
+//! app row. Batching makes up for this. The lock does not block transactions that only insert rows
+//! referring to the app.
 
 mod counts;
 mod keys;
@@ -12,8 +13,8 @@ mod trials;
 
 use crate::batch_writer::{self, BatchWriter};
 use crate::pool::Pool;
-use crate::rows::{Purpose, app_by_id, require_app, uuid};
-use crate::tx::{self, Mode, Tx};
+use crate::rows::{AppLockMode, app_by_id, require_app, uuid};
+use crate::tx::{self, TransactionMode, Tx};
 use crate::{Failure, PostgresStore, rollups};
 use async_trait::async_trait;
 use std::ops::RangeInclusive;
@@ -46,7 +47,7 @@ pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<NotificationItem, Not
     BatchWriter::start(name, move |items: Arc<[NotificationItem]>| {
         let pool = pool.clone();
         async move {
-            tx::run(&pool, name, Mode::Write, async move |tx| {
+            tx::run(&pool, name, TransactionMode::Write, async move |tx| {
                 // Boxed because the future is large.
                 Box::pin(accept_all(tx, &items)).await
             })
@@ -55,7 +56,7 @@ pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<NotificationItem, Not
     })
 }
 
-/// Stores notifications in order of arrival. Returns one answer each.
+/// Stores notifications in order of arrival. Returns one outcome per notification.
 async fn accept_all(
     tx: &Tx,
     items: &[NotificationItem],
@@ -174,7 +175,7 @@ impl Billing for PostgresStore {
     ) -> StoreResult<Vec<BillingFigures>> {
         let organization = caller.organization();
         self.read("billing_figures", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             find_figures(tx, app, &days).await
         })
         .await

@@ -99,7 +99,7 @@ impl NotificationTable for Tx {
             return Ok(Vec::new());
         }
         let chains: Vec<&Chain> = chains.iter().collect();
-        // One index lookup per subscription, whatever plan the statistics suggest.
+        // One index lookup per subscription, whatever plan the table statistics suggest.
         let sql = format!(
             "select {} from unnest($1, $2, $3, $4) as wanted (app_id, environment, provider, chain)
          cross join lateral
@@ -243,7 +243,7 @@ impl NotificationTable for Tx {
     }
 }
 
-/// Finds the subscriptions of notifications that match a condition.
+/// Finds the subscriptions of the notifications that match a condition.
 async fn chains_with(
     tx: &Tx,
     of: (AppId, Environment),

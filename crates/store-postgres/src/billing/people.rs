@@ -1,4 +1,4 @@
-//! Which devices use which user ids and advertising ids.
+//! Links between devices and the user ids and advertising ids used on them.
 
 use crate::Failure;
 use crate::devices::DeviceColumns;
@@ -14,7 +14,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::UserLinkTable;
 
-/// Finds the links of user ids and of devices.
+/// Finds the links between devices and users, by user id and by device.
 pub(super) async fn find_person_links(
     tx: &Tx,
     of: (AppId, Environment),
@@ -35,7 +35,7 @@ pub(super) async fn find_person_links(
     Ok(found)
 }
 
-/// Finds the links of advertising ids and of devices.
+/// Finds the links between devices and advertising ids, by advertising id and by device.
 pub(super) async fn find_advertising_links(
     tx: &Tx,
     of: (AppId, Environment),

@@ -1,4 +1,4 @@
-//! Finds deliveries in the outbox and among the ended ones.
+//! Finds pending deliveries in the outbox, and finished deliveries.
 
 use crate::conversions::find_events;
 use crate::params::Param;
@@ -41,7 +41,7 @@ async fn pending(
     Ok(found)
 }
 
-/// Finds ended deliveries.
+/// Finds finished deliveries.
 async fn ended(tx: &Tx, conditions: &str, params: &[&dyn Param]) -> Result<Vec<Delivery>, Failure> {
     let sql = format!(
         "select {} from deliveries where {conditions}",
@@ -122,7 +122,8 @@ impl DeliverySearch {
     }
 }
 
-/// Returns the status condition, repeated so that the planner uses the partial index on failures.
+/// Returns the status condition. For statuses other than delivered, it includes a redundant
+/// condition that makes the planner use the partial index on failures.
 fn comparison(status: Option<&str>) -> &'static str {
     if status == Some(DeliveryStatus::Delivered.as_str()) {
         "status ="
@@ -153,7 +154,7 @@ pub(super) async fn find(
     }
 }
 
-/// Finds the ids of matching ended deliveries, newest first.
+/// Finds the ids of matching finished deliveries, newest first.
 pub(crate) async fn find_ended_ids(
     tx: &Tx,
     app: AppId,
@@ -172,7 +173,7 @@ pub(crate) async fn find_ended_ids(
     rows.iter().map(read).collect()
 }
 
-/// Adds the events to deliveries.
+/// Adds each delivery's event.
 pub(super) async fn with_events(
     tx: &Tx,
     app: AppId,
@@ -204,7 +205,7 @@ pub(super) async fn find_by_events(
     events: &[EventId],
 ) -> Result<Vec<Delivery>, Failure> {
     let mut found = by_ids(tx, app, ids_of_events(events.iter().copied())).await?;
-    // In the order of the events, then of the networks.
+    // In the order of the events, then in the order of the networks.
     found.sort_by_key(|delivery| {
         let index = events.iter().position(|event| *event == delivery.event);
         (index, delivery.network)
@@ -220,7 +221,7 @@ async fn by_ids(tx: &Tx, app: AppId, ids: Vec<Uuid>) -> Result<Vec<Delivery>, Fa
     Ok(found)
 }
 
-/// The ids that deliveries of these events would have.
+/// Returns the ids that deliveries for these events would have.
 fn ids_of_events(events: impl Iterator<Item = EventId>) -> Vec<Uuid> {
     let ids = events.flat_map(delivery_ids);
     ids.map(|id| uuid(id.as_bytes())).collect()

@@ -4,7 +4,7 @@ pub(crate) mod find;
 mod skipped;
 
 use crate::PostgresStore;
-use crate::rows::{Purpose, require_app};
+use crate::rows::{AppLockMode, require_app};
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::AuditContext;
@@ -32,7 +32,7 @@ impl Deliveries for PostgresStore {
     ) -> StoreResult<Page<DeliveryWithEvent>> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("deliveries", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             if environment != Environment::Live {
                 return Ok(Page::from_rows(Vec::new(), page.limit));
             }
@@ -51,7 +51,7 @@ impl Deliveries for PostgresStore {
     ) -> StoreResult<DeliveryWithEvent> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("delivery", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             if environment != Environment::Live {
                 return Err(Refusal::DeliveryNotFound.into());
             }
@@ -103,7 +103,7 @@ impl Deliveries for PostgresStore {
     ) -> StoreResult<Vec<(Network, IntegrationHealth)>> {
         let organization = caller.organization();
         self.read("integration_health", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             let counts = skipped::find(tx, app, now).await?;
             let mut all = integration_health(tx, app, now).await?;
             for (network, health) in &mut all {

@@ -11,13 +11,14 @@ use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{count_to_u64, skipped_from_json_lossy};
 
-/// Events grouped by their skipped networks. The primary key yields the newest events.
+/// Counts events by the networks skipped for them. The newest events are found through the primary
+/// key.
 const SKIPPED_EVENTS: &str = "select skipped, count(*) from (
          select skipped from events where app_id = $1 and environment = $2 and event_id >= $3
          order by event_id desc limit $4) as newest
      group by skipped";
-/// Deliveries that failed before their first attempt. The status is repeated so that the planner
-/// uses the partial index.
+/// Counts deliveries that failed before their first attempt. One condition on the status is
+/// redundant, but makes the planner use the partial index.
 const UNSENDABLE: &str =
     "select network, case when attempts_made = 0 then reason end as unsendable, count(*) from (
          select network, reason, attempts_made from deliveries
@@ -25,7 +26,7 @@ const UNSENDABLE: &str =
          order by delivery_id desc limit $4) as newest
      group by network, unsendable";
 
-/// Counts the conversions of an app that were not sent.
+/// Counts an app's conversions that were not sent.
 pub(crate) async fn find(tx: &Tx, app: AppId, now: Timestamp) -> Result<SkippedCounts, Failure> {
     let (key, since) = (uuid(app.as_bytes()), skipped_since(now));
     let (live, limit) = (Environment::Live.as_str(), i64::from(SKIPPED_SCANNED_MAX));

@@ -1,4 +1,4 @@
-//! Locks, reads and writes the devices of a batch of events, with one statement per table.
+//! Locks, reads and writes the devices in a batch of events, with one statement per table.
 //!
 //! Locks are taken in key order, so two nodes whose batches share devices cannot deadlock.
 
@@ -10,15 +10,15 @@ use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
 use tributary_domain::device::{DeviceRef, Identity};
-use tributary_domain::event::web::Payer;
+use tributary_domain::event::web::PayingDevice;
 use tributary_domain::install::DeviceState;
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::IdentityRow;
 use uuid::Uuid;
 
-/// Locks devices and reads their state. Each comes with the time of its request; a device may occur
-/// more than once.
+/// Locks devices and reads their state. Each device is passed with the time of its request; a
+/// device may occur more than once.
 pub(crate) async fn lock_and_read<'a>(
     tx: &Tx,
     senders: impl Iterator<Item = (DeviceRef<'a>, Timestamp)>,
@@ -48,7 +48,7 @@ pub(crate) async fn lock_only(
     take_locks(tx, &Keys::of(devices), &vec![at.as_millis(); devices.len()]).await
 }
 
-/// Device keys as columns.
+/// Device keys as SQL columns.
 struct Keys<'a> {
     apps: Vec<Uuid>,
     environments: Vec<&'a str>,
@@ -69,8 +69,9 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Locks rows in `identities` in key order and inserts missing ones. The conflict locks an existing
-/// row; `where false` avoids writing it, which would only create work for vacuum.
+/// Locks rows in `identities` in key order and inserts missing ones. `on conflict` locks an
+/// existing row, and `where false` keeps the statement from writing that row, which would only
+/// create work for vacuum.
 async fn take_locks(tx: &Tx, keys: &Keys<'_>, made_at: &Vec<i64>) -> Result<(), Failure> {
     let empty = IdentityRow::write(&Identity::default());
     let [apps, environments, devices] = keys.params();
@@ -94,7 +95,7 @@ async fn take_locks(tx: &Tx, keys: &Keys<'_>, made_at: &Vec<i64>) -> Result<(), 
     Ok(())
 }
 
-/// Reads the state of each device, by the number of its key.
+/// Reads the state of each device, indexed by the position of its key.
 async fn find_numbered(tx: &Tx, keys: &Keys<'_>) -> Result<BTreeMap<i64, DeviceState>, Failure> {
     // Pipelined: two statements, one round trip.
     let (people, devices) = tokio::try_join!(
@@ -125,7 +126,7 @@ pub(crate) async fn find(tx: &Tx, devices: &[DeviceRef<'_>]) -> Result<Vec<Devic
         .collect())
 }
 
-/// Finds the first payments of devices that have paid, without locking.
+/// Finds the first payments of those devices that have paid, without locking.
 pub(crate) async fn find_first_payments<'a>(
     tx: &Tx,
     devices: impl Iterator<Item = DeviceRef<'a>>,
@@ -144,11 +145,11 @@ pub(crate) async fn find_first_payments<'a>(
 }
 
 /// Locks the paying devices and claims their first payments. The next decision about a device then
-/// sees all its payments or waits for this one. Claims expect a device without a first payment;
-/// otherwise another node was first, which is a conflict.
+/// sees all of its payments, or waits for this transaction. A claim succeeds only if the device has
+/// no first payment. Otherwise another node was first, and this function reports a conflict.
 pub(crate) async fn claim_first_payments(
     tx: &Tx,
-    paying: &BTreeMap<DeviceRef<'_>, Payer>,
+    paying: &BTreeMap<DeviceRef<'_>, PayingDevice>,
 ) -> Result<(), Failure> {
     if paying.is_empty() {
         return Ok(());
@@ -195,11 +196,11 @@ pub(crate) async fn claim_first_payments(
     }
 }
 
-/// Checks the first payments of locked devices that had one before. A different one means that
-/// another node changed it.
+/// Checks that the first payments that were read before the devices were locked are still the same.
+/// Reports a conflict if another node changed one.
 pub(crate) async fn check_first_payments(
     tx: &Tx,
-    paying: &BTreeMap<DeviceRef<'_>, Payer>,
+    paying: &BTreeMap<DeviceRef<'_>, PayingDevice>,
 ) -> Result<(), Failure> {
     let payers = paying
         .iter()
@@ -226,15 +227,15 @@ pub(crate) async fn check_first_payments(
     }
 }
 
-/// Finds rows by key, each with the number of its key, counted from one.
+/// Finds rows by key. Each row comes with the position of its key, counted from one.
 async fn rows_of(
     tx: &Tx,
     table: &str,
     columns: &str,
     keys: &Keys<'_>,
 ) -> Result<Vec<Row>, Failure> {
-    // One index lookup per device. A generic plan from when the table was small would scan all of
-    // it.
+    // One index lookup per device. A generic plan made when the table was small would scan the
+    // whole table.
     let sql = format!(
         "select {}, wanted.number
          from unnest($1, $2, $3) with ordinality
@@ -257,7 +258,7 @@ pub(crate) async fn note_first_payments<'a>(
     write(tx, "identities", "first_payment_id", paid).await
 }
 
-/// Writes the last request times of devices.
+/// Writes the time of each device's last request.
 pub(crate) async fn note_last_seen(
     tx: &Tx,
     seen: &BTreeMap<DeviceRef<'_>, Timestamp>,

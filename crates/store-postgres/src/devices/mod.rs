@@ -6,7 +6,7 @@ mod tokens;
 
 pub(crate) use state::DeviceColumns;
 
-use crate::rows::{Purpose, app_by_id, require_app};
+use crate::rows::{AppLockMode, app_by_id, require_app};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore, event_rows, rollups};
 use async_trait::async_trait;
@@ -39,7 +39,7 @@ async fn find_sdk_app(tx: &Tx, sdk_key: &str) -> Result<Option<SdkApp>, Failure>
         .ok_or_else(|| corrupt("app_id"))?;
     let wanted = AppSecret::SocialReferrerKey;
     let mut social_referrer_key = None;
-    // The app row lists its secrets, so most apps need no second query.
+    // The app was read with the names of its secrets, so most apps need no second query.
     if app.secrets.contains(&wanted) {
         let sql = "select sealed from app_secrets where app_id = $1 and name = $2";
         let row = tx.query_opt(sql, &[&app_id, &wanted.as_str()]).await?;
@@ -106,7 +106,7 @@ impl Devices for PostgresStore {
     ) -> StoreResult<DeviceDetails> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("device", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             let device = DeviceRef {
                 app,
                 environment,

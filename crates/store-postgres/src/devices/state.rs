@@ -1,8 +1,8 @@
 //! The stored state of a device: its row, attribution, identity and first payment.
 //!
-//! The lock of a device is its row in `identities`, because that row can exist before the device
-//! does. The first `configure` credits the events that the device sent before. Taking the same lock
-//! for both ensures that no event is missed in between.
+//! A device is locked by its row in `identities`, because that row can exist before the device
+//! does. The first `configure` credits the events that the device sent earlier. Events and
+//! `configure` take the same lock, so no event is missed in between.
 
 use super::bulk;
 use crate::Failure;
@@ -83,7 +83,7 @@ pub(super) fn read_device(row: &Row, identity: DeviceState) -> Result<DeviceStat
     })
 }
 
-/// Reads the identity behind a device, without the device row.
+/// Reads a device's identity, without the device row.
 async fn find_identity(
     tx: &Tx,
     device: DeviceRef<'_>,
@@ -289,7 +289,7 @@ impl DeviceTable for Tx {
                 .await?;
             for row in &rows {
                 let (app, device) = (AppId::from_bytes(id(row, 0)?), row.try_get(2)?);
-                // Only `live` and `test` are ever written.
+                // Only `live` and `test` are ever stored.
                 if let Some(environment) = Environment::parse(row.try_get(1)?) {
                     found.insert((app, environment, DeviceKey::stored(device)));
                 }

@@ -1,5 +1,5 @@
-//! AdServices tokens waiting to be redeemed at Apple. A lease is a due time in the future, which
-//! settling must name.
+//! AdServices tokens waiting to be redeemed with Apple. A lease is a due time in the future;
+//! settling a token checks that the due time is unchanged.
 
 use super::DeviceColumns;
 use crate::Failure;
@@ -49,8 +49,9 @@ impl Due {
     }
 }
 
-/// Leases due tokens. The lookup covers all shards without locking; the update then takes each row
-/// only if its due time is unchanged. So one of two workers gets it, and no lock spans shards.
+/// Leases due tokens. The lookup covers all shards without locking; the update then claims each row
+/// only if its due time is unchanged. So only one of two workers gets a token, and no lock spans
+/// shards.
 pub(super) async fn lease(
     tx: &Tx,
     now: Timestamp,
@@ -156,7 +157,7 @@ impl TokenTable for Tx {
     }
 }
 
-/// The condition that a lease is still held. [`lease_key`] supplies its values.
+/// SQL condition that a lease is still held. [`lease_key`] supplies its values.
 const LEASE_CONDITION: &str = "app_id = $1 and environment = $2 and device_id = $3 and due_at = $4";
 
 fn lease_key(lease: &LeasedToken) -> (Uuid, &'static str, &str, i64) {

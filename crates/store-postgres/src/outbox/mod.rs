@@ -1,7 +1,7 @@
 //! The outbox: pending deliveries and their results.
 //!
 //! Two nodes never work on the same queue. A node writes a lease into the queue's row, and every
-//! later write about the queue first locks that row by lease id (`sending`, `settle`,
+//! later write to the queue first locks that row by lease id (`sending`, `settle`,
 //! `status_checks`). A node that was presumed dead finds no row with its lease and writes nothing.
 
 mod due_queues;

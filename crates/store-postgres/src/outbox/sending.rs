@@ -1,4 +1,4 @@
-//! Due deliveries of a leased queue.
+//! Due deliveries in a leased queue.
 
 use super::terminal;
 use crate::params::column;
@@ -35,7 +35,7 @@ pub(super) async fn find_due(
         .collect()
 }
 
-/// Marks deliveries as being sent. Returns those still in the outbox; others were cancelled
+/// Marks deliveries as being sent. Returns those still in the outbox; the others were cancelled
 /// meanwhile.
 pub(super) async fn mark_sending(
     tx: &Tx,

@@ -1,4 +1,4 @@
-//! Writes the results of delivery attempts, under the lease of their queue.
+//! Writes the results of delivery attempts, if the queue's lease is still held.
 
 use super::terminal::{self, TerminalDelivery};
 use crate::Failure;
@@ -11,7 +11,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::attempts_to_json;
 use tributary_store::{QueueRef, SettledDelivery};
 
-/// Writes results: one statement for retried deliveries, two for ended ones.
+/// Writes results: one statement for retried deliveries, and two for finished deliveries.
 pub(crate) async fn write_settled(
     tx: &Tx,
     queue: QueueRef,

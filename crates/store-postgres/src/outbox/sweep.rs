@@ -1,4 +1,4 @@
-//! Expires old deliveries and deletes ended ones after their retention.
+//! Expires old deliveries, and deletes finished deliveries after their retention period.
 //!
 //! Rows are found on all shards, then changed by key, app by app.
 
@@ -15,7 +15,7 @@ use tributary_store::QueueRef;
 use tributary_store::records::{ExpiredDelivery, ExpiredRow, TerminalCounts, hour_of};
 use uuid::Uuid;
 
-/// Ends expired deliveries. Returns how many.
+/// Moves expired deliveries out of the outbox. Returns the number of moved deliveries.
 pub(super) async fn expire(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, Failure> {
     let rows = tx
         .query(
@@ -55,7 +55,7 @@ pub(super) async fn expire(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, F
     Ok(expired)
 }
 
-/// Locks the deliveries that are still expired. Skips rows locked by another transaction.
+/// Locks the deliveries that are still expired. Skips rows that another transaction has locked.
 async fn lock(
     tx: &Tx,
     app: AppId,
@@ -87,8 +87,8 @@ async fn lock(
     tx.query(&sql, &params).await?.iter().map(late).collect()
 }
 
-/// Deletes deliveries that ended before a timestamp, with the counts and alerts of that time.
-/// Returns how many.
+/// Deletes deliveries that finished before a timestamp, and hourly counts and alerts from before
+/// it. Returns the number of deleted deliveries.
 pub(super) async fn remove(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64, Failure> {
     let rows = tx
         .query(
@@ -101,7 +101,7 @@ pub(super) async fn remove(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64
         .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
         .collect::<Result<_, tokio_postgres::Error>>()?;
     keys.sort_unstable();
-    // Checked again, because a delivery may have been requeued and ended again meanwhile.
+    // Checked again, because a delivery may have been requeued and finished again meanwhile.
     let removed = tx
         .execute(
             "delete from deliveries using unnest($1, $2) as old (app_id, delivery_id)

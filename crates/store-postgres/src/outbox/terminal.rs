@@ -1,4 +1,4 @@
-//! Ended deliveries: moving them out of the outbox, requeueing and counting them.
+//! Finished deliveries: moving them out of the outbox, requeueing them, and counting them.
 
 use crate::Failure;
 use crate::params::{Param, column, placeholders};
@@ -11,17 +11,17 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
 use tributary_store::records::{TerminalCounts, hour_of, queue_ref};
 
-/// A delivery that ends.
+/// A delivery to move out of the outbox, with its final status.
 pub(crate) struct TerminalDelivery<'a> {
     pub(crate) id: DeliveryId,
     pub(crate) status: DeliveryStatus,
     pub(crate) reason: Option<&'a str>,
-    /// Attempt count and the stored attempts; `None` leaves them unchanged.
+    /// The number of attempts, and the attempts as JSON; `None` leaves both unchanged.
     pub(crate) attempts: Option<(i64, String)>,
 }
 
-/// Locks the outbox rows of these deliveries in id order, as every transaction that moves them
-/// must.
+/// Locks the outbox rows of these deliveries in id order. Every transaction that moves deliveries
+/// must do this.
 pub(crate) async fn lock(tx: &Tx, app: AppId, ids: &[DeliveryId]) -> Result<(), Failure> {
     let ids = column(ids, |id| uuid(id.as_bytes()));
     tx.execute(
@@ -33,8 +33,8 @@ pub(crate) async fn lock(tx: &Tx, app: AppId, ids: &[DeliveryId]) -> Result<(), 
     Ok(())
 }
 
-/// Moves locked deliveries of an app from the outbox to `deliveries`. A row that already exists
-/// there is kept.
+/// Moves an app's locked deliveries from the outbox to `deliveries`. A row that is already in
+/// `deliveries` is kept.
 pub(crate) async fn end(
     tx: &Tx,
     app: AppId,
@@ -76,7 +76,8 @@ pub(crate) async fn end(
     Ok(())
 }
 
-/// Moves ended deliveries back into the outbox and clears their ambiguity. Returns how many.
+/// Moves finished deliveries back into the outbox. They no longer count as ambiguous, even if the
+/// outcome of an earlier attempt is unknown. Returns the number of moved deliveries.
 pub(crate) async fn requeue(
     tx: &Tx,
     app: AppId,
@@ -102,7 +103,8 @@ pub(crate) async fn requeue(
     tx.execute(sql, &[&app, &ids]).await
 }
 
-/// Counts ended deliveries. Returns for each queue the failures of this hour, before and after.
+/// Adds finished deliveries to the counts of the current hour. Returns the number of failures per
+/// queue in this hour, before and after the addition.
 pub(crate) async fn count(
     tx: &Tx,
     ends: &BTreeMap<QueueRef, TerminalCounts>,

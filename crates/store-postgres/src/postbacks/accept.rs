@@ -1,19 +1,20 @@
 //! Accepts postbacks, many per transaction.
 //!
-//! Waiting postbacks are decided together, in order of arrival. Earlier postbacks are read with one
-//! statement per table (`facts`), the rule decides one postback after the other, and the new ones
-//! are written at once (`write`). Nodes meet only in unique constraints. When a key or body turns
-//! out to be taken, the batch is decided again, and finally item by item.
+//! Waiting postbacks are evaluated together, in order of arrival. Earlier postbacks are read with
+//! one statement per table (`facts`), the domain rule evaluates one postback after another, and the
+//! new ones are written at once (`write`). Nodes conflict only through unique constraints. When a
+//! deduplication key or body is already stored, the batch is retried as a whole, and finally item
+//! by item.
 
 use super::facts::{self, PostbackHistory};
 use super::write;
 use crate::Failure;
 use crate::batch_writer::{BatchItem, BatchWriter};
 use crate::pool::Pool;
-use crate::tx::{self, Mode, Tx};
+use crate::tx::{self, TransactionMode, Tx};
 use std::sync::Arc;
 use tributary_domain::report::postback::{
-    Counting, PostbackCounts, PostbackDecision, ReceivedPostback, decide_postback,
+    PostbackCounting, PostbackCounts, PostbackDecision, ReceivedPostback, decide_postback,
 };
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::PostbackOutcome;
@@ -26,7 +27,7 @@ pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<ReceivedPostback, Pos
     BatchWriter::start(name, move |postbacks: Arc<[ReceivedPostback]>| {
         let pool = pool.clone();
         async move {
-            tx::run(&pool, name, Mode::Write, async move |tx| {
+            tx::run(&pool, name, TransactionMode::Write, async move |tx| {
                 accept(tx, &postbacks).await
             })
             .await
@@ -34,8 +35,8 @@ pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<ReceivedPostback, Pos
     })
 }
 
-/// Stores postbacks for the apps with their App Store ids, or as unclaimed. Returns one answer
-/// each.
+/// Stores postbacks for the apps with their App Store ids, or as unclaimed. Returns one outcome per
+/// postback.
 async fn accept(tx: &Tx, postbacks: &[ReceivedPostback]) -> Result<Vec<PostbackOutcome>, Failure> {
     let apps = facts::apps(tx, postbacks).await?;
     let app_of = |postback: &ReceivedPostback| apps.get(&postback.app_store_id()).copied();
@@ -62,11 +63,12 @@ async fn accept(tx: &Tx, postbacks: &[ReceivedPostback]) -> Result<Vec<PostbackO
     Ok(postbacks.iter().map(answer).collect())
 }
 
-/// A postback to store: its app and when it counts, `None` if it conflicts with an earlier one.
+/// A postback to store for an app. `counting` is `None` if the postback conflicts with an earlier
+/// one.
 pub(super) struct DecidedPostback<'a> {
     pub(super) app: AppId,
     pub(super) postback: &'a ReceivedPostback,
-    pub(super) counting: Option<Counting>,
+    pub(super) counting: Option<PostbackCounting>,
 }
 
 /// Stores the new postbacks and their counts.

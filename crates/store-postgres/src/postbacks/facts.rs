@@ -13,7 +13,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_store::StoreError;
 use uuid::Uuid;
 
-/// Finds the apps with the App Store ids of these postbacks.
+/// Finds the apps with these postbacks' App Store ids.
 pub(super) async fn apps(
     tx: &Tx,
     postbacks: &[ReceivedPostback],
@@ -34,11 +34,11 @@ pub(super) async fn apps(
         .collect()
 }
 
-/// Maximum rows per key: one per trust level.
+/// Maximum number of rows per deduplication key: one per trust level.
 const TRUSTS_MAX: i64 = 3;
 const _: () = assert!(Trust::ALL.len() == 3);
 
-/// App id and digest of the postback key.
+/// App id and digest of the deduplication key.
 type Key = (AppId, Digest);
 
 /// Earlier postbacks, including those earlier in the same batch.
@@ -64,8 +64,8 @@ impl PostbackHistory {
         let mut firsts: HashMap<Key, Vec<(Trust, Digest)>> = HashMap::new();
         let rows = tx
             .query(
-                // One index lookup per key, here and below. A generic plan from when the table was
-                // small would scan all of it.
+                // One index lookup per key, here and below. A generic plan made when the table was
+                // small would scan the whole table.
                 "select stored.app_id, stored.key_digest, stored.trust, stored.body_digest
                  from unnest($1, $2) as wanted (app_id, key_digest)
                  cross join lateral
@@ -87,7 +87,7 @@ impl PostbackHistory {
         Ok(Self { firsts, bodies })
     }
 
-    /// Returns the earlier postbacks with the same key.
+    /// Returns the earlier postbacks with the same deduplication key.
     pub(super) fn before(&self, app: AppId, postback: &ReceivedPostback) -> EarlierPostbacks {
         let key = (app, postback.key_digest());
         EarlierPostbacks {
@@ -96,7 +96,7 @@ impl PostbackHistory {
         }
     }
 
-    /// Adds a postback that will be stored, for the later ones in the batch.
+    /// Adds a postback that will be stored, so that later postbacks in the batch see it.
     pub(super) fn add(&mut self, app: AppId, postback: &ReceivedPostback, is_first: bool) {
         let (key, body) = ((app, postback.key_digest()), postback.body_digest());
         self.bodies.insert((key, body));

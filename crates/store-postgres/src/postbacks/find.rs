@@ -1,11 +1,11 @@
-//! Postbacks as the API and the dashboard list them.
+//! Postbacks, as the API and the dashboard list them.
 
 use crate::Failure;
 use crate::rows::{Conditions, read_row, uuid};
 use crate::skan;
 use crate::tx::Tx;
 use tributary_domain::app::App;
-use tributary_domain::report::postback::Counting;
+use tributary_domain::report::postback::PostbackCounting;
 use tributary_domain::skan::postback::{ConversionType, Protocol, Signature};
 use tributary_domain::vocabulary::id::PostbackId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -13,8 +13,8 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{Columns, PostbackReadRow, StatsSql};
 use tributary_store::{PostbackFilter, PostbackPage, StoredPostback};
 
-/// Finds a page of an app's postbacks. Test keys get an empty page, because postbacks are live
-/// data.
+/// Finds a page of an app's postbacks. Callers with a test key get an empty page, because postbacks
+/// are live data.
 pub(super) async fn find_page(
     tx: &Tx,
     app: &App,
@@ -53,7 +53,7 @@ async fn find(
     let conversion_type = filter.conversion_type.map(ConversionType::as_str);
     let now = StatsSql::counting(app.skan_test_signals);
     let counting: Option<Vec<&str>> = filter.counted.map(|counted| {
-        let all = Counting::ALL.map(Counting::as_str);
+        let all = PostbackCounting::ALL.map(PostbackCounting::as_str);
         all.into_iter()
             .filter(|one| now.contains(one) == counted)
             .collect()

@@ -11,7 +11,7 @@ pub(crate) use accept::batch_writer;
 pub(crate) use sweep::claim;
 
 use crate::PostgresStore;
-use crate::rows::{Purpose, find_app};
+use crate::rows::{AppLockMode, find_app};
 use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, AppsRead, Authorized, Environment};
 use tributary_domain::report::postback::ReceivedPostback;
@@ -39,7 +39,7 @@ impl Postbacks for PostgresStore {
         let organization = caller.organization();
         let is_live = caller.environment() == Environment::Live;
         self.read("postbacks", async move |tx| {
-            let app = find_app(tx, organization, app, Purpose::Reading).await?;
+            let app = find_app(tx, organization, app, AppLockMode::Reading).await?;
             find::find_page(tx, &app, &filter, page, is_live).await
         })
         .await
@@ -54,7 +54,7 @@ impl Postbacks for PostgresStore {
         let organization = caller.organization();
         let is_live = caller.environment() == Environment::Live;
         self.read("postback_stats", async move |tx| {
-            let app = find_app(tx, organization, app, Purpose::Reading).await?;
+            let app = find_app(tx, organization, app, AppLockMode::Reading).await?;
             if !is_live {
                 return Ok(Vec::new());
             }

@@ -12,8 +12,8 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{Columns, UnclaimedRow};
 use uuid::Uuid;
 
-/// Assigns unclaimed postbacks to the app with their App Store id, in order of arrival. Skips those
-/// another node is assigning.
+/// Assigns unclaimed postbacks to the app with their App Store id, in order of arrival. Skips
+/// postbacks that another node is assigning.
 pub(crate) async fn claim(
     tx: &Tx,
     app: AppId,
@@ -67,8 +67,9 @@ pub(super) async fn claim_all(tx: &Tx, limit: u32) -> Result<u64, Failure> {
     Ok(claimed)
 }
 
-/// Deletes postbacks received before a timestamp. The keys of counted postbacks are kept forever,
-/// so that they never count twice; untrusted keys are deleted.
+/// Deletes postbacks received before a timestamp. The deduplication keys of verified postbacks and
+/// of test postbacks are kept forever, so that no postback counts twice. The deduplication keys of
+/// unverified postbacks are deleted.
 pub(super) async fn remove(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64, Failure> {
     let rows = tx
         .query(

@@ -1,4 +1,5 @@
-//! Writes decided postbacks: keys, postbacks and counts, each in one statement and in key order.
+//! Writes evaluated postbacks: deduplication keys, postbacks and counts, each with one statement
+//! and in key order.
 
 use super::accept::DecidedPostback;
 use crate::Failure;
@@ -56,7 +57,8 @@ pub(super) async fn insert_unclaimed(
         .collect()
 }
 
-/// Inserts postbacks. Reports a conflict when another node was first with a key or body.
+/// Inserts postbacks. Reports a conflict when another node stored the same deduplication key or
+/// body first.
 pub(super) async fn insert_postbacks(
     tx: &Tx,
     decided: &[DecidedPostback<'_>],

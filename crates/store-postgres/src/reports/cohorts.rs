@@ -1,6 +1,6 @@
 //! Cohort reports.
 
-use super::stats::{PIECES, Pieces, join_rollup};
+use super::stats::{PIECES, PeriodPieces, join_rollup};
 use crate::Failure;
 use crate::params::Param;
 use crate::rows::{PostgresRow, uuid};
@@ -34,7 +34,7 @@ async fn find_merged(
 ) -> Result<Vec<CohortRow>, Failure> {
     let (table, column) = cohort_column(question.group_by);
     let value = column.unwrap_or("''");
-    let parts = Pieces::of(&question.periods);
+    let parts = PeriodPieces::of(&question.periods);
     let (app, environment) = (uuid(app.as_bytes()), environment.as_str());
     let (age_max, rows_max) = (i64::from(question.age_max), i64::from(question.rows_max));
     let mut params = parts.params();

@@ -1,4 +1,4 @@
-//! Reports: statistics, cohorts, costs and exports of the event log.
+//! Reports: statistics, cohorts, costs and log exports.
 
 mod cohorts;
 mod costs;
@@ -6,7 +6,7 @@ mod stats;
 
 use crate::clicks::CLICK_COLUMNS;
 use crate::params::{Param, column};
-use crate::rows::{Purpose, read_row, require_app, uuid};
+use crate::rows::{AppLockMode, read_row, require_app, uuid};
 use crate::{PostgresStore, event_rows};
 use async_trait::async_trait;
 use cohorts::find_cohorts;
@@ -40,7 +40,7 @@ impl Reports for PostgresStore {
     ) -> StoreResult<Vec<StatsRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("stats", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             find_stats(tx, app, environment, &question).await
         })
         .await
@@ -55,7 +55,7 @@ impl Reports for PostgresStore {
         self.read("totals", async move |tx| {
             let mut found = Vec::new();
             for (app, periods) in &apps {
-                require_app(tx, organization, *app, Purpose::Reading).await?;
+                require_app(tx, organization, *app, AppLockMode::Reading).await?;
                 let question = ReportQuery {
                     periods: periods.clone(),
                     group_by: Vec::new(),
@@ -78,7 +78,7 @@ impl Reports for PostgresStore {
     ) -> StoreResult<Vec<CohortRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("cohorts", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             find_cohorts(tx, app, environment, &question).await
         })
         .await
@@ -107,7 +107,7 @@ impl Reports for PostgresStore {
     ) -> StoreResult<Page<StoredCost>> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("costs", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             if environment == Environment::Test {
                 return Ok(Page::from_rows(Vec::new(), page.limit));
             }
@@ -136,7 +136,7 @@ impl Reports for PostgresStore {
             let last = uuid(CostKey::first_of(to.following()).as_bytes());
             let mut found = Vec::new();
             for app in &apps {
-                require_app(tx, organization, *app, Purpose::Reading).await?;
+                require_app(tx, organization, *app, AppLockMode::Reading).await?;
                 let key: [&dyn Param; 3] = [&uuid(app.as_bytes()), &first, &last];
                 for row in &tx.query(&sql, &key).await? {
                     found.push((*app, read_row::<CostRow>(row)?.sum()));
@@ -155,7 +155,7 @@ impl Reports for PostgresStore {
     ) -> StoreResult<Vec<(Network, IntegrationHealth)>> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("delivery_health", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             if environment == Environment::Test {
                 return Ok(Vec::new());
             }
@@ -172,7 +172,7 @@ impl Reports for PostgresStore {
     ) -> StoreResult<Vec<(LinkId, String)>> {
         let organization = caller.organization();
         self.read("link_names", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             let ids = column(&links, |link| uuid(link.as_bytes()));
             let rows = tx
                 .query(
@@ -201,7 +201,7 @@ impl Reports for PostgresStore {
     ) -> StoreResult<Vec<Event>> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("log_events", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             let (comparison, from) = part.after.map_or_else(
                 || (">=", EventId::first_at(part.from)),
                 |after| (">", after),
@@ -232,7 +232,7 @@ impl Reports for PostgresStore {
     ) -> StoreResult<Vec<Click>> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("log_clicks", async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
             let (comparison, from) = part.after.map_or_else(
                 || (">=", ClickId::first_at(part.from)),
                 |after| (">", after),

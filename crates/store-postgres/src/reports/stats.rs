@@ -1,4 +1,4 @@
-//! Statistics of an app by dimension.
+//! An app's statistics by dimension.
 
 use crate::Failure;
 use crate::params::{Param, column};
@@ -16,11 +16,12 @@ use tributary_store::records::{
 };
 use uuid::Uuid;
 
-/// The pieces of the periods as a table to join.
+/// The periods, split into quarter-hours, hours and days as the roll-ups store them, as a table to
+/// join.
 pub(super) const PIECES: &str = "unnest($1, $2, $3, $4) as pieces (n, grain, begins, ends)";
 
-/// Joins the roll-up rows of each piece. One index lookup per piece (see `devices::bulk`);
-/// otherwise the planner may read all rows of the app and compare them with every piece.
+/// Joins the roll-up rows of each piece, with one index lookup per piece (see `devices::bulk`).
+/// Otherwise the planner may read all of the app's rows and compare them with every piece.
 pub(super) fn join_rollup(table: &str, further: &str) -> String {
     format!(
         "cross join lateral
@@ -31,15 +32,15 @@ pub(super) fn join_rollup(table: &str, further: &str) -> String {
     )
 }
 
-/// The pieces of periods as columns.
-pub(super) struct Pieces {
+/// The split periods (see [`PIECES`]) as SQL columns.
+pub(super) struct PeriodPieces {
     numbers: Vec<i64>,
     grains: Vec<i64>,
     begins: Vec<i64>,
     ends: Vec<i64>,
 }
 
-impl Pieces {
+impl PeriodPieces {
     pub(super) fn of(periods: &[Period]) -> Self {
         let all: Vec<GrainSpan> = split_by_grain(periods);
         Self {
@@ -85,7 +86,7 @@ async fn find_merged(
     question: &ReportQuery,
 ) -> Result<Vec<StatsRow>, Failure> {
     let table = Rollup::for_dimensions(&question.dimensions()).ok_or_else(Refusal::no_rollup)?;
-    let parts = Pieces::of(&question.periods);
+    let parts = PeriodPieces::of(&question.periods);
     let (app, environment) = (uuid(app.as_bytes()), environment.as_str());
     let rows_max = i64::from(question.rows_max);
     let mut params = parts.params();

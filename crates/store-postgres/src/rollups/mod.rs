@@ -1,4 +1,4 @@
-//! Roll-ups. A transaction stores its increments (`pending_increments`), which are merged into the
+//! Roll-ups. A transaction stores its increments (`pending_increments`); they are merged into the
 //! roll-ups later, in key order to avoid deadlocks.
 
 mod pending_increments;
@@ -21,9 +21,11 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::LinkId;
 use uuid::Uuid;
 
-/// Rows per statement. Moving a device with a long history changes one row per quarter-hour.
+/// Maximum number of rows per statement. Moving a device with a long history changes one row per
+/// quarter-hour.
 const STATEMENT_ROWS_MAX: usize = 1_000;
-/// Nodes take turns merging. Rows with other slots date from when each node had its own.
+/// Value of the `slot` column. All nodes use the same slot, because only one node merges at a time.
+/// Rows with other slots come from older versions, in which each node had its own slot.
 const SLOT: i64 = 0;
 
 /// A roll-up table.
@@ -31,7 +33,7 @@ const SLOT: i64 = 0;
 struct Table {
     name: &'static str,
     key: &'static str,
-    /// Columns that depend on the key.
+    /// Columns that are not in the key, but whose values are determined by it.
     further: &'static str,
     figures: &'static [&'static str],
 }
@@ -173,7 +175,8 @@ async fn add_credits(tx: &Tx, rows: &[(&CreditKey, &Figures)]) -> Result<(), Fai
     upsert(tx, CREDITS, &at, &keys, &numbers(rows)).await
 }
 
-/// Digest of the three ids, for the key. PostgreSQL text cannot contain the separator.
+/// Returns the digest of the three ids, for the key. The separator is unambiguous, because
+/// PostgreSQL text cannot contain NUL characters.
 fn campaign_digest(campaign: &str, adset: &str, ad: &str) -> Digest {
     Digest::of(format!("{campaign}\0{adset}\0{ad}").as_bytes())
 }
@@ -228,7 +231,7 @@ async fn add_cohort_places(
     upsert(tx, COHORT_PLACES, &at, &keys, &cohort_numbers(rows)).await
 }
 
-/// One column per figure.
+/// Returns one column per figure.
 fn numbers<K>(rows: &[(K, &Figures)]) -> Vec<Vec<i64>> {
     (0..Figures::COUNT)
         .map(|figure| column(rows, |(_, figures)| figures.values()[figure]))

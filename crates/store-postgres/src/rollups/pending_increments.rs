@@ -1,18 +1,19 @@
 //! Pending increments: counted, but not yet merged into the roll-ups.
 //!
 //! All transactions change the same few roll-up rows and would wait for each other's commits. So
-//! each stores its increments in a separate row, and a background task merges them a moment later.
-//! Reports read roll-ups and pending increments in one snapshot and add them up; they never write.
+//! each transaction stores its increments in a separate row, and a background task merges them a
+//! moment later. Reports read the roll-ups and the pending increments in one snapshot and add them
+//! up; they never write.
 //!
-//! Merging locks the increments of an app in id order, so no other node merges for that app until
-//! the commit. Erasing a device and rebuilding figures take the same locks, so the cohort devices
-//! do not change meanwhile.
+//! Merging locks an app's increments in id order, so no other node merges for that app until the
+//! commit. Erasing a device and rebuilding figures take the same locks, so the cohort devices do
+//! not change meanwhile.
 
 use crate::Failure;
 use crate::params::column;
 use crate::pool::Pool;
 use crate::rows::{id, uuid};
-use crate::tx::{self, Mode, Tx};
+use crate::tx::{self, TransactionMode, Tx};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -22,14 +23,14 @@ use tributary_recording::merge;
 use tributary_store::records::{increments_from_json, increments_to_json};
 use tributary_store::{StoreError, StoreResult};
 
-/// Delay before merging. Reports add up the increments of this time.
+/// Delay before merging. Until then, reports add up the pending increments.
 const MERGE_DELAY: Duration = Duration::from_secs(1);
 /// Delay after a failed merge. A standby rejects every attempt.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
-/// Increments merged per transaction. Each comes from one batch of bounded size.
+/// Maximum number of increments merged per transaction. Each comes from one batch of limited size.
 const MERGED_ROWS_MAX: usize = 200;
-/// Increments that a report adds up. More accumulate only when no node has merged for a long time;
-/// the limit bounds memory.
+/// Maximum number of increments that a report adds up. More accumulate only when no node has merged
+/// for a long time; the limit bounds memory use.
 const UNMERGED_ROWS_MAX: usize = 20_000;
 
 /// Stores the increments of a transaction.
@@ -55,7 +56,7 @@ pub(crate) async fn store_increments(tx: &Tx, counted: &Increments) -> Result<()
     Ok(())
 }
 
-/// Merges some increments of an app. Returns true when more may be left.
+/// Merges some of an app's increments. Returns true when more may be left.
 async fn merge_some(tx: &Tx, app: AppId) -> Result<bool, Failure> {
     let taken = take(tx, app).await?;
     let mut all = Increments::default();
@@ -66,7 +67,7 @@ async fn merge_some(tx: &Tx, app: AppId) -> Result<bool, Failure> {
     Ok(taken.len() == MERGED_ROWS_MAX)
 }
 
-/// Merges all increments of an app before a rebuild or an erasure. Drops unreadable ones.
+/// Merges all of an app's increments before a rebuild or an erasure. Drops unreadable increments.
 pub(super) async fn merge_or_discard(tx: &Tx, app: AppId) -> Result<(), Failure> {
     loop {
         let taken = take(tx, app).await?;
@@ -90,8 +91,9 @@ pub(super) async fn merge_or_discard(tx: &Tx, app: AppId) -> Result<(), Failure>
     }
 }
 
-/// Removes and returns increments of an app, in order. A second node waits for the locks and takes
-/// the rest. The array subquery runs once, even if the statistics say that the table is empty.
+/// Removes and returns some of an app's increments, in order. Another node that does the same waits
+/// for the locks and gets the remaining increments. The array subquery runs only once, even if the
+/// table statistics say that the table is empty.
 async fn take(tx: &Tx, app: AppId) -> Result<Vec<(i64, String)>, Failure> {
     let limit = i64::try_from(MERGED_ROWS_MAX).unwrap_or(i64::MAX);
     let rows = tx
@@ -113,7 +115,7 @@ async fn take(tx: &Tx, app: AppId) -> Result<Vec<(i64, String)>, Failure> {
     Ok(taken)
 }
 
-/// Reads the pending increments of an app.
+/// Reads an app's pending increments.
 pub(super) async fn read(tx: &Tx, app: AppId) -> Result<Increments, Failure> {
     let limit = i64::try_from(UNMERGED_ROWS_MAX + 1).unwrap_or(i64::MAX);
     let rows = tx
@@ -133,8 +135,8 @@ pub(super) async fn read(tx: &Tx, app: AppId) -> Result<Increments, Failure> {
     Ok(all)
 }
 
-/// Merges all increments, one app per transaction. A failing app does not stop the others. Returns
-/// the first error.
+/// Merges all increments, one app per transaction. If merging fails for one app, the others are
+/// still merged. Returns the first error.
 pub(crate) async fn merge_all(pool: &Pool) -> StoreResult<()> {
     let find = async |tx: &Tx| {
         let sql = "select distinct app_id from rollup_increments";
@@ -143,7 +145,7 @@ pub(crate) async fn merge_all(pool: &Pool) -> StoreResult<()> {
         apps.collect::<Result<Vec<_>, Failure>>()
     };
     let mut first = Ok(());
-    for app in tx::run(pool, "find_increments", Mode::Read, find).await? {
+    for app in tx::run(pool, "find_increments", TransactionMode::Read, find).await? {
         let merged = merge_app(pool, app).await;
         first = first.and(merged);
     }
@@ -152,7 +154,7 @@ pub(crate) async fn merge_all(pool: &Pool) -> StoreResult<()> {
 
 async fn merge_app(pool: &Pool, app: AppId) -> StoreResult<()> {
     let merge = async move |tx: &Tx| merge_some(tx, app).await;
-    while tx::run(pool, "merge_increments", Mode::Write, merge).await? {}
+    while tx::run(pool, "merge_increments", TransactionMode::Write, merge).await? {}
     Ok(())
 }
 
@@ -160,16 +162,16 @@ async fn merge_app(pool: &Pool, app: AppId) -> StoreResult<()> {
 pub(crate) struct MergeTask(JoinHandle<()>);
 
 impl MergeTask {
-    /// Starts the task. It first merges increments that other nodes left.
+    /// Starts the task. It first merges increments that other nodes left behind.
     pub(crate) fn start(pool: Arc<Pool>) -> Self {
-        // A stopped node may have left increments.
+        // A node that shut down may have left increments behind.
         pool.increments_stored.notify_one();
         Self(tokio::spawn(async move {
             loop {
                 pool.increments_stored.notified().await;
                 tokio::time::sleep(MERGE_DELAY).await;
                 if let Err(error) = merge_all(&pool).await {
-                    tracing::warn!(%error, "failed to merge increments; retrying");
+                    tracing::warn!(%error, "failed to merge roll-up increments; retrying");
                     tokio::time::sleep(RETRY_DELAY).await;
                     pool.increments_stored.notify_one();
                 }
@@ -177,7 +179,7 @@ impl MergeTask {
         }))
     }
 
-    /// Stops the task. Another node merges the rest.
+    /// Stops the task. Another node merges the remaining increments.
     pub(crate) fn stop(&self) {
         self.0.abort();
     }

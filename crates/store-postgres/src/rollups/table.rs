@@ -1,5 +1,5 @@
-//! `RollupTable`: roll-ups as `recording` uses them. A transaction that writes cohorts has locked
-//! the increments of its app, or the whole table.
+//! `RollupTable`: roll-ups as `recording` uses them. A transaction that writes cohorts has already
+//! locked its app's increments, or the whole table.
 
 use super::{add_rows, pending_increments};
 use crate::Failure;
@@ -22,7 +22,7 @@ use tributary_store::records::{
     CohortDeviceRow, CohortRollupRow, CohortTable, Columns, RollupRow, rollup_table,
 };
 
-/// Matches the rows of a time span.
+/// SQL condition for the rows in a time span.
 const WITHIN: &str = "app_id = $1 and environment = $2 and grain in (15, 60, 1440)
      and bucket >= $3 and bucket < $4";
 

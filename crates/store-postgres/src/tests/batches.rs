@@ -1,4 +1,4 @@
-//! Batches of clicks: each click is stored once, and a bad one fails alone.
+//! Batches of clicks: each click is stored once, and a bad click fails alone.
 
 use super::database::{Schema, number};
 use super::races::{CALLERS, Nodes};
@@ -91,7 +91,7 @@ async fn closing_writes_the_queued_clicks() {
     assert_eq!(stored, accepted);
 }
 
-/// Three incompressible ids of 500 characters, too long for any index.
+/// Three ids of 500 incompressible characters each, too long for any index.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn counts_long_campaign_ids_separately() {
     let nodes = Nodes::start().await;
@@ -102,7 +102,7 @@ async fn counts_long_campaign_ids_separately() {
             let campaign = &mut click.captured.campaign;
             campaign.id = Some(noise(1));
             campaign.adset_id = Some(noise(2));
-            // Two callers at a time use the same id.
+            // Two callers at a time use the same ad id.
             campaign.ad_id = Some(noise(3 + number / 2));
             async move { node.record_click(click).await }
         })

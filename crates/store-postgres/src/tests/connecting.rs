@@ -19,7 +19,7 @@ async fn refused(url: &str) -> PostgresOpenError {
     }
 }
 
-/// A port without a listener.
+/// Returns a port without a listener.
 async fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     listener.local_addr().expect("an address").port()

@@ -1,4 +1,4 @@
-//! Connection shares by kind of caller.
+//! Connection shares for the kinds of callers.
 
 use super::database::{Schema, options};
 use std::sync::Arc;
@@ -7,7 +7,8 @@ use tributary_store::Events;
 use tributary_store::contract::fixtures::SharedStore;
 use tributary_store::contract::sdk_fixtures::{event, tenant};
 
-/// With a common pool, this many raised the slowest request from 25 ms to 5 s.
+/// Number of concurrent slow reports. When all callers shared one pool, this many reports increased
+/// the duration of the slowest request from 25 ms to 5 s.
 const BLOCKED_REPORTS: usize = 12;
 const POSTS: usize = 20;
 

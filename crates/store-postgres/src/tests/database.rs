@@ -1,6 +1,6 @@
 //! A separate schema for each test, on the server that `./test` starts.
 
-use crate::tx::Mode;
+use crate::tx::TransactionMode;
 use crate::{Failure, PostgresOptions, PostgresStore, Tx, rollups, tx};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -31,7 +31,7 @@ pub(super) fn server_url() -> String {
     )
 }
 
-/// Adds a setting to a URL.
+/// Adds a setting to a database URL.
 pub(super) fn with_setting(url: &str, setting: &str) -> String {
     let separator = if url.contains('?') { '&' } else { '?' };
     format!("{url}{separator}{setting}")
@@ -41,7 +41,7 @@ pub(super) fn with_setting(url: &str, setting: &str) -> String {
 pub(super) async fn client(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls)
         .await
-        .expect("the server at TEST_DATABASE_URL answers");
+        .expect("the server at TEST_DATABASE_URL responds");
     tokio::spawn(connection);
     client
 }
@@ -106,13 +106,13 @@ impl Schema {
 
 impl Drop for Schema {
     fn drop(&mut self) {
-        // Fails instead of hanging when a test left a lock.
+        // Fails instead of hanging when a test left a lock behind.
         let sql = format!(
             "set lock_timeout = '10s'; drop schema {} cascade",
             self.name
         );
         let server = server_url();
-        // `drop` cannot await, so a thread does.
+        // `drop` cannot await, so a thread drops the schema.
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -147,7 +147,7 @@ impl PostgresStore {
         &self,
         work: impl AsyncFn(&Tx) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
-        tx::run(&self.pool, "test", Mode::Write, work).await
+        tx::run(&self.pool, "test", TransactionMode::Write, work).await
     }
 }
 

@@ -1,5 +1,5 @@
-//! Devices and events on two nodes at once: one install, one owner per click, one event per id, and
-//! no event missed between transactions.
+//! Devices and events on two nodes at once: one install per device, one owner per click, one event
+//! per id, and no event missed between transactions.
 
 use super::database::number;
 use super::races::{CALLERS, Nodes};
@@ -9,7 +9,7 @@ use std::pin::Pin;
 use tributary_domain::access::Environment;
 use tributary_domain::attribution::MatchState;
 use tributary_domain::device::{ContactHashes, DeviceKey, Identity, Platform, UserKey};
-use tributary_domain::event::sdk::Acceptance;
+use tributary_domain::event::sdk::SdkEventOutcome;
 use tributary_domain::install::ConfigureCommand;
 use tributary_store::contract::fixtures::{SharedStore, at, join_all, join3};
 use tributary_store::contract::sdk_fixtures::{Tenant, event, payment, tenant};
@@ -85,7 +85,8 @@ async fn one_of_many_devices_claims_the_click() {
     assert_eq!(taken, ROUNDS / 5);
 }
 
-/// Several installs from one address: a loser may still get another click.
+/// Several installs from one address: an install that does not get its click may still get another
+/// one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_losing_install_may_get_another_click() {
     let nodes = Nodes::start().await;
@@ -131,7 +132,7 @@ async fn events_with_the_same_id_are_recorded_once() {
         let accepted = outcomes
             .into_iter()
             .flat_map(|outcome| outcome.expect("events are accepted"))
-            .filter(|acceptance| *acceptance == Acceptance::Accepted)
+            .filter(|acceptance| *acceptance == SdkEventOutcome::Accepted)
             .count();
         assert_eq!(accepted, ids.len());
     }
@@ -143,7 +144,7 @@ async fn events_with_the_same_id_are_recorded_once() {
     assert_eq!(number(&client, counted).await, stored);
 }
 
-/// An event that arrives during `configure` is credited, whichever comes first.
+/// An event that arrives during `configure` is credited, whichever commits first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_event_is_credited_by_the_first_configure() {
     let nodes = Nodes::start().await;

@@ -11,7 +11,7 @@ use tributary_store::contract::erasure_fixtures::{
 use tributary_store::contract::fixtures::at;
 use tributary_store::{Store, TokenOutcome};
 
-/// Every row of every table as lower-case text, with its table.
+/// Returns every row of every table as lower-case text, with the table's name.
 async fn dump(schema: &Schema) -> Vec<(String, String)> {
     let client = client(&schema.url).await;
     let sql = "select tablename from pg_tables where schemaname = $1";
@@ -51,7 +51,8 @@ async fn no_table_holds_erased_data() {
     let tokens = store.lease_ad_services_tokens(at(300), at(330), 10).await;
     life.erase(400).await;
     assert_eq!(found(&schema).await, []);
-    // Neither the billing provider nor Apple's answer restores it; a lock would be a row, too.
+    // Neither the billing provider nor Apple's response brings the erased data back. Even locking
+    // the device would insert a row with its id.
     let again = NotificationMeaning::Payment(PaymentClaim::Continuation);
     let mut renewal = billing_notification(life.tenant(), "renewed", "sub-1", 700_000, again);
     renewal.content.subscriber.device = Some(device(DEVICE));
@@ -75,7 +76,7 @@ async fn no_table_holds_erased_data() {
     assert!(!settled.unwrap());
     assert_eq!(found(&schema).await, []);
     // A notification without an event is stored without personal data, except for its body, which
-    // retention removes.
+    // retention deletes.
     life.notify(&receipt(life.tenant(), "later", "sub-4", 700_300))
         .await;
     let received = (PERSON.to_owned(), "notifications".to_owned());

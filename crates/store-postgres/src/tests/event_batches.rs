@@ -1,11 +1,11 @@
-//! Batches of events, on one or two nodes, give the same result as single requests.
+//! Batches of events, on one or two nodes, have the same result as single requests.
 
 use super::database::{Schema, number};
 use super::races::{CALLERS, Nodes};
 use crate::PostgresStore;
 use std::sync::Arc;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::sdk::{Acceptance, SdkEvent, SdkRequestContext};
+use tributary_domain::event::sdk::{SdkEvent, SdkEventOutcome, SdkRequestContext};
 use tributary_store::contract::fixtures::{SharedStore, join_all};
 use tributary_store::contract::sdk_fixtures::{Tenant, event, payment, tenant};
 use tributary_store::{Devices, Events, Instance, StoreError, StoreResult};
@@ -16,22 +16,22 @@ type SentRequest = (SdkRequestContext, Vec<SdkEvent>);
 const ROUNDS: usize = 6;
 /// Requests per round.
 const REQUESTS: usize = 300;
-/// Enough devices for two batches to lock some at the same time.
+/// Enough devices for two batches to lock some of them at the same time.
 const DEVICES: usize = 150;
-/// Configured devices; the last one is configured during the race.
+/// Number of configured devices; the last one is configured during the race.
 const CONFIGURED: usize = 7;
 
-/// Opens a store that fails on a deadlock. PostgreSQL would detect it after a second and the
-/// transaction would retry unnoticed; here it runs into the lock timeout, and callers get the
-/// error.
+/// Opens a store that fails on a deadlock. PostgreSQL would detect a deadlock after a second, and
+/// the transaction would be retried unnoticed. Here a deadlock runs into the lock timeout, and
+/// callers get the error.
 pub(super) async fn open_strict(schema: &Schema) -> Arc<PostgresStore> {
     let url = format!("{}%20-cdeadlock_timeout%3D1min", schema.url);
     let store = PostgresStore::connect(&url, super::database::options()).await;
     Arc::new(store.expect("a store"))
 }
 
-/// Requests of a few devices. Each has one unique event, one shared with its neighbour, and a
-/// payment.
+/// Builds requests from a few devices. Each request has one unique event, one event shared with the
+/// neighbouring request, and a payment.
 fn requests(tenant: &Tenant, round: usize) -> Vec<SentRequest> {
     let request = |index: usize| {
         let device = format!("device-{}", index % DEVICES);
@@ -48,14 +48,14 @@ fn requests(tenant: &Tenant, round: usize) -> Vec<SentRequest> {
     (0..REQUESTS).map(request).collect()
 }
 
-fn accepted(outcomes: Vec<StoreResult<Vec<Acceptance>>>) -> usize {
+fn accepted(outcomes: Vec<StoreResult<Vec<SdkEventOutcome>>>) -> usize {
     let answers = outcomes.into_iter().flat_map(|outcome| {
         let answers = outcome.expect("events are accepted");
         assert_eq!(answers.len(), 3);
         answers
     });
     answers
-        .filter(|answer| *answer == Acceptance::Accepted)
+        .filter(|answer| *answer == SdkEventOutcome::Accepted)
         .count()
 }
 
@@ -113,7 +113,7 @@ async fn batches_on_two_nodes_neither_lose_nor_duplicate_events() {
         opened.expect("configure succeeds");
         taken += accepted(outcomes);
     }
-    // One of each two requests with a common event gets it.
+    // If two requests contain the same event, only one of them records it.
     assert_eq!(taken, ROUNDS * REQUESTS * 5 / 2);
     let client = schema.client().await;
     let expected = i64::try_from(taken + CONFIGURED).expect("small");
@@ -133,7 +133,7 @@ async fn batches_on_two_nodes_neither_lose_nor_duplicate_events() {
     assert!(number(&client, commits).await <= most);
 }
 
-/// The nodes share no devices, so only the ids conflict.
+/// The nodes share no devices, so only the event ids conflict.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_nodes_claim_each_event_id_once() {
     let schema = Schema::create().await;
@@ -177,14 +177,14 @@ async fn a_request_sent_by_all_callers_counts_once() {
         .await;
     let answers: Vec<_> = outcomes.into_iter().flatten().collect();
     let all_new = [
-        Acceptance::Accepted,
-        Acceptance::Accepted,
-        Acceptance::Duplicate,
+        SdkEventOutcome::Accepted,
+        SdkEventOutcome::Accepted,
+        SdkEventOutcome::Duplicate,
     ];
     let winners = answers.iter().filter(|answer| **answer == all_new).count();
     let losers = answers
         .iter()
-        .filter(|answer| **answer == [Acceptance::Duplicate; 3])
+        .filter(|answer| **answer == [SdkEventOutcome::Duplicate; 3])
         .count();
     assert_eq!((winners, losers), (1, answers.len() - 1));
     let client = nodes.schema.client().await;
@@ -195,7 +195,7 @@ async fn a_request_sent_by_all_callers_counts_once() {
         0,
         "the first event keeps the id"
     );
-    // The first request updates `last_seen_at`; later ones do not for an hour.
+    // The first request updates `last_seen_at`; later requests do not update it again for an hour.
     let seen = "select (last_seen_at - first_seen_at) / 1000 from devices";
     let seen = number(&client, seen).await;
     assert!((7_200..7_200 + CALLERS).contains(&seen), "{seen}");
@@ -233,7 +233,7 @@ async fn a_bad_request_fails_alone() {
     let send = |index: i64| {
         let mut arrival = tenant.arrival(&format!("device-{index}"), 100);
         if index % 20 == 7 {
-            // PostgreSQL text cannot contain it, and the endpoints reject it.
+            // PostgreSQL text cannot contain a NUL character, and the endpoints reject it.
             arrival.device = DeviceKey::stored("device\0".to_owned());
         }
         let events = (0..3).map(|event_at| event(&format!("{index}-{event_at}"), "search", 90));
@@ -244,7 +244,7 @@ async fn a_bad_request_fails_alone() {
         match outcome {
             Ok(answers) => {
                 assert_ne!(index % 20, 7);
-                assert_eq!(answers, [Acceptance::Accepted; 3]);
+                assert_eq!(answers, [SdkEventOutcome::Accepted; 3]);
             }
             Err(StoreError::Unavailable { source, .. }) => {
                 assert_eq!(index % 20, 7);

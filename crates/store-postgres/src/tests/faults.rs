@@ -34,7 +34,8 @@ fn expect_unavailable<T: std::fmt::Debug>(outcome: StoreResult<T>) -> String {
     source.to_string()
 }
 
-/// Opens a store whose sessions carry the schema's name, to tell them from those of other tests.
+/// Opens a store whose sessions have the schema's name, to distinguish them from other tests'
+/// sessions.
 async fn open_named(schema: &Schema, options: PostgresOptions) -> PostgresStore {
     let setting = format!("application_name={}", schema.name);
     let url = with_setting(&schema.url, &setting);
@@ -53,7 +54,7 @@ async fn note(tx: &Tx, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fails with this SQLSTATE before the given attempt.
+/// Runs a transaction that fails with this SQLSTATE in every attempt before the given attempt.
 async fn fail_until(store: &PostgresStore, sqlstate: &str, attempt: u32) -> (StoreResult<()>, u32) {
     let runs = AtomicU32::new(0);
     let fail = format!("do $$ begin raise exception using errcode = '{sqlstate}'; end $$");
@@ -170,7 +171,7 @@ async fn both_transactions_of_a_deadlock_commit() {
     let (one, other) = (in_order("one", "two"), in_order("two", "one"));
     one.await.expect("no panic").expect("a commit");
     other.await.expect("no panic").expect("a commit");
-    // The retried transaction may meet the other one again on a busy machine.
+    // On a busy machine, the retried transaction may conflict with the other one again.
     let runs = runs.load(Ordering::SeqCst);
     assert!(runs >= 3, "one of them ran twice: {runs} runs");
 }
@@ -308,7 +309,7 @@ async fn a_frozen_server_times_out_and_the_pool_recovers() {
     proxy.freeze(true);
     let began = Instant::now();
     for seconds in 2..5 {
-        // The first probe has a connection; the later ones wait for one.
+        // The first probe has a connection; the later probes wait for one.
         expect_unavailable(store.commit_probe(at(seconds)).await);
     }
     assert!(began.elapsed() < Duration::from_secs(4), "{began:?}");

@@ -1,4 +1,4 @@
-//! Pending increments of several nodes, including a stopped one.
+//! Pending increments from several nodes, including one that has shut down.
 
 use super::database::{Schema, number};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The instance report and the settings of every transaction.
 
 use super::database::{Schema, options, with_setting};
-use crate::instance::concerns;
+use crate::instance::find_warnings;
 use crate::{PostgresOptions, PostgresStore};
 use tributary_store::Instance;
 
@@ -90,7 +90,7 @@ async fn warns_about_idle_transactions() {
     let forgotten = schema.client().await;
     forgotten.batch_execute("begin").await.expect("begun");
     let found = store
-        .run_write(async |tx| concerns(tx, 1, 0).await)
+        .run_write(async |tx| find_warnings(tx, 1, 0).await)
         .await
         .expect("concerns");
     assert!(

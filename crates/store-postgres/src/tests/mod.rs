@@ -32,7 +32,7 @@ async fn open() -> (Arc<dyn Store>, Schema) {
 
 tributary_store::contract_suite!(super::open);
 
-/// Billing notifications, links and transfers give the same result in any order.
+/// Billing notifications, user links and transfers give the same result in any order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(
     clippy::disallowed_methods,
@@ -47,7 +47,7 @@ async fn billing_histories_in_any_order() {
     arrival_order_changes_nothing(&store, CASES_ON_A_SERVER, cases).await;
 }
 
-/// The contract suite behind a pooler that does not support prepared statements.
+/// The contract suite through a pooler that does not support prepared statements.
 mod without_statement_cache {
     use super::{Arc, PostgresStore, Schema, Store, options};
 

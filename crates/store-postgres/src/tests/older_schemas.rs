@@ -1,4 +1,4 @@
-//! Migrations of older schemas.
+//! Migrating older schemas.
 
 use super::database::Schema;
 use crate::migrate::MIGRATIONS;
@@ -10,7 +10,7 @@ use tributary_store::contract::billing_duplicates::{
 };
 use tributary_store::contract::fixtures::SharedStore;
 
-/// A schema with the first migrations only.
+/// Creates a schema with the first migrations only.
 async fn of_version(steps: usize) -> (Schema, Client) {
     let schema = Schema::create().await;
     let client = schema.client().await;
@@ -40,7 +40,7 @@ async fn rows(client: &Client, sql: &str) -> Vec<String> {
 
 const APP: &str = "'01000000-0000-0000-0000-000000000000'";
 
-/// Two quarter-hours of one hour, and one of the next day.
+/// The old schema has figures for two quarter-hours in the same hour, and for one on the next day.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn migrates_quarter_hour_figures_to_hours_and_days() {
     let (schema, client) = of_version(6).await;
@@ -82,7 +82,7 @@ async fn migrates_quarter_hour_figures_to_hours_and_days() {
         ];
         assert_eq!(rows(&client, &sql).await, expected, "{table}");
     }
-    // Same digest as for new rows.
+    // The migration computes the same digest as the program does for new rows.
     let digest = Digest::of(b"c\0\0");
     let sql = "select distinct encode(campaign_digest, 'hex') from rollup_campaigns";
     assert_eq!(rows(&client, sql).await, [hex(digest.as_bytes())]);

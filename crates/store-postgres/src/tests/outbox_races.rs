@@ -1,5 +1,5 @@
-//! The outbox on two nodes at once: a queue has one holder, an outdated lease writes nothing, and a
-//! delivery is in one table only.
+//! The outbox on two nodes at once: a queue has one lease holder, a node with an outdated lease
+//! writes nothing, and a delivery is in only one table.
 
 use super::database::{Schema, number};
 use super::event_batches::open_strict;
@@ -99,7 +99,7 @@ async fn an_outdated_lease_writes_nothing() {
     one.lease(LEASE, 12, 20).await.expect("a lease");
     let taken = one.take_due(LEASE, 12).await.expect("deliveries");
     let late = nodes.nodes[1].lease_queue(one.queue, OTHER_LEASE, at(20), at(80));
-    late.await.expect("an answer").expect("a lease");
+    late.await.expect("the call succeeds").expect("a lease");
     let client = nodes.schema.client().await;
     let before = dump_tables(&client).await;
     let mut settlement = outcomes(&one, &taken, 21);
@@ -116,14 +116,14 @@ async fn an_outdated_lease_writes_nothing() {
     assert_eq!(one.take_due(LEASE, 22).await, None);
     let node = &nodes.nodes[0];
     let renewed = node.renew_lease(one.queue, LEASE, at(500)).await;
-    assert!(!renewed.expect("an answer"));
+    assert!(!renewed.expect("the call succeeds"));
     let released = node.release_queue(one.queue, LEASE, at(23)).await;
-    released.expect("an answer");
+    released.expect("the call succeeds");
     let outcome = CheckOutcome::Done { note: None };
     let checked = node.settle_status_check(one.queue, LEASE, "r1".to_owned(), outcome, at(23));
-    assert!(!checked.await.expect("an answer"));
+    assert!(!checked.await.expect("the call succeeds"));
     assert_eq!(dump_tables(&client).await, before);
-    // The new holder finds the deliveries that the other one began to send.
+    // The new holder finds the deliveries that the old holder had begun to send.
     let again = one.take_due_via(&*nodes.nodes[1], Network::A, OTHER_LEASE, 24);
     let again = again.await.expect("deliveries");
     assert_eq!(again.len(), 4);
@@ -145,20 +145,20 @@ async fn a_settlement_commits_before_the_next_lease_or_not_at_all() {
     for round in 0..ROUNDS {
         let now = 100 + round * 100;
         let leased = first.lease_queue(one.queue, LEASE, at(now), at(now + 10));
-        leased.await.expect("an answer").expect("a lease");
+        leased.await.expect("the call succeeds").expect("a lease");
         let taken = one.take_due(LEASE, now).await.expect("deliveries");
         let waiting = i64::try_from(taken.len()).expect("small");
         let settling = first.settle_deliveries(one.queue, LEASE, outcomes(&one, &taken, now + 10));
         let taking = async {
             let lease = second.lease_queue(one.queue, OTHER_LEASE, at(now + 10), at(now + 50));
-            lease.await.expect("an answer").expect("a lease");
+            lease.await.expect("the call succeeds").expect("a lease");
             one.take_due_via(&**second, Network::A, OTHER_LEASE, now + 20)
                 .await
         };
         let (written, found) = tokio::join!(settling, taking);
         let found = found.expect("deliveries");
         let found = i64::try_from(found.len()).expect("small");
-        if written.expect("an answer") {
+        if written.expect("the call succeeds") {
             assert_eq!(found, waiting / 2, "the retried deliveries");
         } else {
             assert_eq!(found, waiting, "all deliveries");
@@ -166,7 +166,7 @@ async fn a_settlement_commits_before_the_next_lease_or_not_at_all() {
         let left = number(&client, "select count(*) from outbox").await;
         assert_eq!(left, found);
         let released = second.release_queue(one.queue, OTHER_LEASE, at(now + 21));
-        released.await.expect("an answer");
+        released.await.expect("the call succeeds");
     }
     assert_no_delivery_twice(&client).await;
 }
@@ -176,8 +176,8 @@ async fn assert_no_delivery_twice(client: &Client) {
     assert_eq!(number(client, twice).await, 0);
 }
 
-/// Planning a device's events again while they are settled neither duplicates deliveries nor
-/// deadlocks.
+/// When a device's events are planned again while their deliveries are settled, no delivery is
+/// duplicated and nothing deadlocks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_delivery_is_either_planned_again_or_settled() {
     let schema = Schema::create().await;
@@ -204,7 +204,7 @@ async fn a_delivery_is_either_planned_again_or_settled() {
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         one.send_events(&device, &ids, "sign_up", now + 1).await;
         let leased = nodes[0].lease_queue(queue, LEASE, at(now + 2), at(now + 50));
-        leased.await.expect("an answer").expect("a lease");
+        leased.await.expect("the call succeeds").expect("a lease");
         let taken = one.take_due_via(&*nodes[0], queue.network, LEASE, now + 2);
         let taken = taken.await.expect("deliveries");
         assert!(taken.len() >= 30);
@@ -213,7 +213,7 @@ async fn a_delivery_is_either_planned_again_or_settled() {
         let improving =
             nodes[1].configure(one.tenant.configure_with_click(&device, &click, now + 4));
         let (written, improved) = tokio::join!(settling, improving);
-        assert!(written.expect("an answer"));
+        assert!(written.expect("the call succeeds"));
         let improved = improved.expect("configure succeeds").attribution;
         assert_eq!(improved.decision.click, Some(click.id));
         assert_no_delivery_twice(&client).await;
@@ -224,10 +224,10 @@ async fn a_delivery_is_either_planned_again_or_settled() {
         let half = i64::try_from(taken.len().div_ceil(2)).expect("small");
         assert_eq!(number(&client, &delivered).await, half);
         let released = nodes[0].release_queue(queue, LEASE, at(now + 5));
-        released.await.expect("an answer");
+        released.await.expect("the call succeeds");
     }
-    // network_d gets all events from the start; network_a gets them after the attribution,
-    // including the install.
+    // OpenAI Ads (`network_d`) gets all events from the start. Meta (`network_a`) gets them after
+    // the attribution, including the install.
     let sql = "select count(*) from (select delivery_id from outbox
                                      union all select delivery_id from deliveries) as one";
     assert_eq!(number(&client, sql).await, ROUNDS * (30 + 31));
@@ -268,11 +268,11 @@ async fn a_pause_does_not_overwrite_a_fixed_integration() {
         let settling = nodes.nodes[0].settle_deliveries(one.queue, LEASE, settlement);
         let (mended, settled) = tokio::join!(mending, settling);
         mended.expect("integration is updated");
-        assert!(settled.expect("an answer"));
+        assert!(settled.expect("the call succeeds"));
         let paused = "select count(*) from queues where paused_at is not null";
         assert_eq!(number(&client, paused).await, 0);
         let released = nodes.nodes[0].release_queue(one.queue, LEASE, at(now + 2));
-        released.await.expect("an answer");
+        released.await.expect("the call succeeds");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Planning deliveries for many events at once.
+//! Planning the deliveries of many events at once.
 
 use super::database::{Schema, number};
 use super::web_site::{Site, accepted};
@@ -34,7 +34,7 @@ async fn events_of_several_apps_are_planned_together() {
     let store = Arc::new(schema.open().await);
     let shared: SharedStore = store.clone();
     let (one, two) = (forwarding_app(&shared).await, forwarding_app(&shared).await);
-    // The second app also sends to another network, which none of its installs is credited to.
+    // The second app also sends to another network, to which none of its installs is credited.
     two.change(Network::C, connected(Network::C), 4).await;
     let silent = tenant(&shared).await;
     let tenants = [&one.tenant, &two.tenant, &silent];
@@ -69,14 +69,14 @@ async fn events_of_several_apps_are_planned_together() {
         assert_eq!(rows_of(&client, tenant).await, DEVICES + of_known * 2);
     }
     assert_eq!(rows_of(&client, &silent).await, 0);
-    // A row records the transaction and statement that wrote it.
+    // Every row records the transaction and statement that wrote it.
     let by_events = "from outbox where planned_at > (select min(planned_at) from outbox)";
     let statements = format!("select count(distinct (xmin::text, cmin::text)) {by_events}");
     let commits = format!("select count(distinct xmin::text) {by_events}");
     let commits = number(&client, &commits).await;
     assert_eq!(number(&client, &statements).await, commits);
     assert!(commits <= 20, "{commits}");
-    // Events record why they were skipped.
+    // Events record why networks were skipped.
     for (name, skipped, apps) in [
         ("sign_up", r#"{"network_a":"not_attributed"}"#, 1),
         ("boss_defeated", r#"{"network_a":"not_mapped"}"#, 1),
@@ -116,17 +116,20 @@ async fn reattributed_events_are_planned_again() {
     let pending = |id: &str| (id.to_owned(), "pending", None);
     let all = ["install", "s1", "s2"].map(pending);
     assert_eq!(one.delivery_statuses().await, all);
-    // One delivery is being sent, so the network may have it.
+    // One delivery is being sent, so the network may already have received it.
     one.lease(LEASE, 71, 200).await.expect("a lease");
     let revision = one
         .change(Network::A, IntegrationChange::default(), 71)
         .await;
     let revision = revision.revision.number();
     let due = shared.due_deliveries(one.queue, LEASE, revision, at(71), 1);
-    let due = due.await.expect("an answer").expect("deliveries");
+    let due = due.await.expect("the call succeeds").expect("deliveries");
     let taken = shared.begin_sending(one.queue, LEASE, vec![due[0].id], at(71));
     assert_eq!(
-        taken.await.expect("an answer").map(|taken| taken.len()),
+        taken
+            .await
+            .expect("the call succeeds")
+            .map(|taken| taken.len()),
         Some(1)
     );
 
@@ -171,7 +174,7 @@ async fn reattributed_events_are_planned_again() {
     }
 }
 
-/// More events than one page.
+/// The history has more events than one page.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_history_is_planned_again_page_by_page() {
     const EVENTS: i64 = 2_500;

@@ -1,4 +1,4 @@
-//! A TCP proxy between store and server that can freeze and cut connections.
+//! A TCP proxy between the store and the server that can freeze and cut connections.
 
 use super::database::with_setting;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use tokio::sync::watch;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-/// A commit on the wire is a simple query.
+/// On the wire, a commit is a simple query.
 const COMMIT: &[u8] = b"commit\0";
 
 pub(super) struct Proxy {
-    /// URL that leads through the proxy.
+    /// URL that connects through the proxy.
     pub(super) url: String,
     frozen: watch::Sender<bool>,
     commits_to_cut: Arc<AtomicU32>,
@@ -62,7 +62,7 @@ impl Proxy {
         }
     }
 
-    /// Stops forwarding in both directions without closing, or resumes.
+    /// Stops forwarding in both directions without closing the connections, or resumes it.
     pub(super) fn freeze(&self, frozen: bool) {
         self.frozen.send_replace(frozen);
     }

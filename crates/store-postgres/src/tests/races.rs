@@ -1,5 +1,5 @@
 //! Two nodes on one database at once. Every outcome must be one that a single writer could produce,
-//! without database errors.
+//! and there must be no database errors.
 
 use super::database::Schema;
 use crate::PostgresStore;
@@ -22,7 +22,7 @@ use tributary_store::contract::fixtures::{
 use tributary_store::{Apps, AuditLog, Integrations, Links, Organization, SkanConfigurations};
 use tributary_store::{StoreError, StoreResult, Tenants};
 
-/// Concurrent callers, half of them on each node.
+/// Number of concurrent callers, half of them on each node.
 pub(super) const CALLERS: i64 = 12;
 
 pub(super) struct Nodes {
@@ -47,7 +47,7 @@ impl Nodes {
         (caller, app)
     }
 
-    /// Runs all callers at once. Returns each result or refusal.
+    /// Runs all callers at once. Returns each caller's result or refusal.
     pub(super) async fn all<'a, T, F>(
         &'a self,
         work: impl Fn(&'a PostgresStore, i64) -> F,
@@ -86,7 +86,7 @@ impl Nodes {
     }
 }
 
-/// Counts the successes; all others must have this refusal.
+/// Counts the successes; all other outcomes must be this refusal.
 fn admitted<T>(outcomes: &[Result<T, Refusal>], refusal: &Refusal) -> usize {
     let refused = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
     for other in refused.clone() {

@@ -1,7 +1,7 @@
 //! Pipelined transactions.
 
 use super::database::{Schema, number};
-use crate::tx::{self, Mode};
+use crate::tx::{self, TransactionMode};
 use crate::{Failure, Tx};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tributary_store::{StoreError, StoreResult};
@@ -22,7 +22,7 @@ async fn note(tx: &Tx, name: &str) -> Result<(), Failure> {
 async fn pipelined_reads_belong_to_the_transaction() {
     let schema = Schema::create().await;
     let store = schema.open().await;
-    let mode = Mode::PipelinedWrite;
+    let mode = TransactionMode::PipelinedWrite;
     let outcome = tx::run(&store.pool, "test", mode, async |tx| {
         // Both statements belong to one transaction, so the write is rolled back.
         let first = tx.query_one("select now()::text", &[]).await?;
@@ -42,10 +42,10 @@ async fn nothing_follows_pipelined_reads_without_a_transaction() {
     let schema = Schema::create().await;
     let store = schema.open().await;
     let runs = AtomicU32::new(0);
-    let mode = Mode::PipelinedWrite;
+    let mode = TransactionMode::PipelinedWrite;
     let outcome: StoreResult<()> = tx::run(&store.pool, "test", mode, async |tx| {
         let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
-        // The session ends during the first reads, as if it had never begun.
+        // In the first run, the session ends during the first reads, as if `begin` had failed.
         if run == 1 {
             tx.query("select pg_terminate_backend(pg_backend_pid())", &[])
                 .await?;

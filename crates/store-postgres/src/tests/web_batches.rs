@@ -1,8 +1,8 @@
 //! Web events on two nodes at once: an id has one payload, refunds never exceed their payment, and
 //! there are no database errors.
 //!
-//! Unless stated otherwise, the posts of a race come from different devices, so only the ids and
-//! payments conflict.
+//! Unless stated otherwise, the events posted in a race come from different devices, so only the
+//! ids and payments conflict.
 
 use super::database::number;
 use super::web_site::{Site, accepted, conflict, refused};
@@ -41,7 +41,8 @@ async fn refunds_on_two_nodes_never_exceed_their_payment() {
     site.assert_consistent().await;
 }
 
-/// With senders that never stop, no node conflicts forever.
+/// Several senders refund the same payment without pause. Every refund is accepted: no node loses
+/// every conflict.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn continuous_refunds_are_all_answered() {
     let site = &Site::start().await;
@@ -66,7 +67,8 @@ async fn refunds_of_many_payments_do_not_deadlock() {
         let paid = |index: usize| format!("p{round}-{index}");
         let purchases = (0..POSTS).map(|index| site.purchase(&paid(index), 3, "payer"));
         assert_eq!(accepted(&site.send(purchases).await), POSTS);
-        // Neighbours go to different nodes: one walks the payments forwards, the other backwards.
+        // Neighbouring posts go to different nodes. One node refunds the payments in ascending
+        // order, the other in descending order.
         let refunds = (0..POSTS * 4).map(|index| {
             let (id, device) = (format!("f{round}-{index}"), format!("device-{index}"));
             let payment = (index / 2) % POSTS;
@@ -92,7 +94,7 @@ async fn identical_posts_on_two_nodes_make_one_event() {
         assert_eq!(accepted(&outcomes), 1);
         let answers = outcomes.into_iter().flatten();
         let first: BTreeSet<_> = answers.map(|answer| answer.received_at).collect();
-        assert_eq!(first.len(), 1, "all answers have the first arrival time");
+        assert_eq!(first.len(), 1, "all responses have the first arrival time");
     }
     site.assert_consistent().await;
     let figures = site.tenant.figures_of("network_a").await;
@@ -114,7 +116,7 @@ async fn one_of_many_conflicting_posts_is_accepted() {
             refused(&outcomes, &conflict(&["deviceId", "revenue"])),
             POSTS - 1
         );
-        // The same ids on both nodes, forwards on one and backwards on the other.
+        // Both nodes get the same ids: one in ascending order, the other in descending order.
         let posts = (0..POSTS * 4).map(|index| {
             let (id, device) = (index / 2, format!("other-{round}-{index}"));
             let id = [id, POSTS * 2 - 1 - id][index % 2];
@@ -130,8 +132,8 @@ async fn one_of_many_conflicting_posts_is_accepted() {
     site.assert_consistent().await;
 }
 
-/// Refunds may arrive before their purchase and are sent again until it exists. Meanwhile the same
-/// devices send SDK events.
+/// Refunds may arrive before their purchase and are sent again until the purchase exists. Meanwhile
+/// the same devices send SDK events.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn interleaves_purchases_and_refunds_on_two_nodes() {
     let site = &Site::start().await;
@@ -158,8 +160,8 @@ async fn interleaves_purchases_and_refunds_on_two_nodes() {
                     .map(|(_, posted)| posted)
                     .collect();
             }
-            // Of each four, the purchase and two refunds are accepted; the third refund exceeds the
-            // payment.
+            // Of every four posts, the purchase and two refunds are accepted; the third refund
+            // exceeds the payment.
             assert_eq!((taken, exceeding), (POSTS * 3, POSTS));
         };
         let sdk = async {

@@ -83,7 +83,7 @@ impl Site {
         }
     }
 
-    /// Sends the posts to both nodes in turn, all at once. Panics on database errors.
+    /// Sends the posts to the two nodes alternately, all at once. Panics on database errors.
     pub(super) async fn send(&self, posts: impl IntoIterator<Item = WebEvent>) -> Vec<WebOutcome> {
         let sent = posts.into_iter().zip(self.nodes.iter().cycle());
         let sent = sent.map(|(posted, node)| node.accept_web_event(posted));
@@ -148,7 +148,7 @@ pub(super) fn refused(outcomes: &[WebOutcome], by: &Refusal) -> usize {
     refused.count()
 }
 
-/// The refusal of a post that differs from the accepted one in these fields.
+/// The refusal of a post that differs from the accepted event in these fields.
 pub(super) fn conflict(fields: &[&str]) -> Refusal {
     let mut faults = Faults::new();
     for field in fields {

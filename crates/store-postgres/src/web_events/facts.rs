@@ -34,7 +34,7 @@ use uuid::Uuid;
 pub(super) const ENVIRONMENT: Environment = Environment::Live;
 pub(super) const SOURCE: EventSource = EventSource::Web;
 
-/// The facts, and the payments locked until this transaction ends.
+/// The facts, and the payments that are locked until this transaction ends.
 pub(super) struct LockedWebFacts<'a> {
     pub(super) facts: WebFacts<'a>,
     pub(super) locked: BTreeSet<ExternalKey<'a>>,
@@ -45,7 +45,7 @@ pub(super) async fn gather<'a>(
     tx: &Tx,
     posts: &'a [WebEvent],
 ) -> Result<LockedWebFacts<'a>, Failure> {
-    // A post without a verified click is rejected, so it needs no locks.
+    // A posted event without a verified click is rejected, so it needs no locks.
     let verifiable = || posts.iter().filter(|post| post.click.is_some());
     let refunds = verifiable().filter(|post| post.kind == WebEventKind::Refund);
     let refunds = refunds.filter_map(WebEvent::parent_key).collect();
@@ -70,7 +70,7 @@ pub(super) async fn gather<'a>(
     let mut reported = BTreeMap::new();
     if let Some(first) = posts.first().filter(|_| !twins.is_empty()) {
         reported = lock_sdk_events(tx, &twins, first.received_at).await?;
-        // The devices may have changed before they were locked.
+        // Read again, because the devices may have changed before they were locked.
         paid = first_payments().await?;
     }
     let reservation = |(key, (by, _))| {
@@ -103,8 +103,8 @@ pub(super) async fn gather<'a>(
 }
 
 /// Locks payments against concurrent refunds and returns those that exist. The row in `event_keys`
-/// is the lock, because most payments have no row in `refunded_payments`. One statement per app, so
-/// that no lock spans shards.
+/// serves as the lock, because most payments have no row in `refunded_payments`. There is one
+/// statement per app, so that no lock spans shards.
 async fn lock_payments<'a>(
     tx: &Tx,
     wanted: BTreeSet<ExternalKey<'a>>,
@@ -138,7 +138,7 @@ async fn lock_payments<'a>(
     Ok(locked)
 }
 
-/// The wanted keys as columns. Result rows refer to them by number, counted from one.
+/// The wanted keys as SQL columns. Result rows refer to a key by its position, counted from one.
 fn columns<'a>(wanted: &[ExternalKey<'a>]) -> (Vec<Uuid>, Vec<&'a str>) {
     let apps = column(wanted, |(app, _)| uuid(app.as_bytes()));
     (apps, column(wanted, |(_, external_id)| *external_id))
@@ -152,8 +152,8 @@ fn key_of_row<K: Copy>(wanted: &[K], row: &Row) -> Result<K, Failure> {
 
 static FIND_EVENTS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        // One index lookup per id. A generic plan from when the table was small would scan all of
-        // it.
+        // One index lookup per id. A generic plan made when the table was small would scan the
+        // whole table.
         "select {}, wanted.number, taken.event_id as taken_id, taken.fingerprint
          from unnest($1, $2) with ordinality as wanted (app_id, given_id, number)
          cross join lateral
@@ -168,14 +168,15 @@ static FIND_EVENTS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The events with the wanted ids, and the ids reserved by other sources with their events, if
-/// stored.
+/// The events with the wanted ids, and the ids that other sources reserved. A reserved id comes
+/// with the event that reserved it, if that event is stored.
 struct FoundKeys<'a> {
     events: BTreeMap<ExternalKey<'a>, ExistingEvent>,
     reserved: BTreeMap<ExternalKey<'a>, (EventId, Option<Event>)>,
 }
 
-/// Finds the events of posts and parents, and the reserved ids of posts. A parent event must exist.
+/// Finds the events with the posted ids and with the parents' ids, and the posted ids that are
+/// reserved. A parent must be an event, not a reservation.
 async fn find_events<'a>(
     tx: &Tx,
     own: &BTreeSet<ExternalKey<'a>>,
@@ -249,7 +250,7 @@ async fn find_refunds<'a>(
     rows.iter().map(refunds).collect()
 }
 
-/// Finds clicks with the current state of their links. A link may be archived by now.
+/// Finds clicks with the current state of their links. A link may have been archived meanwhile.
 async fn find_clicks(
     tx: &Tx,
     wanted: BTreeSet<(AppId, ClickId)>,

@@ -1,21 +1,21 @@
-//! Verified web events and the payment ledger, many posts per transaction.
+//! Verified web events and the payment ledger, many posted events per transaction.
 //!
-//! Waiting posts are decided together, in order of arrival (`domain::event::web::decide`). Facts
+//! Waiting posts are evaluated together, in order of arrival (`domain::event::web::decide`). Facts
 //! are read with one statement per table (`facts`), and the changes are written at once (`write`).
 //! A refusal affects only its own post; the rest of the batch is written.
 //!
 //! Nodes can conflict in three places. Refunds of one payment wait for the payment's lock. A post
-//! whose id another node is recording waits for that node and then reports a conflict. So does the
-//! first payment of a device that just paid there. The batch is decided again, and finally post by
-//! post. That terminates, because a single post can lose its id, and its device's first payment,
-//! only once.
+//! whose id another node is recording waits for that node and then reports a conflict. So does a
+//! device's first payment while another node is recording a first payment of the same device. After
+//! a conflict, the batch is retried as a whole, and finally post by post. This terminates, because
+//! a single post can have each of these conflicts only once.
 
 mod facts;
 mod write;
 
 use crate::batch_writer::{BatchItem, BatchWriter};
 use crate::pool::Pool;
-use crate::tx::{self, Mode, Tx};
+use crate::tx::{self, TransactionMode, Tx};
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -23,30 +23,33 @@ use tributary_domain::event::web::{AcceptedWebEvent, WebEvent, decide};
 use tributary_domain::refusal::Refusal;
 use tributary_store::{StoreResult, WebEvents};
 
-/// Concurrent batches: one is decided while the other syncs.
+/// Number of concurrent batches: one can be evaluated while the other is being committed.
 const CONCURRENT_BATCHES: usize = 2;
 
-/// The answer to a post. A refusal is a value, because it must not roll back the other posts.
-pub(crate) type WebEventAnswer = Result<AcceptedWebEvent, Refusal>;
+/// The result of a post. A refusal is a value, because it must not roll back the other posts.
+pub(crate) type WebEventResult = Result<AcceptedWebEvent, Refusal>;
 
 impl BatchItem for WebEvent {}
 
 /// Starts the batch writer for web events.
-pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<WebEvent, WebEventAnswer> {
+pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<WebEvent, WebEventResult> {
     let name = "accept_web_event";
     BatchWriter::start_concurrent(name, CONCURRENT_BATCHES, move |posts: Arc<[WebEvent]>| {
         let pool = pool.clone();
         async move {
-            tx::run(&pool, name, Mode::PipelinedWrite, async move |tx| {
-                accept(tx, &posts).await
-            })
+            tx::run(
+                &pool,
+                name,
+                TransactionMode::PipelinedWrite,
+                async move |tx| accept(tx, &posts).await,
+            )
             .await
         }
     })
 }
 
-/// Records the accepted posts. Returns one answer per post.
-pub(crate) async fn accept(tx: &Tx, posts: &[WebEvent]) -> Result<Vec<WebEventAnswer>, Failure> {
+/// Records the accepted posts. Returns one result per post.
+pub(crate) async fn accept(tx: &Tx, posts: &[WebEvent]) -> Result<Vec<WebEventResult>, Failure> {
     let facts = facts::gather(tx, posts).await?;
     let decisions = decide(posts, &facts.facts);
     // Boxed because the futures of many concurrent statements are large.

@@ -1,7 +1,7 @@
-//! Writes the decided changes of a batch of web events.
+//! Writes the changes decided for a batch of web events.
 //!
 //! All transactions write tables and keys in the same order: event ids, payments, events, devices,
-//! clicks, outbox, increments. Payments are already locked.
+//! clicks, outbox, increments. The payments are already locked.
 
 use super::facts::{ENVIRONMENT, LockedWebFacts};
 use crate::params::column;
@@ -39,8 +39,8 @@ pub(super) async fn write_changes(
     let events = changes.recorded.iter().map(|recorded| &recorded.event);
     let events: Vec<_> = events.collect();
     let planned: Vec<PlannedRow> = changes.recorded.iter().flat_map(planned_rows).collect();
-    // Pipelined in this order, which the server keeps. The ids come first; if one is taken, the
-    // conflict is found first and everything is rolled back.
+    // Pipelined in this order, which the server keeps. The event ids come first, so that if an id
+    // is already in use, this conflict is found first and everything is rolled back.
     tokio::try_join!(
         biased;
         claim_ids(tx, changes),
@@ -74,8 +74,9 @@ fn planned_rows(recorded: &RecordedWebEvent) -> impl Iterator<Item = PlannedRow>
     planned.map(|one| PlannedRow::write(event, one, event.received_at))
 }
 
-/// Checks that all stored refunded payments are locked. A payment stored after the locks were taken
-/// is not, and locking it now could deadlock. So the batch is decided again, which locks it.
+/// Checks that all stored payments that are refunded here are locked. A payment that was stored
+/// after the locks were taken is not locked, and locking it now could deadlock. So this
+/// returns a conflict, and the caller retries the batch, which then locks the payment as well.
 fn check_locks(facts: &LockedWebFacts<'_>, changes: &WebChanges<'_>) -> Result<(), Failure> {
     let is_stored = |key: &&ExternalKey<'_>| facts.facts.events.contains_key(*key);
     let mut stored = changes.refunded.keys().filter(is_stored);
@@ -96,7 +97,7 @@ async fn take_over(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
     duplicates::take_over(tx, &reserved.collect::<Vec<_>>()).await
 }
 
-/// Reports a conflict if rows are missing, because another node was first.
+/// Reports a conflict if rows are missing, which means that another node was first.
 fn require_all_rows(wanted: usize, rows: u64) -> Result<(), Failure> {
     if u64::try_from(wanted) == Ok(rows) {
         Ok(())
@@ -105,7 +106,7 @@ fn require_all_rows(wanted: usize, rows: u64) -> Result<(), Failure> {
     }
 }
 
-/// Marks the referenced clicks as kept. Reports a conflict if one was just deleted.
+/// Marks the clicks that events refer to as kept. Reports a conflict if a click was just deleted.
 async fn keep_clicks(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
     let clicks: Vec<_> = changes.clicks.iter().collect();
     if clicks.is_empty() {
@@ -125,7 +126,7 @@ async fn keep_clicks(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
     require_all_rows(clicks.len(), updated)
 }
 
-/// Claims the event ids. Reports a conflict if another node took one.
+/// Claims the event ids. Reports a conflict if another node claimed one of them first.
 async fn claim_ids(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
     let free = changes.recorded.iter();
     let free = free.filter(|recorded| recorded.reserved_by.is_none());
@@ -139,7 +140,7 @@ async fn claim_ids(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
 
 type Refunded<'c> = (&'c ExternalKey<'c>, &'c RefundedPayment);
 
-/// Writes the first refund totals of payments.
+/// Inserts the refund totals of payments that had no refund before.
 async fn insert_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
     let refunded = changes.refunded.iter();
     let first: Vec<Refunded<'_>> = refunded
