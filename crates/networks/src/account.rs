@@ -1,4 +1,4 @@
-//! Settings and decrypted credentials of an integration, as the adapters need them.
+//! An integration's settings and decrypted credentials, in the form that the adapters need.
 
 use crate::secret::Secret;
 use crate::text::percent_encoded;
@@ -8,7 +8,7 @@ use tributary_domain::integration::{
     Integration, Network, SettingDefault, SettingValue, settings_of,
 };
 
-/// Everything that requests of one integration need.
+/// Everything that one integration's requests need.
 #[derive(Debug, Clone)]
 pub enum Account {
     /// Meta.
@@ -54,7 +54,7 @@ impl Account {
         })
     }
 
-    /// Returns the network of the account.
+    /// Returns the account's network.
     pub const fn network(&self) -> Network {
         match self {
             Self::A(_) => Network::A,
@@ -64,7 +64,8 @@ impl Account {
         }
     }
 
-    /// Returns whether requests are tests. `network_b` and `network_d` do not store them.
+    /// Returns whether the account is in test mode. `network_b` and `network_d` only validate test
+    /// requests.
     pub const fn is_test_mode(&self) -> bool {
         match self {
             Self::A(account) => account.test_code.is_some(),
@@ -121,7 +122,7 @@ impl Account {
     }
 }
 
-/// Settings of an integration, with defaults.
+/// An integration's settings, with defaults.
 pub(crate) struct AccountSettings<'a> {
     integration: &'a Integration,
     credentials: &'a BTreeMap<String, Secret>,
@@ -171,8 +172,9 @@ impl AccountSettings<'_> {
             .ok_or_else(|| missing("credentials", name))
     }
 
-    /// Returns the code that marks test events. In test mode it is required, because unmarked
-    /// events would count.
+    /// Returns the code that marks test events. Test mode requires a code, because the network
+    /// would treat an event without a code like any other event. `network_a` counts test events
+    /// even if they have a code.
     pub(crate) fn test_code(&self) -> Result<Option<String>, UnusableIntegration> {
         if !self.flag("testMode") {
             return Ok(None);

@@ -1,6 +1,6 @@
 //! Reasons why a conversion cannot be sent.
 
-/// A conversion that can never be sent.
+/// Reason why a conversion can never be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsendable {
     /// Recorded reason code.
@@ -11,9 +11,9 @@ const fn unsendable(code: &'static str) -> Unsendable {
     Unsendable { code }
 }
 
-/// Consent was refused.
+/// The user refused consent.
 pub(crate) const CONSENT: Unsendable = unsendable("consent");
-/// The event needs an amount, but its amount may not be forwarded.
+/// The network requires an amount for this event, but the event's amount may not be forwarded.
 pub(crate) const AMOUNT_NOT_FORWARDABLE: Unsendable = unsendable("amount_not_forwardable");
 /// The network could not identify the person.
 pub(crate) const INSUFFICIENT_IDENTITY: Unsendable = unsendable("insufficient_identity");

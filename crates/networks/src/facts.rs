@@ -1,4 +1,4 @@
-//! Values of a conversion that several networks need.
+//! Values from a conversion that several networks need.
 
 use serde_json::Value;
 use tributary_domain::click::Click;
@@ -7,14 +7,14 @@ use tributary_domain::event::EventSource;
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::vocabulary::digest::{Digest, hex};
 
-/// Hex digits of a SHA-256 hash.
+/// Number of hex digits in a SHA-256 hash.
 const HASH_DIGITS: usize = 64;
-/// Longer product ids are not sent.
+/// Maximum length of a product id. Longer ids are not sent.
 const PRODUCT_CHARS_MAX: usize = 100;
 /// Maximum length of a search text, which limits how much an event adds to the body.
 const SEARCH_CHARS_MAX: usize = 200;
 
-/// Values of a conversion that may be sent.
+/// Values from a conversion that may be sent.
 #[derive(Clone, Copy)]
 pub(crate) struct ConversionFacts<'a>(pub(crate) &'a Conversion);
 
@@ -34,18 +34,18 @@ impl<'a> ConversionFacts<'a> {
         self.0.click.as_ref()
     }
 
-    /// Returns the IP address of the click.
+    /// Returns the click's IP address.
     pub(crate) fn address(self) -> Option<String> {
         let address = self.click()?.address?;
         Some(address.to_canonical().to_string())
     }
 
-    /// Returns the user agent of the click.
+    /// Returns the click's user agent.
     pub(crate) fn user_agent(self) -> Option<&'a str> {
         non_empty(self.click()?.user_agent.as_ref())
     }
 
-    /// Returns the page or the link.
+    /// Returns the URL of the page or the link.
     pub(crate) fn page_url(self) -> Option<&'a str> {
         non_empty(self.0.page_url.as_ref())
     }
@@ -55,12 +55,12 @@ impl<'a> ConversionFacts<'a> {
         self.0.click_id(name).filter(|id| !id.is_empty())
     }
 
-    /// Returns the hash of the e-mail address.
+    /// Returns the hash of the email address.
     pub(crate) fn email(self) -> Option<&'a str> {
         valid_hash(self.0.matching.email.as_ref())
     }
 
-    /// Returns the hash of the e-mail address as Google normalises it.
+    /// Returns the hash of the email address as Google normalises it.
     pub(crate) fn email_google(self) -> Option<&'a str> {
         valid_hash(self.0.matching.email_google.as_ref()).or(self.email())
     }
@@ -75,8 +75,8 @@ impl<'a> ConversionFacts<'a> {
         valid_hash(self.0.matching.phone_e164.as_ref())
     }
 
-    /// Returns the device of an app event. Website events get no device data, because the website
-    /// cannot vouch for it.
+    /// Returns an app event's device. `None` for a website event: its device id is only the
+    /// website's claim, so no device data is sent.
     pub(crate) fn device(self) -> Option<&'a Device> {
         self.0.device.as_ref().filter(|_| !self.is_web())
     }
@@ -100,7 +100,7 @@ impl<'a> ConversionFacts<'a> {
         non_empty(device.idfv.as_ref()).filter(|_| may)
     }
 
-    /// Returns the order id of a website purchase, unless it looks like an e-mail address.
+    /// Returns a website purchase's order id, unless it looks like an email address.
     pub(crate) fn order_id(self) -> Option<&'a str> {
         let event = &self.0.event;
         let is_order =
@@ -123,7 +123,7 @@ impl<'a> ConversionFacts<'a> {
         (is_allowed && id.chars().count() <= PRODUCT_CHARS_MAX).then_some(id)
     }
 
-    /// Returns the search text of a search event.
+    /// Returns a search event's search text.
     pub(crate) fn search(self) -> Option<String> {
         if self.0.network_event != "Search" {
             return None;
@@ -141,7 +141,7 @@ fn non_empty(text: Option<&String>) -> Option<&str> {
     text.map(String::as_str).filter(|text| !text.is_empty())
 }
 
-/// Returns a hash that networks accept. An invalid one would fail the whole batch, and the hash of
+/// Returns a hash that networks accept. An invalid hash would fail the whole batch, and the hash of
 /// an empty text matches everyone. The API rejects both, but older stored data may contain them.
 fn valid_hash(hash: Option<&String>) -> Option<&str> {
     let is_hash = |text: &&str| {

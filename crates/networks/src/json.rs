@@ -16,7 +16,7 @@ impl Serialize for Decimal {
     }
 }
 
-/// Currency of all amounts sent.
+/// The currency in which all amounts are sent.
 pub(crate) const USD: &str = "USD";
 
 /// Serialises a body.
@@ -24,13 +24,13 @@ pub(crate) fn bytes(body: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(body).expect("bodies contain only text and numbers")
 }
 
-/// Returns a non-empty text field of an object.
+/// Returns an object's text field if it is not empty.
 pub(crate) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     let text = value.get(name)?.as_str()?;
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns an integer field of an object; some networks send integers as text.
+/// Returns an object's integer field; some networks send integers as text.
 pub(crate) fn integer(value: &Value, name: &str) -> Option<i64> {
     match value.get(name)? {
         Value::Number(number) => number.as_i64(),
@@ -39,7 +39,7 @@ pub(crate) fn integer(value: &Value, name: &str) -> Option<i64> {
     }
 }
 
-/// Returns the items of a list field.
+/// Returns the items in a list field.
 pub(crate) fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     value
         .get(name)

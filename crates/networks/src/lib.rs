@@ -1,8 +1,8 @@
-//! Adapters of the four ad networks, as pure functions: [`encode`] builds a request, [`judge`]
-//! reads its response.
+//! Adapters for the four ad networks, as pure functions: [`encode`] builds a request, [`judge`]
+//! classifies its response.
 //!
-//! Nothing here sends, waits, retries or reads a clock. The forwarder does, and calls in this
-//! order:
+//! Nothing here sends, waits, retries or reads a clock: that is the forwarder's job. The forwarder
+//! calls these functions in this order:
 //!
 //! 1. [`Account::read`]: the integration's settings and decrypted credentials.
 //! 2. [`check()`]: each event, right before it is sent, because one bad event fails its whole
@@ -13,8 +13,8 @@
 //! `network_b` also needs an access token before a request, and a status check after it: see
 //! [`network_b::token_request`] and [`network_b::status_request`].
 //!
-//! Vendor-specific names and fields occur only in this crate. The wire reference describes them;
-//! the modules cite its sections.
+//! Vendor-specific names and fields occur only in this crate. "The reference" in tests is the
+//! description of the networks' APIs that the adapters follow.
 #![deny(missing_docs)]
 
 mod account;
@@ -54,18 +54,19 @@ use tributary_domain::vocabulary::id::DeliveryId;
 /// Maximum size of a request body. No network documents a lower limit; larger batches are split.
 pub const BODY_BYTES_MAX: usize = 1_000_000;
 
-/// Conversions of one account with equal keys may share a request.
+/// Key for grouping an account's conversions. Conversions with equal keys may share a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupKey {
-    /// With any other.
+    /// May share a request with any other conversion.
     Together,
-    /// Only with the same conversion action, so that a later status refers to one action.
+    /// May share a request only with conversions for the same conversion action, so that a later
+    /// status refers to one action.
     ConversionAction(String),
-    /// Not batched.
+    /// Is sent alone.
     Alone(DeliveryId),
 }
 
-/// Returns the key of conversions that may share a request.
+/// Returns the key that decides which conversions may share a request.
 pub fn group_key(account: &Account, conversion: &Conversion) -> GroupKey {
     match account {
         Account::B(account) => {
@@ -94,7 +95,7 @@ pub fn check(account: &Account, conversion: &Conversion) -> Result<(), Unsendabl
     }
 }
 
-/// Encodes a batch: one or more conversions of the same group that passed [`check()`].
+/// Encodes a batch: one or more conversions from the same group that passed [`check()`].
 /// `access_token` is for `network_b`; other accounts contain their token.
 pub fn encode(
     account: &Account,
@@ -109,7 +110,7 @@ pub fn encode(
     }
 }
 
-/// Judges the outcome of a request that carried `sent` events.
+/// Classifies the outcome of a request that contained `sent` events.
 pub fn judge(account: &Account, sent: usize, outcome: &SendOutcome) -> Judgement {
     let response = match outcome {
         SendOutcome::Response(response) => response,

@@ -16,7 +16,7 @@ pub struct NetworkRequest {
     pub method: RequestMethod,
     /// Encoded path and query, with the leading slash.
     pub path_and_query: String,
-    /// Headers in addition to those of the client, including the `Content-Type`.
+    /// Headers in addition to the HTTP client's own, including the `Content-Type`.
     pub headers: Vec<(&'static str, String)>,
     /// The body; empty for [`RequestMethod::Get`].
     pub body: Vec<u8>,

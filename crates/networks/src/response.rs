@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Maximum number of bytes read from a response. A ruling never needs more.
+/// Maximum number of bytes read from a response. Classifying a response never requires more.
 pub const RESPONSE_BYTES_MAX: usize = 64 * 1_024;
 
 /// Outcome of sending a request.

@@ -23,7 +23,7 @@ impl RetryAfter {
     pub fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            // More digits than fit mean "too long" as well.
+            // A number with too many digits is treated as the longest possible wait.
             return Some(Self::Delta(text.parse().unwrap_or(u64::MAX)));
         }
         date(text).map(Self::Date)

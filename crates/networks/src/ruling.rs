@@ -1,11 +1,11 @@
-//! A judged response.
+//! A classified response.
 
 use crate::account::Account;
 use crate::response::NetworkResponse;
 use crate::retry_after::RetryAfter;
 pub use tributary_domain::forwarding::ruling::{NetworkPace, RetryAdvice, Ruling};
 
-/// A judged response.
+/// A classified response.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// What to do next.
@@ -14,22 +14,22 @@ pub struct Judgement {
     pub status: Option<u16>,
     /// The network's code or reason.
     pub code: Option<String>,
-    /// The network's message, without the account's secrets, in full length. The caller has to
-    /// redact `network_b`'s access token, which is not known here.
+    /// The network's full message, without the account's secrets. The caller has to redact
+    /// `network_b`'s access token, which is not known here.
     pub message: Option<String>,
-    /// The network's id for the request. On `network_b`, [`crate::network_b::status_request`] takes
-    /// it.
+    /// The network's id for the request. For `network_b`, pass it to
+    /// [`crate::network_b::status_request`].
     pub trace_id: Option<String>,
     /// Rate at which to continue.
     pub pace: Option<NetworkPace>,
     /// The `Retry-After` header.
     pub retry_after: Option<RetryAfter>,
-    /// Message for the operator, independent of the ruling.
+    /// Message for the operator, independent of `ruling`.
     pub warning: Option<String>,
 }
 
 impl Judgement {
-    /// Creates a judgement without a response.
+    /// Creates a classification without values from a response.
     pub const fn of(ruling: Ruling) -> Self {
         Self {
             ruling,
@@ -43,7 +43,8 @@ impl Judgement {
         }
     }
 
-    /// Adds the values that all networks' responses share.
+    /// Adds the values that are read in the same way from every network's response, and redacts the
+    /// texts.
     pub(crate) fn with_response(mut self, account: &Account, response: &NetworkResponse) -> Self {
         if let Ruling::Retry(retry) = &mut self.ruling {
             retry.may_be_processed = matches!(response.status, 502 | 504);

@@ -132,7 +132,7 @@ pub(crate) fn identified_event(name: &str, network_event: &str) -> Conversion {
     conversion
 }
 
-/// Returns a website event, attributed to a click and with an e-mail hash.
+/// Returns a website event, attributed to a click and with an email hash.
 pub(crate) fn web_event(name: &str, network_event: &str) -> Conversion {
     let mut conversion = sdk_event(name, network_event);
     conversion.device = None;
@@ -142,7 +142,7 @@ pub(crate) fn web_event(name: &str, network_event: &str) -> Conversion {
     conversion
 }
 
-/// Returns the examples' purchase, with the sender's id.
+/// Returns the purchase from the reference's examples, with an id chosen by the website.
 pub(crate) fn web_purchase(network_event: &str) -> Conversion {
     let mut conversion = web_event("purchase", network_event);
     "ord_20261114_000731".clone_into(&mut conversion.dedup_id);
@@ -153,7 +153,7 @@ pub(crate) fn web_purchase(network_event: &str) -> Conversion {
     conversion
 }
 
-/// Returns the examples' trial.
+/// Returns the trial from the reference's examples.
 pub(crate) fn web_trial(network_event: &str) -> Conversion {
     let mut conversion = web_event("start_trial", network_event);
     "trial_20261114_000118".clone_into(&mut conversion.dedup_id);
@@ -296,7 +296,8 @@ pub(crate) fn body(request: &NetworkRequest) -> Value {
     serde_json::from_slice(&request.body).unwrap()
 }
 
-/// Returns the only event of an encoded request; `list` is the network's name for its events.
+/// Returns the only event in an encoded request; `list` is the network's name for the list of
+/// events.
 pub(crate) fn encoded(account: &Account, conversion: Conversion, list: &str) -> Value {
     let request = crate::encode(account, &[conversion], Some("token"));
     body(&request)[list][0].take()

@@ -10,7 +10,7 @@ use tributary_domain::forwarding::Conversion;
 use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId, EventId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A name that no campaign optimises for, because test events count on `network_a`.
+/// A name that no campaign optimises for, because `network_a` counts test events.
 const NAME: &str = "tributary_test";
 /// A synthetic user agent.
 const USER_AGENT: &str = "Mozilla/5.0 (compatible; tributary)";
@@ -19,8 +19,8 @@ const PAGE: &str = "https://example.com/";
 /// A synthetic click id.
 const CLICK_ID: &str = "tributary_test";
 
-/// Returns a harmless event. Send it alone, with an account from [`Account::read_for_test`].
-/// [`crate::check()`] tells whether the account can send it (`network_b` needs a conversion
+/// Returns a test event. Send it alone, with an account from [`Account::read_for_test`].
+/// [`crate::check()`] returns whether the account can send it (`network_b` needs a conversion
 /// action).
 pub fn test_conversion(account: &Account, now: Timestamp, app: AppId) -> Conversion {
     let network_event = match account {

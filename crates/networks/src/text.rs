@@ -28,7 +28,7 @@ pub(crate) fn form_encode(pairs: &[(&str, &str)]) -> String {
     written.join("&")
 }
 
-/// Formats a time as RFC 3339 in UTC, with milliseconds only if not zero.
+/// Formats a time as RFC 3339 in UTC, with milliseconds only if they are not zero.
 pub(crate) fn rfc3339(moment: Timestamp) -> String {
     let millis = moment.as_millis().rem_euclid(MILLIS_PER_DAY);
     let (seconds, fraction) = (millis / 1_000, millis % 1_000);

@@ -1,4 +1,4 @@
-//! Device data of an app event.
+//! Device data for an app event.
 
 use crate::facts::ConversionFacts;
 use serde::Serialize;
@@ -33,9 +33,9 @@ impl<'a> AppData<'a> {
     }
 }
 
-/// Returns sixteen values in fixed positions, empty if unknown. The third and fourth are the short
-/// and long version, such as `3.2.0` and `3.2.0 (412)`. Carrier, cores, storage and time zone
-/// abbreviation are never known.
+/// Returns sixteen values in fixed positions, empty if unknown. The third and fourth are the app's
+/// short and long versions, such as `3.2.0` and `3.2.0 (412)`. The carrier, cores, storage and time
+/// zone abbreviation are never known.
 fn extinfo(device: &Device) -> Option<[String; EXTINFO_VALUES]> {
     let traits = &device.traits;
     let platform = match traits.platform {

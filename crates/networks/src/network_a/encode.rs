@@ -42,7 +42,7 @@ struct Event<'a> {
     limited: Option<LimitedDataUse>,
 }
 
-/// Identifiers of the person.
+/// The person's identifiers.
 #[derive(Serialize, Default)]
 pub(super) struct UserData<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -169,7 +169,8 @@ impl<'a> CustomData<'a> {
     }
 }
 
-/// Limited data use in its simple form: Meta derives the applicable state law from the IP address.
+/// Meta's Limited Data Use option without a country and a state (both 0): Meta derives the
+/// applicable state law from the IP address.
 #[derive(Serialize)]
 struct LimitedDataUse {
     data_processing_options: [&'static str; 1],
@@ -183,8 +184,8 @@ const LIMITED: LimitedDataUse = LimitedDataUse {
     data_processing_options_state: 0,
 };
 
-/// Returns whether the event is sent as an app event. The SDK on a web page always counts as a
-/// website.
+/// Returns whether the event is sent as an app event. Events from the SDK on a web page are always
+/// website events.
 pub(super) fn is_app(account: &MetaAccount, facts: ConversionFacts<'_>) -> bool {
     let on_web_page = facts.0.event.platform == Some(Platform::Web);
     account.mode == SdkEventMode::App && !facts.is_web() && !on_web_page

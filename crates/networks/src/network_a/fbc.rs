@@ -6,15 +6,15 @@ use tributary_domain::vocabulary::time::Timestamp;
 
 /// Meta discards clicks older than this.
 const AGE_MAX: Duration = Duration::from_hours(90 * 24);
-/// Digits of a Unix time in milliseconds, from 2001 to 2286.
+/// Number of digits in a Unix time in milliseconds, from 2001 to 2286.
 const MILLIS_DIGITS: usize = 13;
 /// Maximum length of a click id in an `fbc`.
 const ID_CHARS_MAX: usize = 512;
 /// Lengths of the appendix that newer Meta tools add to the click id.
 const APPENDIX_CHARS: [usize; 2] = [8, 2];
 
-/// Returns the `fbc` of a conversion: the landing page's own if it is valid and for the same click,
-/// otherwise one built from the click id. `None` without a click id.
+/// Returns a conversion's `fbc`: the landing page's own value if it is valid and for the same
+/// click, otherwise a value built from the click id. `None` without a click id.
 pub(super) fn fbc(facts: ConversionFacts<'_>) -> Option<String> {
     let fbclid = facts.click_id("fbclid");
     let occurred_at = facts.0.event.conversion_time();
@@ -72,7 +72,7 @@ impl<'a> LandingPageFbc<'a> {
         sound.then_some(Self { text, made_at, id })
     }
 
-    /// Returns whether this is for the click id, with or without an appendix.
+    /// Returns whether this `fbc` is for the click id, with or without an appendix.
     fn is_of(&self, fbclid: &str) -> bool {
         match self.id.strip_prefix(fbclid) {
             Some("") => true,

@@ -1,5 +1,5 @@
-//! Judges responses. The error code decides; the message only for a wrong app secret, and the HTTP
-//! status only without a code.
+//! Classifies responses by error code. The message is only used to detect a wrong app secret. The
+//! HTTP status is used if there is no known code, and for codes about parameters.
 
 use super::usage::pace;
 use crate::json::{integer, text};
@@ -7,9 +7,10 @@ use crate::response::NetworkResponse;
 use crate::ruling::{Judgement, RetryAdvice, Ruling};
 use serde_json::Value;
 
-/// Problems with the token, permissions, app, dataset or a retired API version.
+/// Codes that pause the queue: problems with the token, permissions, app or dataset, or a retired
+/// API version.
 const PAUSING: [i64; 11] = [3, 10, 12, 102, 104, 190, 200, 294, 803, 2_500, 2_635];
-/// Too many calls. All codes in [`THROTTLING_OF_USE_CASES`] mean the same.
+/// Too many calls. The codes in [`THROTTLING_OF_USE_CASES`] have the same meaning.
 const THROTTLING: [i64; 5] = [4, 17, 32, 341, 613];
 /// Too many calls, counted per use case.
 const THROTTLING_OF_USE_CASES: std::ops::RangeInclusive<i64> = 80_000..=80_099;
@@ -26,7 +27,7 @@ const EVENT_SUBCODES: [i64; 2] = [2_804_003, 2_804_050];
 const PROOF: &str = "appsecret_proof";
 /// Temporarily blocked for policy violations.
 const BLOCKED: i64 = 368;
-/// Body that a success sometimes has instead of JSON.
+/// Body that a response with a success status sometimes has instead of JSON.
 const UNAVAILABLE: &str = "Service Unavailable";
 
 pub(crate) fn judge(sent: usize, response: &NetworkResponse) -> Judgement {
@@ -101,8 +102,8 @@ fn judge_error(error: &Value, status: u16) -> Judgement {
     }
 }
 
-/// Judges known codes. They take precedence over `is_transient`, because a revoked token does not
-/// recover. A 5xx response, however, blames parameters without reason.
+/// Classifies known codes. They take precedence over `is_transient`, because a retry does not fix a
+/// revoked token, for example. In a 5xx response, codes about parameters are not reliable.
 fn judge_code(code: i64, subcode: Option<i64>, status: u16) -> Option<Ruling> {
     let is_one_of = |codes: [i64; 2]| subcode.is_some_and(|subcode| codes.contains(&subcode));
     match code {

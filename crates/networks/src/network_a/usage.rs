@@ -6,9 +6,10 @@ use crate::ruling::NetworkPace;
 use serde_json::Value;
 use std::time::Duration;
 
-/// From this usage on, requests are slowed down.
+/// Requests are slowed down from this usage upwards.
 const SLOW_FROM_PERCENT: f64 = 80.0;
-/// Headers with percentages. The first one has lists of them per business.
+/// Headers that report quota usage in percent. The first header has a list of percentages for each
+/// business.
 const HEADERS: [&str; 3] = [
     "x-business-use-case-usage",
     "x-app-usage",

@@ -22,14 +22,14 @@ pub struct GoogleAdsAccount {
 /// How access tokens are obtained.
 #[derive(Debug, Clone)]
 pub(super) enum TokenGrant {
-    /// With a refresh token of a user.
+    /// With a user's refresh token.
     RefreshToken {
         client_id: String,
         client_secret: Secret,
         refresh_token: Secret,
     },
-    /// With a service account key. Preferred if both are set, because it does not depend on a
-    /// user's consent.
+    /// With a service account key. Preferred if both credentials are set, because a service account
+    /// does not depend on the consent of a Google user.
     ServiceAccount(ServiceAccount),
 }
 
@@ -61,7 +61,7 @@ impl GoogleAdsAccount {
         action.map(String::as_str)
     }
 
-    /// Returns any mapped event key, for test events.
+    /// Returns one of the mapped event keys, for test events.
     pub(crate) fn any_event_key(&self) -> Option<&str> {
         self.conversion_actions.keys().next().map(String::as_str)
     }

@@ -64,7 +64,7 @@ struct AdIdentifiers<'a> {
     landing_page_device_info: Option<DeviceInfo<'a>>,
 }
 
-/// Browser that followed the ad.
+/// The browser that opened the ad's link.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DeviceInfo<'a> {
@@ -96,8 +96,8 @@ enum AdIdentifier<'a> {
 }
 
 impl<'a> AdIdentifier<'a> {
-    /// Returns the click id to send. On iOS both braids come from the same click; `wbraid` measures
-    /// websites and `gbraid` apps.
+    /// Returns the click id to send. On iOS, a click may have both a `wbraid`, for measuring
+    /// websites, and a `gbraid`, for measuring apps.
     fn of(facts: ConversionFacts<'a>) -> Option<Self> {
         event_time(facts)?;
         let gclid = facts.click_id("gclid").map(Self::Gclid);
@@ -111,8 +111,8 @@ impl<'a> AdIdentifier<'a> {
     }
 }
 
-/// Returns the event time to send with the click; `None` if the click is too late to have caused
-/// the event.
+/// Returns the event time to send with the click; `None` if the click is so much later than the
+/// event that it cannot have caused the event.
 fn event_time(facts: ConversionFacts<'_>) -> Option<Timestamp> {
     let conversion_time = facts.0.event.conversion_time();
     let with_click = |clicked_at| conversion_time_with_click(conversion_time, clicked_at);
@@ -136,8 +136,8 @@ enum UserIdentifier<'a> {
 }
 
 impl<'a> UserData<'a> {
-    /// Returns user data only for accounts that accepted Google's terms. For others the whole
-    /// request would be rejected.
+    /// Returns user data only for accounts that accepted Google's terms. For other accounts, Google
+    /// would reject the whole request.
     fn of(account: &GoogleAdsAccount, facts: ConversionFacts<'a>) -> Option<Self> {
         let email = facts.email_google().map(UserIdentifier::EmailAddress);
         let phone = facts.phone_e164().map(UserIdentifier::PhoneNumber);
@@ -162,11 +162,13 @@ impl Consent {
         let (ad_user_data, ad_personalization) = match conversion.sharing() {
             Sharing::Unknown => return None,
             Sharing::Allowed => (Some(GRANTED), GRANTED),
-            // Denying personalised ads does not imply other consent.
+            // A person who denies personalised ads has not agreed to other uses of their data. So
+            // this consent is sent only if it was given explicitly.
             Sharing::NotPersonalized => {
                 (conversion.has_explicit_consent().then_some(GRANTED), DENIED)
             }
-            // Such events are never sent; if one were, the network should discard it.
+            // Such events are never sent. If one were sent, this value makes the network discard
+            // it.
             Sharing::Refused => (Some(DENIED), DENIED),
         };
         Some(Self {
@@ -176,8 +178,8 @@ impl Consent {
     }
 }
 
-/// Checks whether a conversion can be sent. It needs a click id, or user data if enabled; an
-/// install always needs a click id.
+/// Checks whether a conversion can be sent. A conversion needs a click id, or user data if enabled;
+/// an install always needs a click id.
 pub(crate) fn check(account: &GoogleAdsAccount, conversion: &Conversion) -> Result<(), Unsendable> {
     let facts = ConversionFacts(conversion);
     ensure(account.action(conversion).is_some(), NO_CONVERSION_ACTION)?;

@@ -1,4 +1,4 @@
-//! Judges immediate responses.
+//! Classifies immediate responses.
 
 use super::account::GoogleAdsAccount;
 use crate::json::{list, text};
@@ -8,8 +8,9 @@ use crate::text::{numbers_between, valid_indexes};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Problems with the account, the conversion action or an agreement. Reasons that start with
-/// [`ACCOUNT_PREFIX`] or end with one of [`AGREEMENT_SUFFIXES`] count too.
+/// Reasons that pause the queue: problems with the account, the conversion action or an agreement.
+/// Reasons that start with [`ACCOUNT_PREFIX`] or end with one of [`AGREEMENT_SUFFIXES`] pause it,
+/// too.
 const PAUSING: [&str; 7] = [
     "INVALID_CONVERSION_ACTION_ID",
     "INVALID_CONVERSION_ACTION_TYPE",
@@ -20,7 +21,7 @@ const PAUSING: [&str; 7] = [
     "TERMS_AND_CONDITIONS_NOT_SIGNED",
 ];
 const ACCOUNT_PREFIX: &str = "DESTINATION_ACCOUNT_";
-/// Suffixes of missing declarations or signatures, such as
+/// Suffixes of reasons for missing declarations or signatures, such as
 /// `EU_POLITICAL_ADVERTISING_DECLARATION_REQUIRED`.
 const AGREEMENT_SUFFIXES: [&str; 2] = ["_DECLARATION_REQUIRED", "_NOT_SIGNED"];
 const TOO_MANY: [&str; 2] = ["TOO_MANY_EVENTS", "TOO_MANY_DESTINATIONS"];
@@ -46,7 +47,8 @@ pub(crate) fn judge(
     };
     let error = GoogleError::read(error);
     let too_many = error.has(|reason| TOO_MANY.contains(&reason));
-    let warning = "A request exceeded the network's size limit unexpectedly.";
+    let warning =
+        "The network rejected a request because it contained too many events or destinations.";
     Judgement {
         code: error.code().map(str::to_owned),
         message: error.full_message(),
@@ -56,7 +58,8 @@ pub(crate) fn judge(
     }
 }
 
-/// Judges a success. It only contains a request id; a validated request has none.
+/// Classifies a success response. It contains a request id, unless Google was asked to validate the
+/// request only.
 fn judge_success(account: &GoogleAdsAccount, body: Option<&Value>) -> Judgement {
     let request_id = body.and_then(|body| text(body, "requestId"));
     let ruling = if request_id.is_some() || account.validate_only {
@@ -84,7 +87,7 @@ fn judge_success(account: &GoogleAdsAccount, body: Option<&Value>) -> Judgement 
     }
 }
 
-/// Judges by known reasons first, then by status. Google keeps adding reasons.
+/// Classifies an error by known reasons first, then by status, because Google keeps adding reasons.
 fn ruling(error: &GoogleError<'_>, status: u16, sent: usize) -> Ruling {
     if error.has(|reason| reason == TOO_NEW) {
         return Ruling::after(ACTION_PROPAGATION);
@@ -100,7 +103,7 @@ fn ruling(error: &GoogleError<'_>, status: u16, sent: usize) -> Ruling {
     }
 }
 
-/// Judges by status. 409: concurrent change. 499: the request was cancelled.
+/// Classifies a response by status. 409: concurrent change. 499: the request was cancelled.
 fn by_status(status: u16) -> Ruling {
     match status {
         409 | 499 => Ruling::retry(),

@@ -1,8 +1,8 @@
 //! `network_b`: Google Ads through the Data Manager API.
 //!
-//! It has no event names: each key of `conversionActions` maps to a conversion action of the
-//! account. It responds twice: immediately whether a request is valid, and hours later what
-//! happened to its events.
+//! The API has no event names: each key in `conversionActions` maps to one of the account's
+//! conversion actions. Google reports twice: immediately whether a request is valid, and hours
+//! later what happened to its events.
 
 mod account;
 mod encode;

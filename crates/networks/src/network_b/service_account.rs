@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 /// Requested OAuth scope.
 const SCOPE: &str = "https://www.googleapis.com/auth/datamanager";
-/// Audience of an assertion, unless the key file names another. It does not depend on the base URL.
+/// Audience for an assertion, unless the key file names another. It does not depend on the base
+/// URL.
 const AUDIENCE: &str = "https://oauth2.googleapis.com/token";
-/// Lifetime of an assertion; longer ones are rejected.
+/// Lifetime of an assertion. Google rejects longer lifetimes.
 const ASSERTION_LIFETIME_SECONDS: i64 = 3_600;
 
-/// The fields used from a key file.
+/// The fields that are used from a key file.
 #[derive(Deserialize)]
 struct KeyFile {
     client_email: String,
@@ -84,7 +85,7 @@ impl ServiceAccount {
     }
 
     /// Returns a signed assertion, valid from `now` in Unix seconds. `None` only if signing fails,
-    /// which a parsed key rules out.
+    /// which should not happen with a parsed key.
     pub(super) fn assertion(&self, now: i64) -> Option<String> {
         let header = Header {
             alg: "RS256",

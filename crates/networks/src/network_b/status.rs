@@ -1,5 +1,5 @@
-//! Final status of a request's events. Google counts errors per request and does not name the
-//! events.
+//! The final status of a request's events. Google counts errors per request and does not say which
+//! events failed.
 
 use super::encode::bearer;
 use crate::json::{integer, list, text};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::time::Duration;
 pub use tributary_domain::forwarding::status_check::{StatusProblems, StatusRuling};
 
-/// Prefixes of reasons; one reason has only the second.
+/// Prefixes of reasons. Most reasons have the longer prefix; one has only the shorter one.
 const PREFIXES: [&str; 2] = ["PROCESSING_ERROR_REASON_", "PROCESSING_ERROR_"];
 const TOO_RECENT_CLICK: &str = "TOO_RECENT_CLICK";
 /// Time until a click is known to all of Google's systems.
@@ -25,7 +25,8 @@ const ALERTING: [&str; 3] = [
     "EXTERNAL_ATTRIBUTION_DATA_MISSING",
 ];
 
-/// Returns a status request for the id from the response. Validated requests have none.
+/// Returns a request for the status of an earlier request. `request_id` comes from the response to
+/// that request; the response to a request that was only validated has none.
 pub fn status_request(request_id: &str, access_token: &str) -> NetworkRequest {
     let query = form_encode(&[("requestId", request_id)]);
     NetworkRequest {
@@ -36,7 +37,7 @@ pub fn status_request(request_id: &str, access_token: &str) -> NetworkRequest {
     }
 }
 
-/// Judges the response to a status request.
+/// Classifies the response to a status request.
 pub fn judge_status(outcome: &SendOutcome) -> StatusRuling {
     let response = match outcome {
         SendOutcome::Response(response) => response,
@@ -68,7 +69,7 @@ fn read(response: &NetworkResponse) -> Option<StatusRuling> {
     let Some(destination) = failing.next() else {
         return Some(StatusRuling::Success);
     };
-    // A request has one destination, so there is at most one failing.
+    // A request has one destination, so at most one destination fails.
     Some(StatusRuling::Problems(problems(
         destination,
         &status_of(destination),

@@ -1,4 +1,5 @@
-//! Access tokens. No event is sent while a token is requested, so every failure can be retried.
+//! Access tokens. A token request contains no events, so it can safely be repeated after any
+//! failure.
 
 use super::account::{GoogleAdsAccount, TokenGrant};
 use crate::json::{integer, text};
@@ -8,7 +9,7 @@ use crate::secret::Secret;
 use crate::text::form_encode;
 use std::time::Duration;
 
-/// Lifetime of a token if the response does not say.
+/// Lifetime of a token if the response does not state one.
 const DEFAULT_LIFETIME: Duration = Duration::from_hours(1);
 
 /// Outcome of a token request.
@@ -59,7 +60,7 @@ pub fn token_request(account: &GoogleAdsAccount, now: i64) -> NetworkRequest {
     }
 }
 
-/// Judges the response to a token request.
+/// Classifies the response to a token request.
 pub fn judge_token(outcome: &SendOutcome) -> TokenRuling {
     let response = match outcome {
         SendOutcome::Response(response) => response,

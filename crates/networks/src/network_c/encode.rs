@@ -14,7 +14,7 @@ const PATH: &str = "/open_api/v1.3/event/track/";
 
 #[derive(Serialize)]
 struct Body<'a> {
-    /// Always `web`: the event map uses the website event names for all sources.
+    /// Always `web`: the event mapping uses the website event names for all sources.
     event_source: &'static str,
     event_source_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,8 +186,8 @@ impl<'a> Properties<'a> {
     }
 }
 
-/// Checks whether a conversion can be sent. The network does not document what identifies a person;
-/// this is our interpretation.
+/// Checks whether a conversion can be sent. The network does not document which identifiers are
+/// enough to match a person; this is our interpretation.
 pub(crate) fn check(conversion: &Conversion) -> Result<(), Unsendable> {
     let facts = ConversionFacts(conversion);
     ensure(User::of(facts).is_enough(), INSUFFICIENT_IDENTITY)?;

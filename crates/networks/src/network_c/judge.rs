@@ -1,4 +1,4 @@
-//! Judges responses. Most errors have a success status; the code decides.
+//! Classifies responses by code, because most errors have a success status.
 
 use crate::json::{integer, list, text};
 use crate::response::NetworkResponse;
@@ -7,13 +7,14 @@ use crate::text::{numbers_between, valid_indexes};
 use serde_json::Value;
 
 const OK: i64 = 0;
-/// All but the listed events were accepted. The meaning without a list is not documented.
+/// All events except the listed ones were accepted. TikTok does not document what the code means
+/// without a list.
 const PARTIAL: i64 = 20_001;
 const NO_PERMISSION: i64 = 40_001;
 const INVALID_PARAMETER: i64 = 40_002;
 /// The pixel does not exist or the token has no access to it.
 const NO_SUCH_PIXEL: i64 = 40_007;
-/// Words in the message of [`INVALID_PARAMETER`] if the pixel is wrong.
+/// Words that the message of [`INVALID_PARAMETER`] contains if the pixel is wrong.
 const PIXEL_WORDS: [&str; 2] = ["pixel", "event_source_id"];
 const TOO_MANY_REQUESTS: i64 = 40_100;
 /// Undocumented, but reported to be temporary.
@@ -51,14 +52,15 @@ pub(crate) fn judge(sent: usize, response: &NetworkResponse) -> Judgement {
     }
 }
 
-/// Returns the failed events of a partial success.
+/// Returns the failed events in a partial success.
 fn failed_events(body: &Value) -> Vec<&Value> {
     body.get("data")
         .map(|data| list(data, "failed_events").collect())
         .unwrap_or_default()
 }
 
-/// Judges a partial success. An unreadable list, or one that names unsent events, is ignored.
+/// Classifies a partial success. If the list is unreadable or names events that were not sent, all
+/// events count as delivered.
 fn partial_success(failed_events: &[&Value], sent: usize) -> Ruling {
     let index_of = |event: &&Value| usize::try_from(integer(event, "order_in_batch")?).ok();
     let failed: Option<Vec<usize>> = failed_events

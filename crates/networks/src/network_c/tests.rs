@@ -1,4 +1,4 @@
-//! Tests the reference's example requests, and every row of its response table.
+//! Tests the reference's example requests, and every row in its response table.
 
 use crate::ruling::{RetryAdvice, Ruling};
 use crate::samples::{

@@ -39,7 +39,7 @@ struct Event<'a> {
     data: Data,
 }
 
-/// The lists replaced single values in an earlier version of the API.
+/// Fields that are lists here were single values in an earlier version of the API.
 #[derive(Serialize)]
 struct User<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,15 +107,15 @@ pub(super) fn minor_units(amount: Amount, currency: Currency) -> i64 {
     micros.saturating_add(half) / unit
 }
 
-/// Returns whether the event is sent as a website event. The SDK on a web page counts as a website,
-/// except for app events.
+/// Returns whether the event is sent as a website event. Events from the SDK on a web page are
+/// website events, except types that only happen in apps.
 fn is_website_event(facts: ConversionFacts<'_>, kind: &OpenAiEventType) -> bool {
     let on_web_page = facts.0.event.platform == Some(Platform::Web);
     (facts.is_web() || on_web_page) && !kind.is_app_only()
 }
 
-/// Checks whether a conversion can be sent. The network does not document what identifies a person;
-/// this is our interpretation.
+/// Checks whether a conversion can be sent. The network does not document which identifiers are
+/// enough to match a person; this is our interpretation.
 pub(crate) fn check(conversion: &Conversion) -> Result<(), Unsendable> {
     let facts = ConversionFacts(conversion);
     let kind = OpenAiEventType::of(conversion).ok_or(INVALID_EVENT_NAME)?;
@@ -133,7 +133,7 @@ fn event(conversion: &Conversion) -> Option<Event<'_>> {
     let facts = ConversionFacts(conversion);
     let kind = OpenAiEventType::of(conversion)?;
     let is_web = is_website_event(facts, &kind);
-    // The product is a plan id for plan events, and is not sent with customer actions.
+    // The product is the plan id in plan events, and is not sent with customer actions.
     let product = |data: &str| facts.product_id().filter(|_| kind.data == data);
     let contents = product("contents").or_else(|| product("custom"));
     let plan_id = product("plan_enrollment");

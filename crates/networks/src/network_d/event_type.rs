@@ -19,7 +19,7 @@ const DATA_TYPES: &[(&str, &str)] = &[
     ("trial_started", "plan_enrollment"),
 ];
 
-/// Types that only happen in apps, whatever reports them.
+/// Types that only happen in apps, even if another source reports them.
 const APP_TYPES: [&str; 2] = ["app_installed", "app_opened"];
 
 /// Event type at the network.
@@ -31,9 +31,9 @@ pub(super) struct OpenAiEventType {
 }
 
 impl OpenAiEventType {
-    /// Returns the type of a conversion: a standard type if the mapped name is one, otherwise a
-    /// custom event with that name. If the map says `custom`, the event's own name is used. `None`
-    /// if no valid name can be derived.
+    /// Returns a conversion's type: a standard type if the mapped name is one, otherwise a custom
+    /// event with that name. If the mapping says `custom`, the event's own name is used. `None` if
+    /// no valid name can be derived.
     pub(super) fn of(conversion: &Conversion) -> Option<Self> {
         let mapped = conversion.network_event.as_str();
         let standard = DATA_TYPES.iter().find(|(name, _)| *name == mapped);

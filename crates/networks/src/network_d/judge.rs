@@ -1,4 +1,5 @@
-//! Judges responses by status. The `type` is ignored, because it says `server_error` for anything.
+//! Classifies responses by status. The `type` does not help, because it is `server_error` for every
+//! error.
 
 use crate::json::{integer, list, text};
 use crate::response::NetworkResponse;
@@ -10,7 +11,7 @@ use serde_json::Value;
 const REQUEST_FIELDS: [&str; 2] = ["pid", "events"];
 /// Error fields with an event's index in the batch.
 const INDEX_FIELDS: [&str; 2] = ["index", "event_index"];
-/// First elements of a path, before the field names.
+/// Elements that a path may start with, before the field names.
 const PATH_PREFIXES: [&str; 2] = ["body", "query"];
 /// Maximum number of words between a field's name and "missing" or "required".
 const WORDS_BETWEEN: usize = 3;
@@ -38,7 +39,7 @@ pub(crate) fn judge(sent: usize, response: &NetworkResponse) -> Judgement {
     }
 }
 
-/// All errors of a response: an `error` with a list `errors` or `details`, or a list `detail` whose
+/// All errors in a response: an `error` with a list `errors` or `details`, or a list `detail` whose
 /// items have a path `loc`.
 struct Errors<'a> {
     all: Vec<&'a Value>,
@@ -62,8 +63,8 @@ impl<'a> Errors<'a> {
         self.all.iter().filter_map(first)
     }
 
-    /// Returns the error code. `type` is used only next to a path; elsewhere it says `server_error`
-    /// for anything.
+    /// Returns the error code. `type` is used only next to a path; elsewhere it is `server_error`
+    /// for every error.
     fn code(&self) -> Option<&'a str> {
         let of_path = || self.all.iter().filter(|error| error.get("loc").is_some());
         self.texts(&["code"])

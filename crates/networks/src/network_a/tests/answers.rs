@@ -1,4 +1,4 @@
-//! Tests every row of the reference's response table.
+//! Tests every row in the reference's response table.
 
 use crate::ruling::{NetworkPace, RetryAdvice, Ruling};
 use crate::samples::{account, judged, response, with_header};

@@ -1,4 +1,4 @@
-//! Tests every row of the reference's table of immediate responses.
+//! Tests every row in the reference's table of immediate responses.
 
 use crate::ruling::{RetryAdvice, Ruling};
 use crate::samples::judged;

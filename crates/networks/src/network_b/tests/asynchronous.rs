@@ -1,4 +1,4 @@
-//! Tests token requests and the later request status.
+//! Tests token requests, and the request status that is known later.
 
 use crate::network_b::{
     GoogleAdsAccount, StatusProblems, StatusRuling, TokenRuling, judge_status, judge_token,

@@ -50,8 +50,8 @@ fn example_a_website_purchase_with_user_data() {
     insta::assert_json_snapshot!(body(&request));
 }
 
-/// The example denies personalised ads, which website events cannot express, so it uses an app
-/// whose events are sent as website events.
+/// The example denies personalised ads, which website events cannot express. The test therefore
+/// uses an app whose events are sent as website events.
 #[test]
 fn example_b_start_trial_without_user_data() {
     let account = with(&[("sdkEventSource", text_setting("WEB"))]);
