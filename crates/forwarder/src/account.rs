@@ -1,4 +1,4 @@
-//! Opens the account of an integration with its credentials.
+//! Builds an integration's account from its settings and decrypted credentials.
 
 use std::collections::BTreeMap;
 use tributary_domain::integration::Integration;
@@ -6,7 +6,7 @@ use tributary_domain::keyring::Keyring;
 use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_networks::{Account, Secret, UnusableIntegration};
 
-/// Decrypts the credentials of an integration.
+/// Decrypts an integration's credentials.
 pub(crate) fn open_credentials(
     keyring: &Keyring,
     organization: OrganizationId,
@@ -32,7 +32,7 @@ pub(crate) fn open_credentials(
         .collect()
 }
 
-/// Opens the account of an integration.
+/// Builds an integration's account, with its credentials decrypted.
 pub(crate) fn open_account(
     keyring: &Keyring,
     organization: OrganizationId,

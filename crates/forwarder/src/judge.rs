@@ -1,5 +1,6 @@
-//! Step four: redacts a response and lets `domain` judge it. Handles effects on other queues and on
-//! the operator.
+//! Step four: redacts a classified response and passes it to `domain`, which decides what happens
+//! to the deliveries. Also delays other queues that share the quota, and logs that the network sent
+//! a warning.
 
 use crate::redaction::{self, Redactor};
 use crate::send::{NetworkClient, RequestOutcome};
@@ -9,7 +10,7 @@ use tributary_domain::forwarding::judge::AttemptResponse;
 use tributary_domain::forwarding::round::{Round, RoundRequest};
 use tributary_networks::{Account, Judgement};
 
-/// Judges the outcome of one request.
+/// Applies the outcome of one request to its deliveries.
 pub(crate) fn judge(
     client: &NetworkClient<'_>,
     round: &mut Round,
@@ -21,8 +22,8 @@ pub(crate) fn judge(
     let judgement = outcome.judgement;
     let code = code_of(&judgement);
     if judgement.warning.is_some() {
-        // Do not log the warning's text, which may repeat what was sent. The delivery's attempts
-        // have it, redacted.
+        // Do not log the warning's text, which may repeat what was sent. The redacted text is
+        // stored with the delivery's attempts.
         tracing::warn!(code, "network response contains a warning");
     }
     let response = AttemptResponse {
@@ -68,7 +69,7 @@ pub(crate) fn response_text(
     Some(text.chars().take(ANSWER_CHARS_MAX).collect())
 }
 
-/// Returns the network's code, or the HTTP status if there is none.
+/// Returns the network's code, or the HTTP status if there is no code.
 fn code_of(judgement: &Judgement) -> String {
     let status = || match judgement.status {
         Some(status) => format!("http_{status}"),

@@ -1,4 +1,4 @@
-//! Step one: leases a queue and takes due deliveries from it.
+//! Step one: leases a queue and reads its due deliveries.
 
 use crate::ForwarderState;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{GatheredDelivery, LeaseId, LeasedQueue, QueueRef, StoreResult};
 
-/// Added to the request timeout for the duration of a lease. Leases are renewed long before they
-/// end.
+/// A lease lasts for the request timeout plus this margin. Leases are renewed long before they
+/// expire.
 const LEASE_MARGIN: Duration = Duration::from_secs(15);
 /// Interval between renewals.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
@@ -19,11 +19,11 @@ pub(crate) struct Lease {
     pub(crate) queue: QueueRef,
     pub(crate) id: LeaseId,
     pub(crate) leased: LeasedQueue,
-    /// Cancelled when the lease is lost or the server stops.
+    /// Cancelled when the lease is lost or the server shuts down.
     pub(crate) stopping: CancellationToken,
 }
 
-/// Leases a queue; `None` if another process holds it, or it is paused or disabled.
+/// Leases a queue; `None` if another process holds the queue, or the queue is paused or disabled.
 pub(crate) async fn acquire(
     shared: Arc<ForwarderState>,
     queue: QueueRef,
@@ -54,19 +54,20 @@ impl Lease {
         self.shared.parts.runtime.now()
     }
 
-    /// Returns the revision of the leased integration. Another revision has other credentials.
+    /// Returns the leased integration's revision. The credentials may differ between revisions.
     pub(crate) const fn revision(&self) -> i64 {
         self.leased.integration.revision.number()
     }
 
-    /// Renews the lease. Returns when another process holds the queue; nothing may be sent or
-    /// written then.
+    /// Renews the lease repeatedly. Returns when the lease was lost to another process; from then
+    /// on, this process may neither send nor write anything.
     pub(crate) async fn renew(&self) {
         let store = &self.shared.parts.store;
         loop {
             tokio::time::sleep(RENEWAL_INTERVAL).await;
             let renewed = store.renew_lease(self.queue, self.id, lease_end(self.queue, self.now()));
-            // An unreachable database does not revoke the lease; it expires by itself.
+            // If the database cannot be reached, this process still holds the lease until the lease
+            // expires.
             if matches!(renewed.await, Ok(false)) {
                 self.stopping.cancel();
                 return;
@@ -74,8 +75,8 @@ impl Lease {
         }
     }
 
-    /// Returns due deliveries with their conversion data; empty if none is due or the queue may not
-    /// be processed any more.
+    /// Returns due deliveries with their conversion data; empty if none is due, the lease was
+    /// lost, or the integration was changed or disabled.
     pub(crate) async fn take_due(&self, limit: usize) -> StoreResult<Vec<GatheredDelivery>> {
         let store = &self.shared.parts.store;
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);

@@ -1,11 +1,11 @@
 //! Forwarder: sends due deliveries to the ad networks and stores the results.
 //!
 //! Each integration has a queue, and a lease in the database ensures that one process at a time
-//! works on it. `queue` runs five steps, each in its own module. `lease` takes due deliveries with
-//! their data. `prepare` drops what may not be sent and marks the rest as being sent, so that a
-//! crash is detected. `send` makes the requests, `judge` reads the responses, and `settle` stores
-//! the results. No transaction is open during a request. `domain` and `networks` decide what is
-//! sent and what a response means.
+//! works on it. `queue` runs five steps, each in its own module. `lease` reads due deliveries with
+//! their data. `prepare` drops deliveries that may not be sent and marks the rest as being sent, so
+//! that a crash is detected. `send` makes the requests and classifies the responses, `judge`
+//! applies each response to its deliveries, and `settle` stores the results. No transaction is open
+//! during a request. `domain` and `networks` decide what is sent and what a response means.
 #![deny(missing_docs)]
 
 mod account;
@@ -44,12 +44,12 @@ use tributary_domain::keyring::Keyring;
 use tributary_domain::runtime::Runtime;
 use tributary_store::{QueueRef, Store};
 
-/// Interval between polls. Events collect for this long to share requests.
+/// Interval between polls. Events accumulate for this long, so that they can share requests.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Queues processed concurrently per network. Separate limits keep a hanging network from blocking
 /// the others.
 const QUEUES_PER_NETWORK: usize = 32;
-/// Delay after a failed poll, or after a queue that failed because of the database.
+/// Delay after a failed poll, or after a database error while a queue was being processed.
 pub(crate) const POLL_RETRY_WAIT: Duration = Duration::from_secs(5);
 
 /// Dependencies of the forwarder.
@@ -63,7 +63,7 @@ pub struct ForwarderParts {
     pub keyring: Keyring,
     /// Sends requests.
     pub transport: Arc<dyn Transport>,
-    /// Public base URL of this server, for the addresses of links.
+    /// This server's public base URL, for the URLs of links.
     pub base_url: Arc<str>,
 }
 
@@ -84,7 +84,7 @@ impl ForwarderState {
     }
 }
 
-/// Sends due deliveries until it is stopped.
+/// Sends due deliveries until shutdown.
 pub struct Forwarder {
     shared: Arc<ForwarderState>,
     permits: [Arc<Semaphore>; 4],
@@ -105,7 +105,7 @@ impl Forwarder {
         }
     }
 
-    /// Runs until `stop` completes. Requests in progress are finished; everything else stays in the
+    /// Runs until `stop` completes. Finishes the requests in progress; everything else stays in the
     /// database.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let stopping = CancellationToken::new();
@@ -135,8 +135,8 @@ impl Forwarder {
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Starts a task for every due queue of a network, up to the network's limit. Returns false if
-    /// the database could not be queried.
+    /// Starts a task for each of a network's due queues, up to the network's limit. Returns false
+    /// if the database could not be queried.
     async fn start_due_queues(
         &self,
         network: Network,
@@ -191,7 +191,7 @@ const fn network_index(network: Network) -> usize {
     }
 }
 
-/// Marks a queue as processed by this process until it is dropped.
+/// Marks a queue as being processed here until the guard is dropped.
 struct QueueGuard {
     all: Arc<Mutex<HashSet<QueueRef>>>,
     queue: QueueRef,

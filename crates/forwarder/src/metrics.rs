@@ -1,4 +1,4 @@
-//! Metrics of this crate, all declared here.
+//! All of this crate's metrics.
 #![expect(
     clippy::disallowed_macros,
     reason = "metrics are declared only in this module"
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::integration::Network;
 
-/// Rulings on responses, as metric labels.
+/// Classes of responses, as metric labels.
 const RULINGS: [&str; 8] = [
     "delivered",
     "delivered_in_part",
@@ -27,7 +27,7 @@ pub(crate) fn count_ended(network: Network, status: DeliveryStatus) {
         .increment(1);
 }
 
-/// Records a request with its ruling and duration.
+/// Records a request with the class of its response and its duration.
 pub(crate) fn record_request(network: Network, ruling: &'static str, took: Duration) {
     let network = network.as_str();
     metrics::counter!("tributary_network_requests_total", "network" => network, "ruling" => ruling)
@@ -43,7 +43,7 @@ pub(crate) fn count_paused(network: Network) {
 }
 
 /// Declares the metrics for `/metrics`. Counters start at zero so that an alert on an increase also
-/// sees the first one.
+/// sees the first increase.
 pub fn describe() {
     for network in Network::ALL.map(Network::as_str) {
         for status in DeliveryStatus::ALL {

@@ -1,18 +1,19 @@
-//! Rate limiting of requests.
+//! Rate limiting for requests.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Google Ads (`network_b`) allows 300 requests per minute for all integrations of a cloud project.
+/// Interval between requests for one cloud project. Google Ads (`network_b`) allows 300 requests
+/// per minute and project, shared by all integrations that use the project.
 const PROJECT_INTERVAL: Duration = Duration::from_millis(200);
-/// Longest wait for a turn; for longer waits the queue is released.
+/// Longest wait for a turn. If the wait would be longer, the queue is released.
 const TURN_MAX: Duration = Duration::from_secs(5);
 /// Number of projects after which old entries are dropped.
 const PROJECTS_MAX: usize = 10_000;
 
-/// Earliest time of the next request per project.
+/// Earliest time of each project's next request.
 #[derive(Default)]
 pub(crate) struct ProjectPacer {
     next: Mutex<HashMap<String, Instant>>,

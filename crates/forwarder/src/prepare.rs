@@ -1,4 +1,4 @@
-//! Step two: drops deliveries that may not be sent any more and groups the rest into batches.
+//! Step two: drops deliveries that may no longer be sent and groups the rest into batches.
 
 use crate::lease::Lease;
 use std::collections::{BTreeMap, HashSet};
@@ -6,13 +6,13 @@ use tributary_domain::forwarding::Conversion;
 use tributary_domain::forwarding::eligibility::{check_eligibility, end_without_event};
 use tributary_domain::forwarding::lifecycle::SettledDelivery;
 use tributary_domain::forwarding::queue::QueueState;
-use tributary_domain::forwarding::round::{DeliveryBatch, OutgoingEvent, Round, RoundTerms};
+use tributary_domain::forwarding::round::{DeliveryBatch, OutgoingEvent, Round, RoundSettings};
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_networks::{Account, BODY_BYTES_MAX, check, encode, group_key};
 use tributary_store::{GatheredDelivery, StoreResult};
 
-/// A round that is ready to send, and deliveries settled without being sent.
+/// A round that is ready to send, and deliveries that were settled without being sent.
 pub(crate) struct PreparedRound {
     pub(crate) round: Round,
     pub(crate) settled: Vec<SettledDelivery>,
@@ -37,7 +37,7 @@ pub(crate) async fn prepare(
     if !begin(lease, &mut outgoing).await? {
         return Ok(None);
     }
-    let terms = RoundTerms {
+    let terms = RoundSettings {
         network: lease.queue.network,
         validates_only: account.validates_only(),
     };
@@ -77,8 +77,8 @@ fn prepare_one(
     }
 }
 
-/// Marks deliveries as being sent, and drops those that may not be sent any more. Returns false if
-/// the lease was lost.
+/// Marks deliveries as being sent, and drops those that may no longer be sent. Returns false if the
+/// lease was lost.
 async fn begin(lease: &Lease, outgoing: &mut Vec<OutgoingEvent>) -> StoreResult<bool> {
     if outgoing.is_empty() {
         return Ok(true);
@@ -94,7 +94,7 @@ async fn begin(lease: &Lease, outgoing: &mut Vec<OutgoingEvent>) -> StoreResult<
     Ok(true)
 }
 
-/// Groups events that may share a request into batches of at most `most`.
+/// Groups events that may share a request into batches of at most `most` events.
 fn batches(account: &Account, outgoing: Vec<OutgoingEvent>, most: usize) -> Vec<DeliveryBatch> {
     let is_too_long =
         |batch: &[Conversion]| encode(account, batch, None).body.len() > BODY_BYTES_MAX;

@@ -1,4 +1,4 @@
-//! Tests an integration by sending one harmless event.
+//! Tests an integration by sending one test event.
 
 use crate::pacing::ProjectPacer;
 use crate::send::NetworkClient;
@@ -11,7 +11,8 @@ use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_networks::{Account, Ruling, UnusableIntegration, check, test_conversion};
 use tributary_store::QueueRef;
 
-/// A user waits for the result, and that request has its own timeout.
+/// Timeout for a test. It is short, because the user waits for the result in a request that has its
+/// own timeout.
 const PROBE_MAX: Duration = Duration::from_secs(15);
 
 /// Sends test events.
@@ -20,10 +21,10 @@ pub struct Prober {
     shared: Arc<ForwarderState>,
 }
 
-/// Response of a network to a test event.
+/// A network's response to a test event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkProbeResponse {
-    /// Whether the network accepted it.
+    /// Whether the network accepted the event.
     pub accepted: bool,
     /// HTTP status, if there was a response.
     pub status: Option<u16>,
@@ -47,7 +48,7 @@ impl Prober {
         }
     }
 
-    /// Sends one harmless event, marked as a test, to the integration's network.
+    /// Sends one event, marked as a test, to the integration's network.
     pub async fn probe(
         &self,
         organization: OrganizationId,

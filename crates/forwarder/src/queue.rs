@@ -32,7 +32,8 @@ pub(crate) async fn process_queue(
     let released = lease.release().await;
     if let Err(error) = worked.and(released) {
         log_failure(&error);
-        // Wait, because deliveries whose results cannot be stored must not be sent again and again.
+        // Wait before the next attempt. Otherwise deliveries whose results cannot be stored would
+        // be sent again and again.
         tokio::select! {
             () = stopping.cancelled() => {}
             () = tokio::time::sleep(POLL_RETRY_WAIT) => {}
@@ -67,7 +68,7 @@ async fn process_leased(lease: &Lease) -> StoreResult<()> {
 async fn run_rounds(lease: &Lease, client: &NetworkClient<'_>) -> StoreResult<()> {
     let account = client.account;
     let mut state = lease.leased.state.clone();
-    // The wait is over, otherwise the queue would not have been leased.
+    // The queue's back-off has ended; otherwise the queue could not have been leased.
     state.not_before = None;
     for _ in 0..ROUNDS_MAX {
         if lease.stopping.is_cancelled() {
@@ -99,8 +100,7 @@ async fn run_rounds(lease: &Lease, client: &NetworkClient<'_>) -> StoreResult<()
     Ok(())
 }
 
-/// Sends the requests of a round and judges each response as it arrives, until every delivery is
-/// decided.
+/// Sends a round's requests and processes each response as it arrives, until no request is left.
 async fn send_all(lease: &Lease, client: &NetworkClient<'_>, round: &mut Round) {
     let mut under_way = FuturesUnordered::new();
     loop {
@@ -111,7 +111,7 @@ async fn send_all(lease: &Lease, client: &NetworkClient<'_>, round: &mut Round) 
                     let outcome = client.send(&request.part.conversions()).await;
                     (request, outcome)
                 });
-                // Judge a response that is already there before sending the next request.
+                // If a response has already arrived, process it before sending the next request.
                 under_way.next().now_or_never().flatten()
             }
             None if under_way.is_empty() => return,

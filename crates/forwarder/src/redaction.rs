@@ -7,9 +7,9 @@ use tributary_networks::{Account, Secret};
 
 /// Maximum length of a stored code.
 const CODE_CHARS_MAX: usize = 64;
-/// Shorter values would also match parts of ordinary words.
+/// Minimum length of redacted values. Shorter values would also match parts of ordinary words.
 const VALUE_CHARS_MIN: usize = 6;
-/// Hex digits of a SHA-256 hash.
+/// Number of hex digits in a SHA-256 hash.
 const HASH_DIGITS: usize = 64;
 /// Replacement for redacted text.
 const REMOVED: &str = "***";
@@ -20,7 +20,7 @@ pub(crate) struct Redactor {
 }
 
 impl Redactor {
-    /// Creates a redactor for the personal values of a batch.
+    /// Creates a redactor for the personal values in a batch.
     pub(crate) fn for_batch(batch: &[Conversion]) -> Self {
         let mut values: Vec<String> = batch.iter().flat_map(personal_values).collect();
         values.retain(|value| value.chars().count() >= VALUE_CHARS_MIN);
@@ -44,12 +44,12 @@ impl Redactor {
     }
 }
 
-/// Limits a network's code to a storable length.
+/// Limits a network's code to a storable length, and replaces control characters.
 pub(crate) fn clean_code(code: &str) -> String {
     printable(code).chars().take(CODE_CHARS_MAX).collect()
 }
 
-/// Replaces control characters, which neither databases nor terminals should receive.
+/// Replaces control characters, which must not reach databases or terminals.
 fn printable(text: &str) -> String {
     let shown = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(shown).collect()
@@ -93,7 +93,7 @@ fn personal_values(conversion: &Conversion) -> Vec<String> {
     values
 }
 
-/// Redacts words that look like an e-mail address, an IP address or a hash.
+/// Redacts words that look like an email address, an IP address or a hash.
 fn redact_lookalikes(text: &str) -> String {
     let is_part = |c: char| c.is_alphanumeric() || "@._+-%:".contains(c);
     let mut clean = String::with_capacity(text.len());

@@ -9,11 +9,11 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_networks::{Account, Judgement, NetworkRequest, Ruling, Secret, encode, judge};
 use tributary_store::QueueRef;
 
-/// Sends requests of one integration to its network.
+/// Sends one integration's requests to its network.
 pub(crate) struct NetworkClient<'a> {
     pub(crate) shared: &'a ForwarderState,
     pub(crate) queue: QueueRef,
-    /// Revision of the integration; another one has other credentials.
+    /// The integration's revision. The credentials may differ between revisions.
     pub(crate) revision: i64,
     pub(crate) account: &'a Account,
 }
@@ -28,7 +28,7 @@ pub(crate) struct RequestOutcome {
 }
 
 impl NetworkClient<'_> {
-    /// Sends a batch. A rejected token is replaced once.
+    /// Sends a batch. If the network rejects the token, fetches another token and retries once.
     pub(crate) async fn send(&self, batch: &[Conversion]) -> RequestOutcome {
         let mut stale = None;
         loop {

@@ -7,7 +7,6 @@ use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::alert::{Alert, AlertKind};
 use tributary_domain::forwarding::lifecycle::SettledDelivery;
 use tributary_domain::forwarding::queue::{NOT_USABLE, QueueState};
-use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::AlertId;
 use tributary_networks::{Account, UnusableIntegration};
 use tributary_store::{DeliverySettlement, StoreResult};
@@ -57,16 +56,16 @@ fn empty_settlement(lease: &Lease, state: QueueState) -> DeliverySettlement {
     let paused = state.pause.as_ref().map(|pause| {
         let reason = pause.message.as_deref().unwrap_or("no message");
         let message = format!(
-            "The {} integration of {name} is paused (code {}: {reason}). Deliveries are kept until \
-             the integration is fixed and resumed.",
-            network_name(network),
+            "The {} integration for {name} is paused (code {}: {reason}). Deliveries are kept \
+             until the integration is fixed and resumed.",
+            network.name_with_id(),
             pause.code
         );
         alert(AlertKind::IntegrationPaused, message)
     });
     let message = format!(
-        "Many deliveries of {name} to {} failed within an hour.",
-        network_name(network)
+        "Many deliveries from {name} to {} failed within an hour.",
+        network.name_with_id()
     );
     DeliverySettlement {
         at,
@@ -77,16 +76,6 @@ fn empty_settlement(lease: &Lease, state: QueueState) -> DeliverySettlement {
         checks: Vec::new(),
         pause_alert: paused,
         failure_alert: Some(alert(AlertKind::DeliveriesFailing, message)),
-    }
-}
-
-/// Returns the network's product name and identifier, for messages to operators.
-const fn network_name(network: Network) -> &'static str {
-    match network {
-        Network::A => "Meta (network_a)",
-        Network::B => "Google Ads (network_b)",
-        Network::C => "TikTok (network_c)",
-        Network::D => "OpenAI Ads (network_d)",
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) async fn check_due(client: &NetworkClient<'_>, lease: &Lease) -> Stor
         {
             tracing::warn!(
                 reasons = problems.alert.join(", "),
-                "network_b reports a conversion action or account that must be changed"
+                "Google Ads (network_b) reports a problem; fix the conversion action or the account"
             );
         }
         let now = lease.now();

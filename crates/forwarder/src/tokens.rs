@@ -1,4 +1,4 @@
-//! Cache for access tokens of Google Ads (`network_b`).
+//! Cache for Google Ads (`network_b`) access tokens.
 
 use crate::ForwarderState;
 use crate::transport::RequestTarget;
@@ -44,7 +44,7 @@ pub(crate) enum TokenError {
 }
 
 impl TokenError {
-    /// Converts the error to the judgement of a request.
+    /// Converts the error to the classification of a request that could not be sent.
     pub(crate) fn into_judgement(self) -> Judgement {
         match self {
             Self::Retry => Judgement::of(Ruling::retry()),
@@ -63,7 +63,7 @@ impl TokenCache {
         slots.entry(queue).or_default().clone()
     }
 
-    /// Returns a token for these credentials; `stale` is one that the network rejected.
+    /// Returns a token for these credentials. `stale` is a token that the network rejected.
     pub(crate) async fn get(
         &self,
         shared: &ForwarderState,

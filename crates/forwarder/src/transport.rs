@@ -5,12 +5,12 @@ use std::time::Duration;
 use tributary_domain::integration::Network;
 use tributary_networks::{NetworkRequest, SendOutcome};
 
-/// Recipient of a request. The operator configures the addresses.
+/// A request's recipient. The operator configures the addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestTarget {
     /// A network.
     Network(Network),
-    /// Token endpoint of Google Ads (`network_b`).
+    /// Google's token endpoint (`network_b`).
     TokenEndpoint,
 }
 

@@ -1,4 +1,4 @@
-//! Tests attempts with unknown outcome.
+//! Tests attempts with an unknown outcome.
 
 use super::scene::{BEGIN, SECRET, Scene, accepted, response, with_headers};
 use rstest::rstest;
@@ -40,7 +40,8 @@ async fn an_unknown_attempt_is_retried_with_the_same_id() {
     assert_eq!(requests[0], requests[1], "the bodies are equal");
 }
 
-/// After 48 hours a retry might count twice, except on networks that deduplicate forever.
+/// A delivery whose outcome stays unknown is retried for 48 hours. After that, a retry might count
+/// twice, except on networks that deduplicate forever.
 #[rstest]
 #[case::d(Network::D, SendOutcome::Interrupted, "unconfirmed")]
 #[case::gateway(Network::D, response(504, ""), "unconfirmed")]
@@ -106,7 +107,7 @@ async fn a_crashed_holder_leaves_an_unknown_attempt() {
     assert_eq!((attempts[1].0, delivery.attempts_made), ("delivered", 2));
 }
 
-/// `Retry-After` is honoured within limits: the next request comes at that time, not earlier.
+/// `Retry-After` is honoured within limits: the next request is sent at that time, not earlier.
 #[rstest]
 #[case::seconds("120", 119, 121)]
 #[case::absurd("99999999", 3_599, 3_601)]
@@ -152,7 +153,8 @@ async fn an_event_that_becomes_too_old_between_attempts_expires() {
         BTreeMap::from([("expired", 1)])
     );
     assert_eq!(scene.batches().len(), 1, "it was not sent again");
-    // An operator may request a retry, but the network would reject the event, so it is not sent.
+    // An operator may request a retry, but the network would reject the event, so the event is not
+    // sent.
     let id = scene.deliveries().await[0].delivery.id;
     let origin = tributary_store::contract::fixtures::origin(BEGIN);
     scene

@@ -10,7 +10,7 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_networks::SendOutcome;
 use tributary_store::contract::fixtures::{at, origin};
 
-/// Returns the event ids of a request.
+/// Returns the event ids in a request.
 fn ids(body: &Value) -> Vec<String> {
     let events = body["events"].as_array().unwrap().iter();
     events

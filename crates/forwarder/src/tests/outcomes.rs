@@ -13,7 +13,7 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_networks::SendOutcome;
 use tributary_store::contract::fixtures::{at, origin};
 
-/// Adds an e-mail hash, so that `network_b` accepts events without a click.
+/// Adds an email hash, so that `network_b` accepts events without a click.
 async fn identify_person(scene: &Scene) {
     let identity = Identity {
         user: None,

@@ -169,7 +169,7 @@ impl Scene {
         }
     }
 
-    /// Records events that are to be sent.
+    /// Records events to be sent.
     pub(super) async fn events(&self, count: usize) {
         let ids: Vec<String> = (0..count).map(|number| format!("e{number}")).collect();
         for ids in ids.chunks(100) {
