@@ -2,13 +2,13 @@
 
 use serde::Deserialize;
 
-/// An account on one of the networks. A credential that is left out accepts any value.
+/// An account on one of the networks. If a credential is not set, every value is accepted for it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "network", rename_all = "snake_case")]
 pub enum SimulatedAccount {
     /// A Meta pixel or dataset.
     NetworkA(MetaPixelAccount),
-    /// A Google Ads account and who may use it.
+    /// A Google Ads account, with the credentials that may use it.
     NetworkB(AdsAccount),
     /// A TikTok pixel.
     NetworkC(TikTokPixelAccount),
@@ -61,13 +61,13 @@ pub struct AdsAccount {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SimulatedServiceAccount {
-    /// `client_email` of the key file.
+    /// `client_email` from the key file.
     pub client_email: String,
-    /// `private_key_id` of the key file.
+    /// `private_key_id` from the key file.
     pub private_key_id: Option<String>,
     /// Public key in PEM. If set, signatures are verified.
     pub public_key: Option<String>,
-    /// `token_uri` of the key file, if it is not Google's.
+    /// `token_uri` from the key file, if it is not Google's.
     pub token_uri: Option<String>,
 }
 
@@ -77,16 +77,17 @@ pub struct SimulatedServiceAccount {
 pub struct ConversionAction {
     /// Id, digits only.
     pub id: String,
-    /// Whether it accepts events with source `APP`.
+    /// Whether the action accepts events with source `APP`.
     #[serde(default = "yes")]
     pub accepts_app: bool,
-    /// Whether it accepts events with source `WEB`.
+    /// Whether the action accepts events with source `WEB`.
     #[serde(default = "yes")]
     pub accepts_web: bool,
-    /// Created recently, so not usable yet.
+    /// Whether the action was created so recently that it cannot be used yet.
     #[serde(default)]
     pub created_recently: bool,
-    /// Counted once per click, which excludes `gbraid` and `wbraid`.
+    /// Whether the action counts one conversion per click. Such an action discards events with
+    /// `gbraid` or `wbraid`.
     #[serde(default)]
     pub one_per_click: bool,
 }

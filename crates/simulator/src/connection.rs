@@ -1,7 +1,7 @@
 //! A connection that a handler can reset.
 //!
-//! hyper gives handlers no access to the socket. So the handler sets a flag, and the stream, which
-//! hyper polls to write the response, fails and closes with a TCP reset.
+//! hyper gives handlers no access to the socket. So the handler sets a flag. When hyper then writes
+//! the response to the stream, the stream fails and closes with a TCP reset.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Handle in a request's extensions.
+/// Handle that is stored in a request's extensions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Connection(Arc<AtomicBool>);
 
@@ -22,7 +22,7 @@ impl Connection {
     }
 }
 
-/// The stream of a connection.
+/// A connection's stream.
 pub(crate) struct ResettableStream {
     stream: TcpStream,
     handle: Connection,

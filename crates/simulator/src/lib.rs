@@ -1,13 +1,14 @@
-//! Simulates the four ad networks and Google's token endpoint as strictly as the real ones, with
-//! fault injection.
+//! Simulates the four ad networks and Google's token endpoint, as strictly as the real networks,
+//! with fault injection.
 //!
-//! It is an independent oracle: it shares no code with the adapters that it checks, and follows
-//! only the wire reference. It validates every field, refuses whole requests with the networks' own
-//! errors, deduplicates by their keys within their windows, and keeps a ledger of what arrived.
-//! Nothing is written to disk. `GET /` shows the ledger as a page.
+//! The simulator is an independent oracle: it shares no code with the adapters that it checks, and
+//! follows only the reference for the networks' APIs. It validates every field, rejects whole
+//! requests with the networks' own errors, deduplicates events by each network's deduplication key
+//! and window, and keeps a ledger of what arrived. Nothing is written to disk. `GET /` shows the
+//! ledger as a page.
 //!
-//! All networks share one port, because their paths differ; the simulator's URL is the base URL of
-//! each.
+//! All networks share one port, because their paths differ. The simulator's URL is the base URL for
+//! every network.
 //!
 //! | Network | Path |
 //! |---|---|
@@ -19,16 +20,16 @@
 //! # Credentials
 //!
 //! With [`SimulatorConfig::open`], every well-formed credential is valid for every account unless
-//! it starts with `bad`; registered accounts accept only their own credentials. Without it, only
-//! registered accounts exist. Access tokens of `network_b` must always come from `POST /token`.
+//! it starts with `bad`; registered accounts accept only their own credentials. Otherwise only
+//! registered accounts exist. Access tokens for `network_b` must always come from `POST /token`.
 //! Service account assertions are checked for structure and claims; the signature is checked only
 //! if the account was registered with its public key.
 //!
 //! # Stricter than the real networks
 //!
-//! `null` never counts as a missing field. Amounts with more than six decimals are refused, because
-//! they come from binary floating point. Events without identifiers are refused on all four
-//! networks. Fields that the reference does not name are refused, except in `custom_data` and
+//! `null` never counts as a missing field. Amounts with more than six decimals are rejected,
+//! because they come from binary floating point. All four networks reject events without
+//! identifiers, and fields that the reference does not name, except in `custom_data` and
 //! `properties`.
 //!
 //! # Control API
@@ -38,7 +39,7 @@
 //!
 //! | Call | Effect |
 //! |---|---|
-//! | `GET /control/state` | clock, totals of each network, active faults |
+//! | `GET /control/state` | clock, each network's totals, active faults |
 //! | `GET /control/networks/{network}/conversions?account=&eventId=&limit=` | accepted conversions, latest first, with how often each was received (`times`) and counted (`counted`) |
 //! | `GET /control/networks/{network}/requests?limit=` | the last 200 requests and their results, without credentials |
 //! | `POST /control/accounts` | registers an [`accounts::SimulatedAccount`]: `{"network": "network_a", "pixelId": "1", …}` |
@@ -46,12 +47,13 @@
 //! | `POST /control/reset` | resets ledger, faults, tokens, accounts and clock to the initial options |
 //! | `POST /control/faults` | injects a fault |
 //! | `GET /control/faults` | lists the active faults |
-//! | `DELETE /control/faults?network=` | clears all faults or one network's, and resumes hanging requests |
+//! | `DELETE /control/faults?network=` | clears all faults or one network's faults, and resumes hanging requests |
 //!
-//! A fault injection is `{"network", "account", "endpoint", "fault", "times"}`. Without an account
-//! it applies to all. On `network_b` the account is the operating account; at the token endpoint it
-//! is the client id. `endpoint` is `events` (default), `token` or `status`. Without `times` it
-//! stays active until it is cleared. Faults are queued in order, one per request:
+//! A fault injection is `{"network", "account", "endpoint", "fault", "times"}`. Without an account,
+//! the fault applies to all accounts. On `network_b` the account is the operating account; at the
+//! token endpoint it is the client id. `endpoint` is `events` (default), `token` or `status`.
+//! Without `times`, the fault stays active until it is cleared. These faults are queued in order,
+//! one per request:
 //!
 //! | `fault.kind` | Fields | Effect |
 //! |---|---|---|
@@ -62,11 +64,11 @@
 //! | `reset_after` | | resets the connection after the events are accepted |
 //! | `expire_tokens` | | `network_b`: invalidates all issued access tokens, once; others: rejects the credentials |
 //!
-//! These are not queued:
+//! These faults are not queued:
 //!
 //! | `fault.kind` | Fields | Effect |
 //! |---|---|---|
-//! | `poison` | `ids`, `prefix`, `index`, `partial`, `path` | refuses requests with an event of these ids, with this id prefix or, with neither, with `poison` in `custom_data`, `properties` or `data`; `index` (default true): the response names the event; `partial`: `network_c` accepts the other events and lists these as failed; `path`: `network_d` names the event by its path |
+//! | `poison` | `ids`, `prefix`, `index`, `partial`, `path` | rejects requests with an event that has one of these ids, this id prefix or, with neither, `poison` in `custom_data`, `properties` or `data`; `index` (default true): the response names the event; `partial`: `network_c` accepts the other events and lists these as failed; `path`: `network_d` names the event by its path |
 //! | `usage` | `percent`, `regainMinutes` | sets the usage in `network_a`'s headers |
 //! | `request_status` | `status`, `reason`, `count` | sets the result of `requestStatus:retrieve` |
 
@@ -88,8 +90,8 @@ mod request_pipeline;
 mod routes;
 mod server;
 mod simulator;
+mod state;
 mod validation;
-mod world;
 
 pub use network::{Endpoint, SimulatedNetwork};
 pub use simulator::{RunningSimulator, Simulator};
@@ -98,14 +100,15 @@ use accounts::SimulatedAccount;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio::net::TcpListener;
 
-/// Options of the simulator.
+/// Options for the simulator.
 #[derive(Debug, Clone)]
 pub struct SimulatorConfig {
-    /// Address for [`Simulator::start`]; port 0 is any free port.
+    /// Address for [`Simulator::start`]; port 0 means any free port.
     pub listen: SocketAddr,
     /// Whether unknown accounts and any well-formed credentials are accepted.
     pub open: bool,
-    /// Conversions kept per network. Older ones are dropped and would be counted again.
+    /// Conversions kept per network. Older conversions are dropped; if they arrive again, they are
+    /// counted again.
     pub conversions_max: usize,
     /// Conversions kept with their payload, per network.
     pub payloads_max: usize,

@@ -17,7 +17,7 @@ pub enum SimulatedNetwork {
 }
 
 impl SimulatedNetwork {
-    /// All four, in the order of their identifiers.
+    /// All four networks, in the order of their identifiers.
     pub const ALL: [Self; 4] = [
         Self::NetworkA,
         Self::NetworkB,

@@ -21,7 +21,7 @@ pub(crate) struct Registry {
     buckets: HashMap<(SimulatedNetwork, String), Bucket>,
 }
 
-/// Request count of one second.
+/// Number of requests in one second.
 #[derive(Debug, Default)]
 struct Bucket {
     second: i64,
@@ -29,7 +29,7 @@ struct Bucket {
 }
 
 impl Registry {
-    /// Registers an account, replacing one with the same id.
+    /// Registers an account, replacing any account with the same id.
     pub(crate) fn register(&mut self, account: SimulatedAccount) -> Result<(), &'static str> {
         let size = self
             .a
@@ -98,7 +98,8 @@ impl Registry {
     }
 }
 
-/// Returns whether a credential matches the registered one or, without one, is well formed.
+/// Returns whether a credential matches the registered credential or, if none is registered, is
+/// well formed.
 pub(crate) fn is_valid_credential(given: &str, registered: Option<&str>) -> bool {
     if let Some(registered) = registered {
         return given == registered;

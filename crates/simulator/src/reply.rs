@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A network's response, and the reason if the request was refused.
+/// A network's response, and the reason if the request was rejected.
 #[derive(Debug)]
 pub(crate) struct SimulatedOutcome {
     pub(crate) reply: SimulatedReply,
@@ -66,7 +66,7 @@ impl SimulatedReply {
         self
     }
 
-    /// Creates the response of a `status` fault.
+    /// Creates the response for a `status` fault.
     pub(crate) fn scripted(status: u16, body: &Value, headers: &BTreeMap<String, String>) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut reply = match body {

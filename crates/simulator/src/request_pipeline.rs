@@ -5,7 +5,7 @@ use crate::faults::{EarlyPick, SimulatedFault};
 use crate::ledger::{RecordedBody, RefusalRecord, RequestRecord};
 use crate::network::{Endpoint, SimulatedNetwork};
 use crate::reply::{SimulatedOutcome, SimulatedReply};
-use crate::world::World;
+use crate::state::SimulatorState;
 use axum::body::to_bytes;
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -24,17 +24,17 @@ const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) struct RequestRoute {
     pub(crate) network: SimulatedNetwork,
     pub(crate) endpoint: Endpoint,
-    /// Set if the URL names the account.
+    /// Account in the URL, if the URL contains it.
     pub(crate) account: Option<String>,
 }
 
-/// Network-specific steps of an endpoint.
+/// An endpoint's network-specific steps.
 pub(crate) struct EndpointHandler {
-    /// Returns the account named in the body, if the URL does not name it.
+    /// Returns the account named in the body. Used only if the URL does not contain the account.
     pub(crate) account_of: fn(&ReceivedRequest) -> Option<String>,
-    pub(crate) process: fn(&World, &mut ReceivedRequest) -> SimulatedOutcome,
+    pub(crate) process: fn(&SimulatorState, &mut ReceivedRequest) -> SimulatedOutcome,
     /// Returns the response to expired credentials.
-    pub(crate) expired: fn(&World) -> SimulatedOutcome,
+    pub(crate) expired: fn(&SimulatorState) -> SimulatedOutcome,
 }
 
 /// A request with its body.
@@ -45,7 +45,7 @@ pub(crate) struct ReceivedRequest {
     pub(crate) body: Bytes,
     /// The body, if it is JSON.
     pub(crate) json: Option<Value>,
-    /// Body to record, unless it is JSON.
+    /// Body to record if it is not JSON.
     pub(crate) recorded_body: Option<RecordedBody>,
     events: usize,
     pub(crate) now: i64,
@@ -75,7 +75,7 @@ impl ReceivedRequest {
         found.map(|(_, value)| value.into_owned())
     }
 
-    /// Counts the events of a body, for the ledger.
+    /// Counts the events in a body, for the ledger.
     pub(crate) fn count_events(&mut self, body: &Value) {
         let list = body.get("data").or_else(|| body.get("events"));
         self.events = list.and_then(Value::as_array).map_or(0, Vec::len);
@@ -84,7 +84,7 @@ impl ReceivedRequest {
 
 /// Runs a request through the pipeline.
 pub(crate) async fn handle(
-    world: &World,
+    world: &SimulatorState,
     route: RequestRoute,
     handler: &EndpointHandler,
     request: Request,
@@ -142,7 +142,7 @@ pub(crate) async fn handle(
 }
 
 async fn respond(
-    world: &World,
+    world: &SimulatorState,
     handler: &EndpointHandler,
     mut received: ReceivedRequest,
     fault: Option<SimulatedFault>,
@@ -186,7 +186,7 @@ async fn respond(
     match fault {
         Some(SimulatedFault::ResetAfter {}) => return reset(connection),
         // The events are already accepted. As with the real networks, a caller that timed out does
-        // not know.
+        // not know that.
         Some(SimulatedFault::Delay { ms }) => tokio::time::sleep(Duration::from_millis(ms)).await,
         _ => {}
     }
@@ -195,7 +195,7 @@ async fn respond(
 
 /// Records the request in the ledger.
 fn record(
-    world: &World,
+    world: &SimulatorState,
     received: &ReceivedRequest,
     status: Option<StatusCode>,
     fault: Option<&'static str>,
@@ -230,7 +230,8 @@ fn record(
         .note(request, refusal);
 }
 
-/// Resets the connection, so the response is never written. Under another server it becomes a 500.
+/// Resets the connection, so the response is never written. Under another server, the response is a
+/// 500.
 fn reset(connection: Option<Connection>) -> Response {
     if let Some(connection) = connection {
         connection.reset();

@@ -1,6 +1,6 @@
-//! Routes of the simulator.
+//! The simulator's routes.
 
-use crate::world::World;
+use crate::state::SimulatorState;
 use crate::{control, network_a, network_b, network_c, network_d, page};
 use axum::Router;
 use axum::extract::Request;
@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use std::sync::Arc;
 
-pub(crate) fn router(world: Arc<World>) -> Router {
+pub(crate) fn router(world: Arc<SimulatorState>) -> Router {
     let ours = Router::new()
         .route("/", get(page::show))
         .route("/simulator.css", get(page::style))

@@ -1,4 +1,4 @@
-//! Listener with its own accept loop, because a reset needs access to the socket.
+//! Listener with its own accept loop, because resetting a connection requires access to the socket.
 
 use crate::connection::{Connection, ResettableStream};
 use axum::Router;
@@ -12,11 +12,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
-/// Pause after a failed accept. Without free descriptors the next one would fail immediately.
+/// Pause after a failed accept. Without free descriptors, the next accept would fail immediately.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Timeout for request headers; also the idle timeout of a connection.
 const HEAD_MAX: Duration = Duration::from_mins(1);
-/// Time for finishing requests after a stop. Hanging requests are cut off.
+/// Time that requests get to finish at shutdown. Hanging requests are cut off.
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// Serves until `stop` completes.

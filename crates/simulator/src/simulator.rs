@@ -1,7 +1,7 @@
 //! Handle for running the simulator: as a server, within another router, or in a test.
 
 use crate::network::SimulatedNetwork;
-use crate::world::World;
+use crate::state::SimulatorState;
 use crate::{SimulatorConfig, control, routes, server};
 use axum::Router;
 use serde_json::Value;
@@ -11,17 +11,17 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A simulator; clones share the same state. The methods match the control API, take the same JSON,
-/// and return error messages.
+/// A simulator. Clones share the same state. The methods match the control API: they take the same
+/// JSON and return the same error messages.
 #[derive(Debug, Clone)]
 pub struct Simulator {
-    world: Arc<World>,
+    world: Arc<SimulatorState>,
 }
 
 impl Simulator {
     /// Creates a simulator that does not listen yet.
     pub fn new(options: SimulatorConfig) -> Self {
-        let world = Arc::new(World::new(options));
+        let world = Arc::new(SimulatorState::new(options));
         Self { world }
     }
 
@@ -33,7 +33,7 @@ impl Simulator {
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = simulator.clone();
         let task = tokio::spawn(async move {
-            // A dropped sender also stops it.
+            // A dropped sender also stops the simulator.
             let stopped = async { stopped.await.unwrap_or_default() };
             serving.serve(listener, stopped).await;
         });
@@ -45,8 +45,8 @@ impl Simulator {
         })
     }
 
-    /// Returns all routes. Resets need [`Simulator::serve`]; under other servers they become empty
-    /// 500 responses.
+    /// Returns all routes. Connection resets require [`Simulator::serve`]; with other servers they
+    /// become empty 500 responses.
     pub fn router(&self) -> Router {
         routes::router(Arc::clone(&self.world))
     }
@@ -61,7 +61,7 @@ impl Simulator {
         control::inject_fault(&self.world, injection)
     }
 
-    /// Clears the faults of one network, or all.
+    /// Clears one network's faults, or all faults.
     pub fn clear_faults(&self, network: Option<SimulatedNetwork>) {
         control::clear_faults(&self.world, network);
     }
@@ -113,12 +113,12 @@ pub struct RunningSimulator {
 }
 
 impl RunningSimulator {
-    /// Returns the base URL of all networks, without a trailing slash.
+    /// Returns the base URL for all networks, without a trailing slash.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Returns the address it listens on.
+    /// Returns the address that the simulator listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -128,7 +128,7 @@ impl RunningSimulator {
         &self.simulator
     }
 
-    /// Stops the simulator and waits until it has ended.
+    /// Stops the simulator and waits until it has stopped.
     pub async fn shutdown(self) {
         drop(self.stop);
         if let Err(error) = self.task.await {

@@ -5,7 +5,7 @@ use crate::clock;
 use crate::faults::ActiveFault;
 use crate::ledger::{RecordedConversion, RequestRecord};
 use crate::network::SimulatedNetwork;
-use crate::world::World;
+use crate::state::SimulatorState;
 use axum::extract::{Path, Request, State as Shared};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Default length of a list.
 const LIMIT: usize = 100;
 
-pub(crate) fn state(world: &World) -> Value {
+pub(crate) fn state(world: &SimulatorState) -> Value {
     let state = world.state();
     let networks: Map<String, Value> = SimulatedNetwork::ALL
         .into_iter()
@@ -43,7 +43,7 @@ pub(crate) fn state(world: &World) -> Value {
 }
 
 pub(crate) fn conversions(
-    world: &World,
+    world: &SimulatorState,
     network: SimulatedNetwork,
     account: Option<&str>,
     event_id: Option<&str>,
@@ -76,23 +76,27 @@ fn conversion(network: SimulatedNetwork, one: &RecordedConversion) -> Value {
     })
 }
 
-pub(crate) fn requests(world: &World, network: SimulatedNetwork, limit: usize) -> Vec<Value> {
+pub(crate) fn requests(
+    world: &SimulatorState,
+    network: SimulatedNetwork,
+    limit: usize,
+) -> Vec<Value> {
     let state = world.state();
     let lines = state.read_ledger(network).requests().take(limit);
     lines.map(RequestRecord::to_json).collect()
 }
 
-pub(super) async fn get_state(Shared(world): Shared<Arc<World>>) -> Response {
+pub(super) async fn get_state(Shared(world): Shared<Arc<SimulatorState>>) -> Response {
     json_response(StatusCode::OK, &state(&world))
 }
 
-pub(super) async fn list_faults(Shared(world): Shared<Arc<World>>) -> Response {
+pub(super) async fn list_faults(Shared(world): Shared<Arc<SimulatorState>>) -> Response {
     let faults = state(&world)["faults"].take();
     json_response(StatusCode::OK, &json!({"faults": faults}))
 }
 
 pub(super) async fn get_conversions(
-    Shared(world): Shared<Arc<World>>,
+    Shared(world): Shared<Arc<SimulatorState>>,
     Path(label): Path<String>,
     request: Request,
 ) -> Response {
@@ -112,7 +116,7 @@ pub(super) async fn get_conversions(
 }
 
 pub(super) async fn get_requests(
-    Shared(world): Shared<Arc<World>>,
+    Shared(world): Shared<Arc<SimulatorState>>,
     Path(label): Path<String>,
     request: Request,
 ) -> Response {

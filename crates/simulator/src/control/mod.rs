@@ -6,7 +6,7 @@ mod script;
 pub(crate) use inspect::{conversions, requests, state};
 pub(crate) use script::{clear_faults, inject_fault, register};
 
-use crate::world::World;
+use crate::state::SimulatorState;
 use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::Request;
@@ -20,7 +20,7 @@ use url::form_urlencoded;
 /// Maximum size of a request body.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-pub(crate) fn router() -> Router<Arc<World>> {
+pub(crate) fn router() -> Router<Arc<SimulatorState>> {
     let faults = get(inspect::list_faults)
         .post(script::post_fault)
         .delete(script::delete_faults);

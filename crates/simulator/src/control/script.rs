@@ -4,7 +4,7 @@ use super::{bad_request, body, done, json_response, parameter};
 use crate::accounts::SimulatedAccount;
 use crate::faults::{FaultInjection, SimulatedFault};
 use crate::network::{Endpoint, SimulatedNetwork};
-use crate::world::World;
+use crate::state::SimulatorState;
 use axum::extract::{Request, State as Shared};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-pub(crate) fn inject_fault(world: &World, injection: Value) -> Result<u64, String> {
+pub(crate) fn inject_fault(world: &SimulatorState, injection: Value) -> Result<u64, String> {
     let injection = FaultInjection::deserialize(injection).map_err(|error| error.to_string())?;
     let mut state = world.state();
     let is_all_tokens = matches!(injection.fault, SimulatedFault::ExpireTokens {})
@@ -26,17 +26,20 @@ pub(crate) fn inject_fault(world: &World, injection: Value) -> Result<u64, Strin
     Ok(state.faults.add(injection)?)
 }
 
-pub(crate) fn clear_faults(world: &World, network: Option<SimulatedNetwork>) {
+pub(crate) fn clear_faults(world: &SimulatorState, network: Option<SimulatedNetwork>) {
     world.state().faults.clear(network);
     world.resume_hanging();
 }
 
-pub(crate) fn register(world: &World, account: Value) -> Result<(), String> {
+pub(crate) fn register(world: &SimulatorState, account: Value) -> Result<(), String> {
     let account = SimulatedAccount::deserialize(account).map_err(|error| error.to_string())?;
     Ok(world.state().registry.register(account)?)
 }
 
-pub(super) async fn post_fault(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
+pub(super) async fn post_fault(
+    Shared(world): Shared<Arc<SimulatorState>>,
+    request: Request,
+) -> Response {
     let injected = body(request)
         .await
         .and_then(|injection| inject_fault(&world, injection));
@@ -46,7 +49,10 @@ pub(super) async fn post_fault(Shared(world): Shared<Arc<World>>, request: Reque
     }
 }
 
-pub(super) async fn delete_faults(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
+pub(super) async fn delete_faults(
+    Shared(world): Shared<Arc<SimulatorState>>,
+    request: Request,
+) -> Response {
     let network = parameter(&request, "network");
     let known = network.as_deref().map(SimulatedNetwork::parse);
     match known {
@@ -62,7 +68,10 @@ pub(super) async fn delete_faults(Shared(world): Shared<Arc<World>>, request: Re
     }
 }
 
-pub(super) async fn post_account(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
+pub(super) async fn post_account(
+    Shared(world): Shared<Arc<SimulatorState>>,
+    request: Request,
+) -> Response {
     let registered = body(request)
         .await
         .and_then(|account| register(&world, account));
@@ -78,7 +87,10 @@ struct ClockChange {
     ahead_ms: i64,
 }
 
-pub(super) async fn post_clock(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
+pub(super) async fn post_clock(
+    Shared(world): Shared<Arc<SimulatorState>>,
+    request: Request,
+) -> Response {
     let change = body(request)
         .await
         .and_then(|change| ClockChange::deserialize(change).map_err(|error| error.to_string()));
@@ -91,7 +103,7 @@ pub(super) async fn post_clock(Shared(world): Shared<Arc<World>>, request: Reque
     }
 }
 
-pub(super) async fn post_reset(Shared(world): Shared<Arc<World>>) -> Response {
+pub(super) async fn post_reset(Shared(world): Shared<Arc<SimulatorState>>) -> Response {
     world.reset();
     done()
 }

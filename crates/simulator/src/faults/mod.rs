@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct FaultInjection {
     pub(crate) network: SimulatedNetwork,
-    /// Affected account; all if absent.
+    /// Affected account; all accounts if absent.
     pub(crate) account: Option<String>,
     #[serde(default)]
     pub(crate) endpoint: Endpoint,
     pub(crate) fault: SimulatedFault,
-    /// Number of requests affected; unlimited until cleared if absent.
+    /// Number of affected requests. If absent, the fault stays active until it is cleared.
     pub(crate) times: Option<u32>,
 }
 
@@ -54,19 +54,19 @@ pub(crate) enum SimulatedFault {
     ResetAfter {},
     /// Rejects the credentials as expired.
     ExpireTokens {},
-    /// Refuses requests that contain certain events.
+    /// Rejects requests that contain certain events.
     Poison {
         #[serde(default)]
         ids: Vec<String>,
-        /// Matches events whose id starts with this.
+        /// Matches events whose id starts with this prefix.
         prefix: Option<String>,
         /// Whether the response names the event.
         #[serde(default = "yes")]
         index: bool,
-        /// `network_c` accepts the other events and lists these as failed.
+        /// `network_c` accepts the other events and lists the matching events as failed.
         #[serde(default)]
         partial: bool,
-        /// `network_d` names the event by its path in a list `detail`.
+        /// `network_d` returns a list `detail` that names the event by its path.
         #[serde(default)]
         path: bool,
     },
@@ -89,7 +89,7 @@ fn yes() -> bool {
 }
 
 impl SimulatedFault {
-    /// Returns the name of the kind.
+    /// Returns the kind's name.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Status { .. } => "status",
@@ -104,8 +104,8 @@ impl SimulatedFault {
         }
     }
 
-    /// Returns whether the fault is queued, one per request. The others modify responses without
-    /// being queued.
+    /// Returns whether the fault is queued. Each request uses the next queued fault. Other faults
+    /// apply independently of the queue.
     fn takes_turns(&self) -> bool {
         !matches!(
             self,
@@ -114,9 +114,9 @@ impl SimulatedFault {
     }
 }
 
-/// A rule for refusing events.
+/// A rule for rejecting events.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Poison {
+pub(crate) struct EventRejectionRule {
     pub(crate) ids: Vec<String>,
     pub(crate) prefix: Option<String>,
     pub(crate) names_index: bool,
@@ -125,9 +125,9 @@ pub(crate) struct Poison {
     pub(super) number: u64,
 }
 
-impl Poison {
-    /// Returns whether the rule matches an event: by its id or, without ids and prefix, by a field
-    /// `poison` in its free-form fields.
+impl EventRejectionRule {
+    /// Returns whether the rule matches an event by its id. A rule without ids and prefix matches
+    /// events with a `poison` field among their free-form fields (`is_marked`).
     pub(crate) fn matches(&self, id: &str, is_marked: bool) -> bool {
         if self.ids.is_empty() && self.prefix.is_none() {
             return is_marked;

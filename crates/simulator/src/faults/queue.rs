@@ -1,6 +1,6 @@
 //! Queue that decides which fault applies to a request.
 
-use super::{FaultInjection, Poison, SimulatedFault};
+use super::{EventRejectionRule, FaultInjection, SimulatedFault};
 use crate::network::{Endpoint, SimulatedNetwork};
 use serde_json::{Value, json};
 
@@ -36,12 +36,12 @@ impl ActiveFault {
     }
 }
 
-/// Fault for a request whose body has not been read yet.
+/// Result of picking a fault before the body of a request has been read.
 #[derive(Debug)]
 pub(crate) enum EarlyPick {
-    /// This fault applies and was taken.
+    /// This fault applies and counts as used.
     Taken(SimulatedFault),
-    /// There is none, or it depends on the account in the body.
+    /// There is no fault that can be picked before the body is read.
     Later,
 }
 
@@ -75,7 +75,8 @@ impl FaultQueue {
         &self.active
     }
 
-    /// Picks a fault before the body is read. Only resets apply here, and only in their turn.
+    /// Picks a fault before the body is read. Only `reset_before` applies here, and only if it is
+    /// the next fault in the queue.
     pub(crate) fn pick_early(
         &mut self,
         network: SimulatedNetwork,
@@ -125,7 +126,8 @@ impl FaultQueue {
     pub(crate) fn request_status(&mut self, account: &str) -> Option<SimulatedFault> {
         let is_status =
             |fault: &SimulatedFault| matches!(fault, SimulatedFault::RequestStatus { .. });
-        // This fault only concerns the status endpoint, so the default endpoint is accepted too.
+        // The request status has only one endpoint, so this fault is also accepted if it was
+        // injected for the default endpoint.
         self.pick_where(
             SimulatedNetwork::NetworkB,
             Endpoint::Status,
@@ -142,8 +144,12 @@ impl FaultQueue {
         })
     }
 
-    /// Returns the rules for refusing events.
-    pub(crate) fn poisons(&self, network: SimulatedNetwork, account: &str) -> Vec<Poison> {
+    /// Returns the rules for rejecting events.
+    pub(crate) fn poisons(
+        &self,
+        network: SimulatedNetwork,
+        account: &str,
+    ) -> Vec<EventRejectionRule> {
         self.active
             .iter()
             .filter(|one| one.injection.network == network && one.is_account(Some(account)))
@@ -154,7 +160,7 @@ impl FaultQueue {
                     index,
                     partial,
                     path,
-                } => Some(Poison {
+                } => Some(EventRejectionRule {
                     ids: ids.clone(),
                     prefix: prefix.clone(),
                     names_index: *index,
@@ -168,7 +174,7 @@ impl FaultQueue {
     }
 
     /// Counts a rule as used once.
-    pub(crate) fn mark_used(&mut self, poison: &Poison) {
+    pub(crate) fn mark_used(&mut self, poison: &EventRejectionRule) {
         let position = self
             .active
             .iter()
@@ -260,7 +266,7 @@ mod tests {
 
     #[test]
     fn poison_matches_by_id_prefix_or_mark() {
-        let poison = |ids: &[&str], prefix: Option<&str>| Poison {
+        let poison = |ids: &[&str], prefix: Option<&str>| EventRejectionRule {
             ids: ids.iter().map(|&id| id.to_owned()).collect(),
             prefix: prefix.map(str::to_owned),
             names_index: true,

@@ -1,7 +1,7 @@
-//! Accepted conversions of a network, each counted once.
+//! A network's accepted conversions, each counted once.
 //!
-//! They are stored in order of arrival, with an index by deduplication key. When there are too
-//! many, the oldest are dropped; payloads are dropped much earlier.
+//! Conversions are stored in order of arrival, with an index by deduplication key. When there are
+//! too many, the oldest are dropped; payloads are dropped much earlier.
 
 use super::Bounds;
 use crate::network::SimulatedNetwork;
@@ -11,12 +11,12 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// How a network handles a known id.
+/// How a network handles an id that it has already received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dedup {
     /// The first event counts; duplicates are ignored for this many milliseconds.
     Window(i64),
-    /// The last event overwrites the amount, at any time.
+    /// The last event overwrites the amount, no matter how much later it arrives.
     Restate,
 }
 
@@ -24,7 +24,7 @@ pub(crate) enum Dedup {
 #[derive(Debug)]
 pub(crate) struct AcceptedEvent {
     pub(crate) name: Box<str>,
-    /// Deduplication id. Events without one are always counted.
+    /// Deduplication id. Events without an id are always counted.
     pub(crate) id: Option<Box<str>>,
     pub(crate) money: Option<ReceivedMoney>,
     pub(crate) dedup: Dedup,
@@ -40,13 +40,14 @@ pub(crate) struct RecordedConversion {
     pub(crate) money: Option<ReceivedMoney>,
     pub(crate) first_received: i64,
     pub(crate) last_received: i64,
-    /// How often it was received.
+    /// How often the conversion was received.
     pub(crate) times: u32,
-    /// How often it was counted; more than once if it came again after the window.
+    /// How often the conversion was counted. More than once if it arrived again after the
+    /// deduplication window.
     pub(crate) counted: u32,
     /// Start of the deduplication window.
     window_from: i64,
-    /// The last payload, while it is kept.
+    /// The last payload, unless it was dropped.
     pub(crate) payload: Option<Value>,
 }
 

@@ -22,33 +22,33 @@ pub(crate) struct Bounds {
     pub(crate) payloads: usize,
 }
 
-/// Totals of a network.
+/// A network's totals.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Totals {
-    /// All requests, including refused and faulty ones.
+    /// All requests, including rejected and faulty requests.
     pub(crate) requests: u64,
     /// Events in accepted live requests.
     pub(crate) events_received: u64,
     /// Distinct conversions, as the advertiser sees them.
     pub(crate) counted: u64,
-    /// Events received again within the window and ignored.
+    /// Events received again within the deduplication window and ignored.
     pub(crate) duplicates: u64,
     /// Events received again with another amount (`network_b` only).
     pub(crate) restated: u64,
-    /// Events in refused requests, and events discarded later.
+    /// Events in rejected requests, and events discarded later.
     pub(crate) refused: u64,
-    /// Refused requests.
+    /// Rejected requests.
     pub(crate) refused_requests: u64,
-    /// Refused events by reason.
+    /// Rejected events by reason.
     pub(crate) refused_by_reason: BTreeMap<String, u64>,
-    /// Events with a test code. On `network_a` they are also counted.
+    /// Events with a test code. `network_a` also counts them as conversions.
     pub(crate) test: u64,
     /// Events that were only validated.
     pub(crate) validated: u64,
 }
 
-/// Ledger of a network.
+/// A network's ledger.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(crate) totals: Totals,
@@ -75,7 +75,7 @@ impl Ledger {
         }
     }
 
-    /// Records refused events.
+    /// Records rejected events.
     pub(crate) fn refuse(&mut self, reason: &str, events: u64) {
         self.totals.refused += events;
         let reasons = &mut self.totals.refused_by_reason;

@@ -1,4 +1,4 @@
-//! Recent requests and refusals of a network, with their bodies.
+//! A network's recent requests and refusals, with their bodies.
 
 use crate::clock;
 use bytes::Bytes;
@@ -28,7 +28,7 @@ pub(crate) enum RecordedBody {
     Absent,
     Json(Bytes),
     Form(Vec<(String, String)>),
-    /// Too large or of unknown type; only its length.
+    /// Length of a body that is too large or has an unknown type.
     Length(usize),
 }
 
@@ -111,7 +111,7 @@ impl RequestRecord {
     }
 }
 
-/// A refused request.
+/// A rejected request.
 #[derive(Debug, Clone)]
 pub(crate) struct RefusalRecord {
     pub(crate) received: i64,

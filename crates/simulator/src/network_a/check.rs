@@ -1,4 +1,4 @@
-//! Checks requests to `network_a`. The first violation refuses the request.
+//! Checks requests to `network_a`. A request is rejected at its first violation.
 
 use super::event;
 use crate::validation::{BodyNode, ReceivedMoney, Violation, Violations};
@@ -7,12 +7,12 @@ use serde_json::Value;
 const EVENTS_MAX: usize = 1_000;
 const BODY_FIELDS: &[&str] = &["data", "test_event_code", "partner_agent"];
 
-/// Context of the checks besides the body.
+/// Context for the checks, besides the body.
 #[derive(Debug)]
 pub(super) struct MetaCheckContext {
     pub(super) now: i64,
-    /// Whether the body is a form, as official clients send it: currencies in lower case, booleans
-    /// for 0 and 1.
+    /// Whether the body is a form. Official clients send forms, with currencies in lower case and
+    /// booleans instead of 0 and 1.
     pub(super) is_form: bool,
     /// Whether the dataset is linked to an app, as app mode requires.
     pub(super) is_app_linked: bool,
@@ -21,7 +21,7 @@ pub(super) struct MetaCheckContext {
 /// A valid request.
 #[derive(Debug)]
 pub(super) struct CheckedMetaRequest {
-    /// Amount of each event.
+    /// Each event's amount.
     pub(super) money: Vec<Option<ReceivedMoney>>,
     pub(super) is_test: bool,
 }

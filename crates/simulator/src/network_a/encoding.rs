@@ -1,5 +1,5 @@
-//! Decodes the three encodings: JSON, and the two forms of official clients, whose `data` is JSON
-//! or a list of JSON strings.
+//! Decodes the three encodings: JSON, and the two kinds of forms that official clients send. A
+//! form's field `data` contains JSON or a list of JSON strings.
 
 use crate::ledger::RecordedBody;
 use crate::request_pipeline::ReceivedRequest;

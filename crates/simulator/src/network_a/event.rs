@@ -1,4 +1,4 @@
-//! Checks an event of `network_a`.
+//! Checks an event for `network_a`.
 
 use super::check::MetaCheckContext;
 use super::user_data;
@@ -37,7 +37,7 @@ const FIELDS: &[&str] = &[
 ];
 const EXTINFO_LENGTH: usize = 16;
 const EXTINFO_OS_VERSION: usize = 4;
-/// 0 lets the network decide; 1 is the USA.
+/// Allowed countries: 0 lets the network derive the country, and 1 is the USA.
 const COUNTRIES: &[i64] = &[0, 1];
 
 pub(super) fn check(
@@ -146,8 +146,8 @@ fn check_custom(
     money
 }
 
-/// Checks the fields for limited data use: the country is required, and the state unless the
-/// network can derive it.
+/// Checks the fields for limited data use: the country is required, and the state is required
+/// unless the network can derive it from the IP address.
 fn check_processing(event: &BodyNode<'_, '_>, violations: &mut Violations) {
     let (country_field, state_field) = (
         "data_processing_options_country",
@@ -240,7 +240,7 @@ fn check_app(
     }
 }
 
-/// Checks a flag of 0 or 1; official clients send booleans.
+/// Checks a flag that is 0 or 1; official clients send booleans.
 fn check_switch(flag: &BodyNode<'_, '_>, rules: &MetaCheckContext, violations: &mut Violations) {
     if rules.is_form && flag.value().is_boolean() {
         return;

@@ -12,7 +12,7 @@ use crate::network::{Endpoint, SimulatedNetwork};
 use crate::registry::is_valid_credential;
 use crate::reply::SimulatedOutcome;
 use crate::request_pipeline::{self, EndpointHandler, ReceivedRequest, RequestRoute};
-use crate::world::{State, World, hex};
+use crate::state::{SimulatorState, State, hex};
 use axum::extract::{Path, Request, State as Shared};
 use axum::response::Response;
 use check::CheckedMetaRequest;
@@ -22,11 +22,12 @@ use serde_json::Value;
 use sha2::Sha256;
 use std::sync::Arc;
 
-/// Deduplication window; app installs have a longer one.
+/// Deduplication window. App installs have a longer window.
 const WINDOW: i64 = 48 * HOUR;
 const INSTALL_NAME: &str = "MobileAppInstall";
 const INSTALL_WINDOW: i64 = 90 * DAY;
-/// Older versions are retired. They are upgraded automatically, with a warning header.
+/// First supported version. Calls to older, retired versions are upgraded automatically, with a
+/// warning header.
 const FIRST_VERSION: u32 = 21;
 
 const HANDLER: EndpointHandler = EndpointHandler {
@@ -36,7 +37,7 @@ const HANDLER: EndpointHandler = EndpointHandler {
 };
 
 pub(crate) async fn events(
-    Shared(world): Shared<Arc<World>>,
+    Shared(world): Shared<Arc<SimulatorState>>,
     Path((_, pixel)): Path<(String, String)>,
     request: Request,
 ) -> Response {
@@ -50,7 +51,7 @@ pub(crate) async fn events(
 
 /// Handles `/{pixel id}/events`: calls without a version fail.
 pub(crate) async fn without_version(
-    Shared(world): Shared<Arc<World>>,
+    Shared(world): Shared<Arc<SimulatorState>>,
     Path(pixel): Path<String>,
     request: Request,
 ) -> Response {
@@ -66,7 +67,7 @@ pub(crate) async fn without_version(
     request_pipeline::handle(&world, route, &handler, request).await
 }
 
-fn process(world: &World, received: &mut ReceivedRequest) -> SimulatedOutcome {
+fn process(world: &SimulatorState, received: &mut ReceivedRequest) -> SimulatedOutcome {
     let Some(version) = version(received.parts.uri.path()) else {
         return responses::no_version(world);
     };
@@ -90,7 +91,7 @@ fn process(world: &World, received: &mut ReceivedRequest) -> SimulatedOutcome {
     outcome
 }
 
-/// Returns the major version of `/v26.0/…`.
+/// Returns the major version in `/v26.0/…`.
 fn version(path: &str) -> Option<u32> {
     let (major, minor) = path.split('/').nth(1)?.strip_prefix('v')?.split_once('.')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_digit());
@@ -104,9 +105,9 @@ struct Usage {
     regain_minutes: u32,
 }
 
-/// Checks token, pixel, proof and rate, in the order of the Graph API.
+/// Checks token, pixel, proof and rate, in the Graph API's order.
 fn admit(
-    world: &World,
+    world: &SimulatorState,
     state: &mut State,
     pixel: &str,
     received: &ReceivedRequest,
@@ -151,7 +152,7 @@ fn admit(
 
 fn is_proof(token: &str, secret: Option<&str>, proof: Option<&str>) -> bool {
     let Some(secret) = secret else {
-        // Without a known secret only the format can be checked.
+        // Without a known secret, only the format can be checked.
         return proof.is_none_or(|proof| {
             proof.len() == 64 && proof.bytes().all(|byte| byte.is_ascii_hexdigit())
         });
@@ -164,7 +165,12 @@ fn is_proof(token: &str, secret: Option<&str>, proof: Option<&str>) -> bool {
 }
 
 /// Accepts all events or none.
-fn accept_events(world: &World, pixel: &str, now: i64, submission: Submission) -> SimulatedOutcome {
+fn accept_events(
+    world: &SimulatorState,
+    pixel: &str,
+    now: i64,
+    submission: Submission,
+) -> SimulatedOutcome {
     let (poisons, is_app_linked) = {
         let state = world.state();
         let linked = state.registry.a.get(pixel).and_then(|one| one.app_linked);

@@ -2,51 +2,56 @@
 
 use super::Usage;
 use crate::reply::{SimulatedOutcome, SimulatedReply};
+use crate::state::SimulatorState;
 use crate::validation::{PathStep, Violation, ViolationKind};
-use crate::world::World;
 use axum::http::{HeaderName, StatusCode};
 use serde_json::{Value, json};
 
 /// Length of a trace id.
 const TRACE_CHARS: usize = 22;
 
-fn trace(world: &World) -> String {
+fn trace(world: &SimulatorState) -> String {
     let mut trace = world.fresh_hex();
     trace.truncate(TRACE_CHARS);
     format!("A{trace}")
 }
 
-fn error(mut error: Value, world: &World, reason: &str, message: &str) -> SimulatedOutcome {
+fn error(
+    mut error: Value,
+    world: &SimulatorState,
+    reason: &str,
+    message: &str,
+) -> SimulatedOutcome {
     error["fbtrace_id"] = json!(trace(world));
     let reply = SimulatedReply::json(StatusCode::BAD_REQUEST, &json!({"error": error}));
     SimulatedOutcome::refused(reply, reason, message)
 }
 
-pub(super) fn received(world: &World, count: usize) -> SimulatedOutcome {
+pub(super) fn received(world: &SimulatorState, count: usize) -> SimulatedOutcome {
     let body = json!({"events_received": count, "messages": [], "fbtrace_id": trace(world)});
     SimulatedOutcome::accepted(SimulatedReply::json(StatusCode::OK, &body))
 }
 
-pub(super) fn no_version(world: &World) -> SimulatedOutcome {
+pub(super) fn no_version(world: &SimulatorState) -> SimulatedOutcome {
     let message = "Unknown path components: a call needs a version, such as /v26.0/";
     let body = json!({"message": message, "type": "OAuthException", "code": 2500});
     error(body, world, "2500", message)
 }
 
-pub(super) fn no_token(world: &World) -> SimulatedOutcome {
+pub(super) fn no_token(world: &SimulatorState) -> SimulatedOutcome {
     let message = "An access token is required to request this resource.";
     let body = json!({"message": message, "type": "OAuthException", "code": 104});
     error(body, world, "104", message)
 }
 
-pub(super) fn bad_token(world: &World) -> SimulatedOutcome {
+pub(super) fn bad_token(world: &SimulatorState) -> SimulatedOutcome {
     let message = "Error validating access token: Session has expired or the token is not valid.";
     let body =
         json!({"message": message, "type": "OAuthException", "code": 190, "error_subcode": 463});
     error(body, world, "190", message)
 }
 
-pub(super) fn bad_proof(world: &World, is_given: bool) -> SimulatedOutcome {
+pub(super) fn bad_proof(world: &SimulatorState, is_given: bool) -> SimulatedOutcome {
     let message = if is_given {
         "Invalid appsecret_proof provided in the API argument"
     } else {
@@ -56,7 +61,7 @@ pub(super) fn bad_proof(world: &World, is_given: bool) -> SimulatedOutcome {
     error(body, world, "100", message)
 }
 
-pub(super) fn unknown_pixel(world: &World, pixel: &str) -> SimulatedOutcome {
+pub(super) fn unknown_pixel(world: &SimulatorState, pixel: &str) -> SimulatedOutcome {
     let message = format!(
         "Unsupported post request. Object with ID '{pixel}' does not exist, cannot be loaded due \
          to missing permissions, or does not support this operation."
@@ -66,7 +71,7 @@ pub(super) fn unknown_pixel(world: &World, pixel: &str) -> SimulatedOutcome {
     error(body, world, "100/33", &message)
 }
 
-pub(super) fn throttled(world: &World, pixel: &str) -> SimulatedOutcome {
+pub(super) fn throttled(world: &SimulatorState, pixel: &str) -> SimulatedOutcome {
     let message = "There have been too many calls from this ad-account. Wait a bit and try again.";
     let body = json!({"message": message, "type": "OAuthException", "code": 80004,
         "is_transient": true});
@@ -78,15 +83,15 @@ pub(super) fn throttled(world: &World, pixel: &str) -> SimulatedOutcome {
     with_usage(outcome, pixel, usage)
 }
 
-pub(super) fn unreadable(world: &World, message: &str) -> SimulatedOutcome {
+pub(super) fn unreadable(world: &SimulatorState, message: &str) -> SimulatedOutcome {
     let body = json!({"message": message, "type": "OAuthException", "code": 100,
         "is_transient": false});
     error(body, world, "100", message)
 }
 
-/// Reports the first violation. `blame_field_specs` has no index, because the batch position is not
-/// documented.
-pub(super) fn invalid(world: &World, violation: &Violation) -> SimulatedOutcome {
+/// Reports the first violation. `blame_field_specs` does not say which event in the batch is
+/// invalid, because the reference does not document an index.
+pub(super) fn invalid(world: &SimulatorState, violation: &Violation) -> SimulatedOutcome {
     let (subcode, title) = match violation.kind {
         ViolationKind::TooOld => (Some(2_804_003), "Event Timestamp Too Old"),
         ViolationKind::Identity => (
@@ -116,11 +121,11 @@ pub(super) fn invalid(world: &World, violation: &Violation) -> SimulatedOutcome 
     error(body, world, &reason, &sentence)
 }
 
-pub(super) fn poisoned(world: &World, index: Option<usize>) -> SimulatedOutcome {
+pub(super) fn poisoned(world: &SimulatorState, index: Option<usize>) -> SimulatedOutcome {
     let mut body = json!({
         "message": "Invalid parameter", "type": "OAuthException", "code": 100,
         "is_transient": false, "error_user_title": "Invalid Event Parameter",
-        "error_user_msg": "An event was refused by fault injection.",
+        "error_user_msg": "An event was rejected by fault injection.",
     });
     if let Some(index) = index {
         let blamed = format!("data[{index}]");
@@ -130,7 +135,7 @@ pub(super) fn poisoned(world: &World, index: Option<usize>) -> SimulatedOutcome 
         body,
         world,
         "100",
-        "An event was refused by fault injection.",
+        "An event was rejected by fault injection.",
     )
 }
 

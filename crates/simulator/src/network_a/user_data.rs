@@ -28,14 +28,14 @@ const FIELDS: &[&str] = &[
     "zp",
     "country",
 ];
-/// Combinations that identify no one.
+/// Combinations that do not identify a person.
 const WEAK: &[&[&str]] = &[
     &["ct", "country", "st", "zp", "ge", "client_user_agent"],
     &["db", "client_user_agent"],
     &["fn", "ge"],
     &["ln", "ge"],
 ];
-/// App mode requires one of these.
+/// App mode requires one of these fields.
 const APP_STRONG: &[&str] = &["madid", "anon_id", "fbc", "em", "ph", "external_id"];
 
 pub(super) fn check(person: &BodyNode<'_, '_>, source: Option<&str>, violations: &mut Violations) {

@@ -27,7 +27,8 @@ pub(super) const CONSENT: &[&str] = &[
     "CONSENT_STATUS_UNSPECIFIED",
 ];
 
-/// A violation, with the network's reason if its kind does not determine one.
+/// A violation. `reason` is the network's reason, set only if the kind of violation does not
+/// determine it.
 #[derive(Debug)]
 pub(super) struct NamedViolation {
     pub(super) violation: Violation,
@@ -52,7 +53,7 @@ pub(super) struct AcceptedGoogleEvent {
     pub(super) id: String,
     pub(super) source: String,
     pub(super) money: Option<ReceivedMoney>,
-    /// Indexes of its destinations.
+    /// Indexes of the event's destinations.
     pub(super) destinations: Vec<usize>,
     pub(super) has_user_data: bool,
     pub(super) has_braid: bool,
@@ -182,7 +183,8 @@ fn destination(node: &BodyNode<'_, '_>, violations: &mut Violations) -> Option<C
     })
 }
 
-/// Checks against the accounts: whether actions exist, what they accept, which terms are signed.
+/// Checks the request against the accounts: whether actions exist, what they accept, and which
+/// terms are signed.
 pub(super) fn check_against_accounts(
     checked: &mut CheckedGoogleRequest,
     body: &Value,
@@ -251,7 +253,7 @@ pub(super) fn check_against_accounts(
 
 type Refused = (&'static str, &'static str, &'static str);
 
-/// Applies the account's settings to a destination. The error holds field, reason and message.
+/// Applies the account's settings to a destination. The error contains field, reason and message.
 fn apply_account(
     one: &mut CheckedDestination,
     known: &AdsAccount,

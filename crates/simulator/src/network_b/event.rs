@@ -1,11 +1,12 @@
-//! Checks an event of `network_b`.
+//! Checks an event for `network_b`.
 
 use super::check::{AcceptedGoogleEvent, CheckedDestination, consent};
 use crate::clock::{DAY, MINUTE};
 use crate::validation::{BodyNode, ViolationKind, Violations};
 use serde_json::Value;
 
-/// Clicks older than this cannot be imported, and events cannot be older than their click.
+/// Maximum age of an event: clicks older than this cannot be imported, and no event is older than
+/// its click.
 const AGE_MAX: i64 = 90 * DAY;
 const LEAD_MAX: i64 = MINUTE;
 const IDENTIFIERS_MAX: usize = 10;
@@ -80,7 +81,7 @@ pub(super) fn check(
     })
 }
 
-/// Google refuses order ids that look like e-mail addresses.
+/// Google rejects order ids that look like email addresses.
 fn is_id(text: &str) -> bool {
     !text.contains('@')
 }
@@ -100,7 +101,7 @@ fn check_time(time: &BodyNode<'_, '_>, now: i64, violations: &mut Violations) {
     }
 }
 
-/// Returns the click id's name. Exactly one is allowed.
+/// Returns the click id's name. Exactly one click id is allowed.
 fn check_click(ids: &BodyNode<'_, '_>, violations: &mut Violations) -> Option<&'static str> {
     let fields = [
         "gclid",
@@ -195,7 +196,8 @@ fn check_address(address: &BodyNode<'_, '_>, violations: &mut Violations) {
     }
 }
 
-/// Returns the indexes of the referenced destinations; all without references.
+/// Returns the indexes of the referenced destinations, or of all destinations if there are no
+/// references.
 fn references(
     event: &BodyNode<'_, '_>,
     destinations: &[CheckedDestination],

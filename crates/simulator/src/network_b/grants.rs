@@ -14,7 +14,7 @@ const REVOKED: &str = "Token has been expired or revoked.";
 /// Fields of a token request.
 pub(super) struct TokenForm<'a> {
     pub(super) pairs: &'a [(String, String)],
-    /// URL of this endpoint as the caller sees it, because key files may use it as `token_uri`.
+    /// URL of the token endpoint as the caller sees it. Key files may use this URL as `token_uri`.
     pub(super) own_address: Option<String>,
 }
 
@@ -33,7 +33,7 @@ impl TokenForm<'_> {
 pub(super) struct TokenGrantResult {
     pub(super) holder: TokenHolder,
     pub(super) scope: String,
-    /// Only in exchange for an authorization code.
+    /// Issued only in exchange for an authorization code.
     pub(super) refresh_token: Option<String>,
 }
 
@@ -117,7 +117,7 @@ fn client(
     Ok(id.to_owned())
 }
 
-/// Returns a credential from all accounts of a client.
+/// Returns one credential from each account that is registered for a client.
 fn registered<'a>(
     accounts: &'a Accounts,
     client: &str,

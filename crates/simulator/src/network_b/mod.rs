@@ -15,7 +15,7 @@ use crate::ledger::{AcceptedEvent, Dedup};
 use crate::network::{Endpoint, SimulatedNetwork};
 use crate::reply::SimulatedOutcome;
 use crate::request_pipeline::{self, EndpointHandler, ReceivedRequest, RequestRoute};
-use crate::world::{State, World};
+use crate::state::{SimulatorState, State};
 use axum::extract::{Request, State as Shared};
 use axum::response::Response;
 use check::{AcceptedGoogleEvent, CheckedGoogleRequest};
@@ -31,7 +31,10 @@ const HANDLER: EndpointHandler = EndpointHandler {
 };
 
 /// Handles `POST /v1/events:ingest`.
-pub(crate) async fn ingest(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
+pub(crate) async fn ingest(
+    Shared(world): Shared<Arc<SimulatorState>>,
+    request: Request,
+) -> Response {
     let route = RequestRoute {
         network: SimulatedNetwork::NetworkB,
         endpoint: Endpoint::Events,
@@ -48,7 +51,7 @@ fn account_of(received: &ReceivedRequest) -> Option<String> {
     account.as_str().map(str::to_owned)
 }
 
-fn process(world: &World, received: &mut ReceivedRequest) -> SimulatedOutcome {
+fn process(world: &SimulatorState, received: &mut ReceivedRequest) -> SimulatedOutcome {
     let account = received.route.account.clone().unwrap_or_default();
     let bearer = received.bearer().unwrap_or_default();
     if let Some(refused) = admit(&mut world.state(), bearer, &account, received.now) {
@@ -111,7 +114,7 @@ fn admit(state: &mut State, bearer: &str, account: &str, now: i64) -> Option<Sim
 }
 
 fn accept_events(
-    world: &World,
+    world: &SimulatorState,
     account: &str,
     now: i64,
     checked: CheckedGoogleRequest,

@@ -3,8 +3,8 @@
 use super::check::NamedViolation;
 use super::tokens::LIFETIME;
 use crate::reply::{SimulatedOutcome, SimulatedReply};
+use crate::state::SimulatorState;
 use crate::validation::{PathStep, ViolationKind};
-use crate::world::World;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
@@ -121,8 +121,8 @@ pub(super) fn unknown_request() -> SimulatedOutcome {
     )
 }
 
-/// Refuses the whole request because of any invalid record.
-pub(super) fn invalid(world: &World, wrong: &[NamedViolation]) -> SimulatedOutcome {
+/// Rejects the whole request because at least one record is invalid.
+pub(super) fn invalid(world: &SimulatorState, wrong: &[NamedViolation]) -> SimulatedOutcome {
     let violations: Vec<Value> = wrong
         .iter()
         .map(|one| {
@@ -142,17 +142,22 @@ pub(super) fn invalid(world: &World, wrong: &[NamedViolation]) -> SimulatedOutco
     )
 }
 
-pub(super) fn poisoned(world: &World, index: Option<usize>) -> SimulatedOutcome {
+pub(super) fn poisoned(world: &SimulatorState, index: Option<usize>) -> SimulatedOutcome {
     let field = index.map_or("events".to_owned(), |index| {
         format!("events.events[{index}]")
     });
-    let description = "The event was refused by fault injection.";
+    let description = "The event was rejected by fault injection.";
     let violation =
         json!([{"field": field, "description": description, "reason": "INVALID_EVENT"}]);
     refused(world, violation, "INVALID_EVENT", description)
 }
 
-fn refused(world: &World, violations: Value, reason: &str, description: &str) -> SimulatedOutcome {
+fn refused(
+    world: &SimulatorState,
+    violations: Value,
+    reason: &str,
+    description: &str,
+) -> SimulatedOutcome {
     let request_id = format!("t-{}", &world.fresh_hex()[..8]);
     let details = vec![
         info("INVALID_ARGUMENT", DOMAIN),

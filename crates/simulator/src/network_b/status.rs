@@ -7,7 +7,7 @@ use crate::faults::SimulatedFault;
 use crate::network::{Endpoint, SimulatedNetwork};
 use crate::reply::{SimulatedOutcome, SimulatedReply};
 use crate::request_pipeline::{self, EndpointHandler, ReceivedRequest, RequestRoute};
-use crate::world::World;
+use crate::state::SimulatorState;
 use axum::extract::{Request, State as Shared};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Number of requests whose status is kept, and for how long.
+/// Maximum number of requests whose status is kept. Older statuses are dropped.
 const REQUESTS_MAX: usize = 10_000;
 const STATUS_RETENTION: i64 = 50 * DAY;
 
@@ -82,7 +82,10 @@ impl RequestStatuses {
 }
 
 /// Handles `GET /v1/requestStatus:retrieve`.
-pub(crate) async fn retrieve(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
+pub(crate) async fn retrieve(
+    Shared(world): Shared<Arc<SimulatorState>>,
+    request: Request,
+) -> Response {
     let route = RequestRoute {
         network: SimulatedNetwork::NetworkB,
         endpoint: Endpoint::Status,
@@ -91,7 +94,7 @@ pub(crate) async fn retrieve(Shared(world): Shared<Arc<World>>, request: Request
     request_pipeline::handle(&world, route, &HANDLER, request).await
 }
 
-fn process(world: &World, received: &mut ReceivedRequest) -> SimulatedOutcome {
+fn process(world: &SimulatorState, received: &mut ReceivedRequest) -> SimulatedOutcome {
     let mut state = world.state();
     let bearer = received.bearer().unwrap_or_default();
     match state.tokens.find(bearer, received.now) {

@@ -1,4 +1,4 @@
-//! `POST /token`: access tokens for refresh tokens and service accounts.
+//! `POST /token`: access tokens in exchange for refresh tokens or service account assertions.
 
 use super::{grants, responses};
 use crate::clock::SECOND;
@@ -6,7 +6,7 @@ use crate::ledger::RecordedBody;
 use crate::network::{Endpoint, SimulatedNetwork};
 use crate::reply::SimulatedOutcome;
 use crate::request_pipeline::{self, EndpointHandler, ReceivedRequest, RequestRoute};
-use crate::world::World;
+use crate::state::SimulatorState;
 use axum::extract::{Request, State as Shared};
 use axum::response::Response;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use url::form_urlencoded;
 pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/datamanager";
 /// Lifetime of a token in seconds.
 pub(super) const LIFETIME: i64 = 3_599;
-/// Maximum number of tokens. Expired ones are dropped first; if there are none, all are dropped.
+/// Maximum number of tokens. Expired tokens are dropped first; if there are none, all are dropped.
 const TOKENS_MAX: usize = 10_000;
 
 const HANDLER: EndpointHandler = EndpointHandler {
@@ -26,7 +26,7 @@ const HANDLER: EndpointHandler = EndpointHandler {
     expired: |_| responses::invalid_grant("Token has been expired or revoked."),
 };
 
-/// Owner of a token.
+/// A token's owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TokenHolder {
     Client(String),
@@ -80,7 +80,10 @@ impl IssuedTokens {
 }
 
 /// Handles `POST /token`.
-pub(crate) async fn issue(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
+pub(crate) async fn issue(
+    Shared(world): Shared<Arc<SimulatorState>>,
+    request: Request,
+) -> Response {
     let route = RequestRoute {
         network: SimulatedNetwork::NetworkB,
         endpoint: Endpoint::Token,
@@ -96,7 +99,7 @@ fn account_of(received: &ReceivedRequest) -> Option<String> {
     found.map(|(_, value)| value.into_owned())
 }
 
-fn process(world: &World, received: &mut ReceivedRequest) -> SimulatedOutcome {
+fn process(world: &SimulatorState, received: &mut ReceivedRequest) -> SimulatedOutcome {
     if received.content_type() != "application/x-www-form-urlencoded" {
         return responses::token_error("invalid_request", "The body must be form-encoded.");
     }

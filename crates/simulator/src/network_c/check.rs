@@ -1,4 +1,4 @@
-//! Checks requests to `network_c`. The first violation refuses the request.
+//! Checks requests to `network_c`. A request is rejected at its first violation.
 
 use super::event;
 use crate::validation::{BodyNode, ReceivedMoney, Violation, Violations};
@@ -17,7 +17,7 @@ const BODY_FIELDS: &[&str] = &[
 /// A valid request.
 #[derive(Debug)]
 pub(super) struct CheckedTikTokRequest {
-    /// Amount of each event.
+    /// Each event's amount.
     pub(super) money: Vec<Option<ReceivedMoney>>,
     pub(super) is_test: bool,
 }

@@ -1,4 +1,4 @@
-//! Checks an event of `network_c`.
+//! Checks an event for `network_c`.
 
 use crate::clock::{DAY, MINUTE, SECOND};
 use crate::validation::{BodyNode, ReceivedMoney, ViolationKind, Violations};
@@ -40,7 +40,7 @@ const ATT_STATUS: &[&str] = &[
     "RESTRICTED",
     "NOT_APPLICABLE",
 ];
-/// One of these identifies a person; so do IP address and user agent together.
+/// Each of these fields identifies a person; IP address and user agent together do so as well.
 const STRONG: &[&str] = &["ttclid", "ttp", "email", "phone", "external_id"];
 
 pub(super) fn check(

@@ -10,7 +10,7 @@ use crate::network::{Endpoint, SimulatedNetwork};
 use crate::registry::is_valid_credential;
 use crate::reply::SimulatedOutcome;
 use crate::request_pipeline::{self, EndpointHandler, ReceivedRequest, RequestRoute};
-use crate::world::World;
+use crate::state::SimulatorState;
 use axum::extract::{Request, State as Shared};
 use axum::response::Response;
 use check::CheckedTikTokRequest;
@@ -26,7 +26,10 @@ const HANDLER: EndpointHandler = EndpointHandler {
     expired: |world| responses::bad_token(world),
 };
 
-pub(crate) async fn track(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
+pub(crate) async fn track(
+    Shared(world): Shared<Arc<SimulatorState>>,
+    request: Request,
+) -> Response {
     let route = RequestRoute {
         network: SimulatedNetwork::NetworkC,
         endpoint: Endpoint::Events,
@@ -40,7 +43,7 @@ fn account_of(received: &ReceivedRequest) -> Option<String> {
     pixel.as_str().map(str::to_owned)
 }
 
-fn process(world: &World, received: &mut ReceivedRequest) -> SimulatedOutcome {
+fn process(world: &SimulatorState, received: &mut ReceivedRequest) -> SimulatedOutcome {
     let pixel = received.route.account.clone().unwrap_or_default();
     if let Some(refused) = admit(world, &pixel, received) {
         return refused;
@@ -56,7 +59,11 @@ fn process(world: &World, received: &mut ReceivedRequest) -> SimulatedOutcome {
 }
 
 /// Checks token, pixel and rate. A prefix such as `Bearer` makes the token invalid.
-fn admit(world: &World, pixel: &str, received: &ReceivedRequest) -> Option<SimulatedOutcome> {
+fn admit(
+    world: &SimulatorState,
+    pixel: &str,
+    received: &ReceivedRequest,
+) -> Option<SimulatedOutcome> {
     let mut state = world.state();
     let registered = state.registry.c.get(pixel);
     let expected = registered.and_then(|one| one.access_token.as_deref());
@@ -74,7 +81,7 @@ fn admit(world: &World, pixel: &str, received: &ReceivedRequest) -> Option<Simul
     (percent > 100).then(|| responses::throttled(world))
 }
 
-/// Returns the deduplication id. Without an event id the network uses its cookie.
+/// Returns the deduplication id: the event id or, if there is none, the network's cookie.
 fn id_of(event: &Value) -> Option<&str> {
     let id = event.get("event_id").or_else(|| event.pointer("/user/ttp"));
     id.and_then(Value::as_str)
@@ -82,7 +89,7 @@ fn id_of(event: &Value) -> Option<&str> {
 
 /// Accepts all events or none, unless a fault requests a partial success.
 fn accept_events(
-    world: &World,
+    world: &SimulatorState,
     pixel: &str,
     now: i64,
     checked: CheckedTikTokRequest,

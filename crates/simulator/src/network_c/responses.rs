@@ -2,17 +2,17 @@
 
 use crate::clock;
 use crate::reply::{SimulatedOutcome, SimulatedReply};
+use crate::state::SimulatorState;
 use crate::validation::{PathStep, Violation, ViolationKind};
-use crate::world::World;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-fn reply(world: &World, code: u32, message: &str) -> SimulatedReply {
+fn reply(world: &SimulatorState, code: u32, message: &str) -> SimulatedReply {
     reply_with(world, code, message, &json!({}))
 }
 
-fn reply_with(world: &World, code: u32, message: &str, data: &Value) -> SimulatedReply {
+fn reply_with(world: &SimulatorState, code: u32, message: &str, data: &Value) -> SimulatedReply {
     let digits = |one: &char| one.is_ascii_digit();
     let time: String = clock::format_time(world.clock.now())
         .chars()
@@ -24,16 +24,16 @@ fn reply_with(world: &World, code: u32, message: &str, data: &Value) -> Simulate
     SimulatedReply::json(StatusCode::OK, &body)
 }
 
-fn refused(world: &World, code: u32, message: &str) -> SimulatedOutcome {
+fn refused(world: &SimulatorState, code: u32, message: &str) -> SimulatedOutcome {
     SimulatedOutcome::refused(reply(world, code, message), code.to_string(), message)
 }
 
-pub(super) fn ok(world: &World) -> SimulatedOutcome {
+pub(super) fn ok(world: &SimulatorState) -> SimulatedOutcome {
     SimulatedOutcome::accepted(reply(world, 0, "OK"))
 }
 
 /// Reports a partial success with the failed events.
-pub(super) fn partial(world: &World, failed: &BTreeSet<usize>) -> SimulatedOutcome {
+pub(super) fn partial(world: &SimulatorState, failed: &BTreeSet<usize>) -> SimulatedOutcome {
     let failed: Vec<Value> = failed
         .iter()
         .map(|index| json!({"order_in_batch": index, "error_message": "Invalid event"}))
@@ -42,7 +42,7 @@ pub(super) fn partial(world: &World, failed: &BTreeSet<usize>) -> SimulatedOutco
     SimulatedOutcome::accepted(reply_with(world, 20001, "Partial success", &data))
 }
 
-pub(super) fn bad_token(world: &World) -> SimulatedOutcome {
+pub(super) fn bad_token(world: &SimulatorState) -> SimulatedOutcome {
     refused(
         world,
         40105,
@@ -50,24 +50,24 @@ pub(super) fn bad_token(world: &World) -> SimulatedOutcome {
     )
 }
 
-pub(super) fn no_permission(world: &World) -> SimulatedOutcome {
+pub(super) fn no_permission(world: &SimulatorState) -> SimulatedOutcome {
     refused(world, 40001, "No permission to operate the pixel.")
 }
 
-pub(super) fn throttled(world: &World) -> SimulatedOutcome {
+pub(super) fn throttled(world: &SimulatorState) -> SimulatedOutcome {
     refused(world, 40100, "Too many requests. Please retry later.")
 }
 
-pub(super) fn unreadable(world: &World) -> SimulatedOutcome {
+pub(super) fn unreadable(world: &SimulatorState) -> SimulatedOutcome {
     refused(world, 40002, "The body is not valid JSON")
 }
 
-pub(super) fn invalid(world: &World, violation: &Violation) -> SimulatedOutcome {
+pub(super) fn invalid(world: &SimulatorState, violation: &Violation) -> SimulatedOutcome {
     let message = format!("{}: {}", path(violation), describe(violation.kind));
     refused(world, 40002, &message)
 }
 
-pub(super) fn poisoned(world: &World, index: Option<usize>) -> SimulatedOutcome {
+pub(super) fn poisoned(world: &SimulatorState, index: Option<usize>) -> SimulatedOutcome {
     let message = index.map_or("Invalid event".to_owned(), |index| {
         format!("Batch.{index}.event: Invalid event")
     });

@@ -10,7 +10,7 @@ const BODY_FIELDS: &[&str] = &["events", "validate_only", "integration_source"];
 /// A valid event.
 #[derive(Debug)]
 pub(super) struct AcceptedOpenAiEvent {
-    /// Its type or, for custom events, their name.
+    /// The event's type or, for a custom event, its name.
     pub(super) name: String,
     pub(super) money: Option<ReceivedMoney>,
 }

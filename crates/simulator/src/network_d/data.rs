@@ -16,7 +16,7 @@ const CONTENT_FIELDS: &[&str] = &[
     "variant_dict",
 ];
 
-/// Checks the data of an event; `expected` is the data type for the event's type.
+/// Checks an event's data; `expected` is the data type for the event's type.
 pub(super) fn check(
     data: &BodyNode<'_, '_>,
     expected: Option<&str>,

@@ -1,4 +1,4 @@
-//! Checks an event of `network_d`.
+//! Checks an event for `network_d`.
 
 use super::check::AcceptedOpenAiEvent;
 use super::{data, user};

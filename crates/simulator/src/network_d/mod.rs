@@ -12,7 +12,7 @@ use crate::network::{Endpoint, SimulatedNetwork};
 use crate::registry::is_valid_credential;
 use crate::reply::SimulatedOutcome;
 use crate::request_pipeline::{self, EndpointHandler, ReceivedRequest, RequestRoute};
-use crate::world::World;
+use crate::state::SimulatorState;
 use axum::extract::{Request, State as Shared};
 use axum::response::Response;
 use check::CheckedOpenAiRequest;
@@ -30,7 +30,10 @@ const HANDLER: EndpointHandler = EndpointHandler {
     expired: |world| responses::unauthorized(world),
 };
 
-pub(crate) async fn events(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
+pub(crate) async fn events(
+    Shared(world): Shared<Arc<SimulatorState>>,
+    request: Request,
+) -> Response {
     let query = request.uri().query().unwrap_or_default();
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     let pixel = pairs.find(|(name, _)| name == "pid");
@@ -42,7 +45,7 @@ pub(crate) async fn events(Shared(world): Shared<Arc<World>>, request: Request) 
     request_pipeline::handle(&world, route, &HANDLER, request).await
 }
 
-fn process(world: &World, received: &mut ReceivedRequest) -> SimulatedOutcome {
+fn process(world: &SimulatorState, received: &mut ReceivedRequest) -> SimulatedOutcome {
     let pixel = received.route.account.clone().unwrap_or_default();
     if let Some(refused) = admit(world, &pixel, received) {
         return refused;
@@ -61,7 +64,11 @@ fn process(world: &World, received: &mut ReceivedRequest) -> SimulatedOutcome {
 }
 
 /// Checks pixel, key and rate.
-fn admit(world: &World, pixel: &str, received: &ReceivedRequest) -> Option<SimulatedOutcome> {
+fn admit(
+    world: &SimulatorState,
+    pixel: &str,
+    received: &ReceivedRequest,
+) -> Option<SimulatedOutcome> {
     if pixel.is_empty() {
         return Some(responses::no_pid(world));
     }
@@ -83,7 +90,7 @@ fn admit(world: &World, pixel: &str, received: &ReceivedRequest) -> Option<Simul
 
 /// Accepts all events or none.
 fn accept_events(
-    world: &World,
+    world: &SimulatorState,
     pixel: &str,
     now: i64,
     checked: CheckedOpenAiRequest,

@@ -1,18 +1,18 @@
-//! Responses in the network's format. The body of a success is not documented, so every second one
-//! is empty.
+//! Responses in the network's format. The body of a success response is not documented, so every
+//! second body is empty.
 
 use crate::reply::{SimulatedOutcome, SimulatedReply};
+use crate::state::SimulatorState;
 use crate::validation::{PathStep, Violation, ViolationKind};
-use crate::world::World;
 use axum::http::{HeaderName, StatusCode};
 use serde_json::{Value, json};
 
-fn with_id(world: &World, reply: SimulatedReply) -> SimulatedReply {
+fn with_id(world: &SimulatorState, reply: SimulatedReply) -> SimulatedReply {
     let id = format!("req_{}", &world.fresh_hex()[..24]);
     reply.header(HeaderName::from_static("x-request-id"), &id)
 }
 
-fn error(world: &World, status: StatusCode, error: Value) -> SimulatedOutcome {
+fn error(world: &SimulatorState, status: StatusCode, error: Value) -> SimulatedOutcome {
     let code = error["code"].as_str();
     let reason = code.map_or_else(|| status.as_u16().to_string(), str::to_owned);
     let message = error["message"].as_str().unwrap_or_default().to_owned();
@@ -27,7 +27,7 @@ fn invalid_request(message: &str, param: &Value, code: &str) -> Value {
     json!({"message": message, "type": "invalid_request_error", "param": param, "code": code})
 }
 
-pub(super) fn received(world: &World, count: usize, is_empty: bool) -> SimulatedOutcome {
+pub(super) fn received(world: &SimulatorState, count: usize, is_empty: bool) -> SimulatedOutcome {
     let reply = if is_empty {
         SimulatedReply::empty(StatusCode::OK)
     } else {
@@ -36,54 +36,58 @@ pub(super) fn received(world: &World, count: usize, is_empty: bool) -> Simulated
     SimulatedOutcome::accepted(with_id(world, reply))
 }
 
-pub(super) fn no_pid(world: &World) -> SimulatedOutcome {
+pub(super) fn no_pid(world: &SimulatorState) -> SimulatedOutcome {
     let body = invalid_request("pid is required", &json!("pid"), "missing_pid");
     error(world, StatusCode::BAD_REQUEST, body)
 }
 
-pub(super) fn unauthorized(world: &World) -> SimulatedOutcome {
+pub(super) fn unauthorized(world: &SimulatorState) -> SimulatedOutcome {
     let message = "Incorrect API key provided, or the key lacks the scope for conversions.";
     let body = invalid_request(message, &Value::Null, "invalid_api_key");
     error(world, StatusCode::UNAUTHORIZED, body)
 }
 
-pub(super) fn unknown_pid(world: &World) -> SimulatedOutcome {
+pub(super) fn unknown_pid(world: &SimulatorState) -> SimulatedOutcome {
     let body = json!({"message": "403: unknown pid", "type": "server_error", "param": null,
         "code": null});
     error(world, StatusCode::FORBIDDEN, body)
 }
 
-pub(super) fn throttled(world: &World) -> SimulatedOutcome {
+pub(super) fn throttled(world: &SimulatorState) -> SimulatedOutcome {
     let body = json!({"message": "Rate limit exceeded.", "type": "rate_limit_error",
         "param": null, "code": "rate_limit_exceeded"});
     error(world, StatusCode::TOO_MANY_REQUESTS, body)
 }
 
-pub(super) fn too_large(world: &World) -> SimulatedOutcome {
+pub(super) fn too_large(world: &SimulatorState) -> SimulatedOutcome {
     let body = invalid_request("The body is too large.", &Value::Null, "payload_too_large");
     error(world, StatusCode::PAYLOAD_TOO_LARGE, body)
 }
 
-pub(super) fn unreadable(world: &World) -> SimulatedOutcome {
+pub(super) fn unreadable(world: &SimulatorState) -> SimulatedOutcome {
     let body = invalid_request("The body is not valid JSON.", &Value::Null, "invalid_json");
     error(world, StatusCode::BAD_REQUEST, body)
 }
 
-pub(super) fn poisoned(world: &World, index: Option<usize>, by_path: bool) -> SimulatedOutcome {
+pub(super) fn poisoned(
+    world: &SimulatorState,
+    index: Option<usize>,
+    by_path: bool,
+) -> SimulatedOutcome {
     if by_path {
         return poisoned_by_path(world, index);
     }
     let param = index.map(|index| format!("events[{index}]"));
     let body = invalid_request(
-        "An event was refused by fault injection.",
+        "An event was rejected by fault injection.",
         &json!(param),
         "invalid_event",
     );
     error(world, StatusCode::BAD_REQUEST, body)
 }
 
-fn poisoned_by_path(world: &World, index: Option<usize>) -> SimulatedOutcome {
-    let message = "An event was refused by fault injection.";
+fn poisoned_by_path(world: &SimulatorState, index: Option<usize>) -> SimulatedOutcome {
+    let message = "An event was rejected by fault injection.";
     let mut path = vec![json!("body"), json!("events")];
     path.extend(index.map(|index| json!(index)));
     let body = json!({"detail": [{"type": "value_error", "loc": path, "msg": message}]});
@@ -91,7 +95,7 @@ fn poisoned_by_path(world: &World, index: Option<usize>) -> SimulatedOutcome {
     SimulatedOutcome::refused(with_id(world, reply), "value_error".to_owned(), message)
 }
 
-pub(super) fn invalid(world: &World, violations: &[Violation]) -> SimulatedOutcome {
+pub(super) fn invalid(world: &SimulatorState, violations: &[Violation]) -> SimulatedOutcome {
     let Some(first) = violations.first() else {
         return unreadable(world);
     };

@@ -27,7 +27,7 @@ const FIELDS: &[&str] = &[
     "ip_address",
     "user_agent",
 ];
-/// Fields that identify a person. IP address and user agent alone do not.
+/// Fields that identify a person. The IP address and user agent are not enough.
 const STRONG: &[&str] = &[
     "emails_sha256",
     "phone_numbers_sha256",
@@ -61,7 +61,7 @@ pub(super) fn check(user: &BodyNode<'_, '_>, violations: &mut Violations) -> boo
     }
     let device = user.get("android_advertising_id");
     let device = device.and_then(|one| one.uuid(violations));
-    // An all-zero id means that the user has disabled it.
+    // An all-zero id means that the user has disabled the advertising id.
     let is_device = device.is_some_and(|text| text.bytes().any(|byte| !b"0-".contains(&byte)));
     is_device || STRONG.iter().any(|one| user.has(one))
 }

@@ -1,10 +1,11 @@
-//! `GET /`: page with what each network received, deduplicated and refused. It needs no JavaScript.
+//! `GET /`: a page that shows what each network received, deduplicated and rejected. It needs no
+//! JavaScript.
 
 mod view;
 
 use crate::control;
 use crate::network::SimulatedNetwork;
-use crate::world::World;
+use crate::state::SimulatorState;
 use askama::Template as _;
 use axum::body::to_bytes;
 use axum::extract::{Request, State as Shared};
@@ -16,13 +17,13 @@ use url::form_urlencoded;
 use view::SimulatorPage;
 
 const STYLE: &str = include_str!("../../static/simulator.css");
-/// Allows only the style sheet and forms to this server.
+/// Allows only the style sheet, and forms that post to this server.
 const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
 /// Maximum size of a form.
 const FORM_BYTES_MAX: usize = 4 * 1024;
 
-pub(crate) async fn show(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
+pub(crate) async fn show(Shared(world): Shared<Arc<SimulatorState>>, request: Request) -> Response {
     let is_still = request.uri().query() == Some("still");
     let text = match SimulatorPage::of(&world, is_still).render() {
         Ok(text) => text,
@@ -48,7 +49,10 @@ pub(crate) async fn style() -> Response {
 }
 
 /// Handles `POST /page/faults`: injects a common fault for the next request.
-pub(crate) async fn inject(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
+pub(crate) async fn inject(
+    Shared(world): Shared<Arc<SimulatorState>>,
+    request: Request,
+) -> Response {
     let form = form(request).await;
     let (network, kind) = (field(&form, "network"), field(&form, "kind"));
     let fault = match kind {
@@ -61,8 +65,11 @@ pub(crate) async fn inject(Shared(world): Shared<Arc<World>>, request: Request) 
     back(control::inject_fault(&world, injection).map(drop))
 }
 
-/// Handles `POST /page/clear`: clears the faults of one network, or all.
-pub(crate) async fn clear(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
+/// Handles `POST /page/clear`: clears one network's faults, or all faults.
+pub(crate) async fn clear(
+    Shared(world): Shared<Arc<SimulatorState>>,
+    request: Request,
+) -> Response {
     let form = form(request).await;
     match field(&form, "network") {
         "" => control::clear_faults(&world, None),

@@ -1,10 +1,10 @@
-//! Data of the page, without credentials or personal data.
+//! The page's data, without credentials or personal data.
 
 use crate::clock;
 use crate::faults::ActiveFault;
 use crate::ledger::{RecordedConversion, RefusalRecord, Totals};
 use crate::network::SimulatedNetwork;
-use crate::world::{State, World};
+use crate::state::{SimulatorState, State};
 use askama::Template;
 
 /// Maximum number of rows per list.
@@ -57,7 +57,7 @@ struct FaultRow {
 }
 
 impl SimulatorPage {
-    pub(super) fn of(world: &World, is_still: bool) -> Self {
+    pub(super) fn of(world: &SimulatorState, is_still: bool) -> Self {
         let state = world.state();
         let ahead = world.clock.ahead();
         Self {

@@ -33,7 +33,7 @@ impl IsoCurrency {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// Returns the number of decimals of the major unit.
+    /// Returns the number of decimals in an amount in major units.
     fn digits(self) -> usize {
         if self.is_in(NO_DIGITS) {
             0

@@ -12,7 +12,7 @@ pub(crate) use violation::{PathStep, Violation, ViolationKind, Violations};
 
 use serde_json::Value;
 
-/// Path of a value: one step below its parent.
+/// A value's path: one step below its parent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodePath<'p> {
     step: Option<StepRef<'p>>,
@@ -45,7 +45,7 @@ pub(crate) struct BodyNode<'v, 'p> {
 }
 
 impl<'v> BodyNode<'v, '_> {
-    /// Returns the node of the whole body.
+    /// Returns the node for the whole body.
     pub(crate) fn root(value: &'v Value) -> Self {
         let at = NodePath {
             step: None,
@@ -54,7 +54,7 @@ impl<'v> BodyNode<'v, '_> {
         Self { value, at }
     }
 
-    /// Returns an optional field. `null` is a value, and has no valid type.
+    /// Returns an optional field. `null` counts as a value, which no type accepts.
     pub(crate) fn get<'o>(&'o self, name: &'o str) -> Option<BodyNode<'v, 'o>> {
         let value = self.value.as_object()?.get(name)?;
         Some(BodyNode {
@@ -96,7 +96,7 @@ impl<'v> BodyNode<'v, '_> {
         self.value.get(name).is_some()
     }
 
-    /// Returns the node of a list item.
+    /// Returns the node for a list item.
     pub(crate) fn item<'o>(&'o self, index: usize, value: &'v Value) -> BodyNode<'v, 'o> {
         let at = NodePath {
             step: Some(StepRef::Index(index)),

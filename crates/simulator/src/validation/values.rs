@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 /// SHA-256 of an empty text, which a sender gets by hashing an empty field.
 const SHA256_OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-/// Maximum number of decimals. More indicate binary floating point.
+/// Maximum number of decimals. More decimals indicate binary floating point.
 const FRACTION_DIGITS_MAX: usize = 6;
 const UUID_CHARS: usize = 36;
 
@@ -47,7 +47,7 @@ impl<'v> BodyNode<'v, '_> {
         }
     }
 
-    /// Expects a string of a certain format.
+    /// Expects a string with a certain format.
     pub(crate) fn text_matching(
         &self,
         is_formed: fn(&str) -> bool,
@@ -101,7 +101,7 @@ impl<'v> BodyNode<'v, '_> {
         None
     }
 
-    /// Expects an ISO 4217 code. The official client of `network_a` sends it in lower case.
+    /// Expects an ISO 4217 code. Meta's official client (`network_a`) sends it in lower case.
     pub(crate) fn currency(
         &self,
         is_lower_allowed: bool,
@@ -115,7 +115,7 @@ impl<'v> BodyNode<'v, '_> {
         currency
     }
 
-    /// Expects an amount and a currency. Whether one may be missing is up to the network.
+    /// Expects an amount and a currency. The network decides whether either may be missing.
     pub(crate) fn money(
         &self,
         (amount, currency): (&str, &str),

@@ -8,12 +8,12 @@ const VIOLATIONS_MAX: usize = 50;
 /// Maximum length of an unknown field's name in a response.
 const NAME_CHARS_MAX: usize = 64;
 
-/// One step of a path.
+/// One step in a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PathStep {
-    /// A field of an object.
+    /// A field in an object.
     Field(String),
-    /// An entry of a list.
+    /// An entry in a list.
     Index(usize),
 }
 
@@ -22,7 +22,7 @@ pub(crate) enum PathStep {
 pub(crate) enum ViolationKind {
     Missing,
     Unknown,
-    /// Another type than this one.
+    /// The value does not have this type.
     Type(&'static str),
     Empty,
     NotHex,
@@ -111,7 +111,7 @@ fn shortened(name: &str) -> &str {
     end.map_or(name, |(end, _)| &name[..end])
 }
 
-/// All violations of a request.
+/// All violations in a request.
 #[derive(Debug, Default)]
 pub(crate) struct Violations {
     list: Vec<Violation>,
@@ -125,7 +125,7 @@ impl Violations {
         }
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no violations.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

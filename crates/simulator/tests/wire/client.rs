@@ -40,8 +40,8 @@ pub(crate) async fn world() -> World {
 
 pub(crate) async fn world_with(options: SimulatorConfig) -> World {
     let running = Simulator::start(options).await.expect("a free port");
-    // In a workspace build the client has TLS without a provider, and needs one even though TLS is
-    // not used here. Installing it a second time fails harmlessly.
+    // In a workspace build, the client has TLS without a provider, and requires a provider even
+    // though TLS is not used here. Installing it a second time fails harmlessly.
     let _installed = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().no_proxy().build().expect("a client");
     World { running, client }

@@ -2,7 +2,7 @@ use super::*;
 use rstest::rstest;
 use serde_json::json;
 
-/// Public key whose private key no longer exists, and the only assertion it signed.
+/// A public key whose private key no longer exists, and the only assertion that was signed with it.
 const KEY: &str = include_str!("test_key.pem");
 const SIGNED: &str = include_str!("test_assertion.txt");
 const EMAIL: &str = "svc@example.iam.gserviceaccount.com";

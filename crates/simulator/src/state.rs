@@ -1,4 +1,4 @@
-//! State of the simulator, behind one lock that is held briefly.
+//! The simulator's state, behind one lock that is held only briefly.
 
 use crate::SimulatorConfig;
 use crate::clock::SimulatedClock;
@@ -21,7 +21,7 @@ pub(crate) struct State {
     pub(crate) tokens: IssuedTokens,
     pub(crate) statuses: RequestStatuses,
     ledgers: [Ledger; 4],
-    /// Successful responses of `network_d`; every second one has an empty body.
+    /// Number of successful responses from `network_d`. Every second response has an empty body.
     pub(crate) successes_d: u64,
 }
 
@@ -47,7 +47,7 @@ impl State {
 }
 
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct SimulatorState {
     pub(crate) options: SimulatorConfig,
     pub(crate) clock: SimulatedClock,
     state: Mutex<State>,
@@ -58,7 +58,7 @@ pub(crate) struct World {
     started: i64,
 }
 
-impl World {
+impl SimulatorState {
     pub(crate) fn new(options: SimulatorConfig) -> Self {
         let clock = SimulatedClock::default();
         let started = clock.now();
