@@ -20,7 +20,7 @@ pub fn hard_limit() -> Option<u64> {
 }
 
 /// Raises the soft limit to the hard limit, and warns if that is still too low. The soft limit is
-/// low only to protect programs that use `select`; this one does not.
+/// low only to protect programs that use `select`, which this program does not.
 pub fn raise_limit(config: &Config) {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

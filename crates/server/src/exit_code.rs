@@ -1,4 +1,4 @@
-//! Exit codes of failed commands. A supervisor should restart the server unless its settings are
+//! Exit codes for failed commands. A supervisor should restart the server unless its settings are
 //! wrong.
 
 use crate::secret_key::SecretKeyError;
@@ -26,7 +26,7 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Returns whether the error may go away without a change of settings, such as an unreachable
+/// Returns whether the error may go away without a change to the settings, as with an unreachable
 /// database.
 pub(crate) fn is_transient(error: &anyhow::Error) -> bool {
     error.chain().any(is_transient_cause)

@@ -38,12 +38,13 @@ use tributary_api::RateLimits;
 use wiring::ServerParts;
 
 /// A request makes dozens of small allocations that another thread frees. The system allocator
-/// spends a tenth of the CPU on that (musl's, in a static binary, far more); see
+/// spends a tenth of the CPU time on that (musl's, in a static binary, far more); see
 /// `docs/BENCHMARKS.md`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Time that busy threads get at shutdown. Everything they acknowledged is already committed.
+/// Time that busy threads get to finish at shutdown. Everything they acknowledged is already
+/// committed.
 const THREAD_SHUTDOWN_MAX: Duration = Duration::from_secs(2);
 
 /// Runs the command given on the command line.

@@ -1,4 +1,4 @@
-//! Metrics of this crate, all declared here.
+//! All of this crate's metrics.
 #![expect(
     clippy::disallowed_macros,
     reason = "metrics are declared only in this module"
@@ -32,7 +32,8 @@ pub(crate) fn set_second_rates_age(days: i64) {
     metrics::gauge!("tributary_rates_second_days_behind").set(days);
 }
 
-/// Counts rates of the second source that were rejected because they moved too far.
+/// Counts rates from the second source that were rejected because they differ too much from the
+/// last known rate.
 pub(crate) fn count_rejected_rates(count: usize) {
     metrics::counter!("tributary_rates_refused_total").increment(count as u64);
 }
@@ -42,7 +43,7 @@ pub(crate) fn count_removed_rows(what: &'static str, count: u64) {
     metrics::counter!("tributary_retention_total", "what" => what).increment(count);
 }
 
-/// Sets the number of paused integrations of a network.
+/// Sets the number of paused integrations for a network.
 pub(crate) fn set_paused_integrations(network: Network, count: u64) {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     metrics::gauge!("tributary_integrations_paused", "network" => network.as_str()).set(count);
@@ -77,7 +78,7 @@ impl Exporter {
         self.handle.render() + &process_metrics::render(self.started_at)
     }
 
-    /// Folds histograms. Call every few seconds.
+    /// Aggregates histogram samples. Call every few seconds.
     pub fn run_upkeep(&self) {
         self.handle.run_upkeep();
     }
@@ -103,7 +104,7 @@ const RETENTION: [&str; 7] = [
 ];
 
 /// Declares the metrics for `/metrics`. Counters start at zero so that an alert on an increase also
-/// sees the first one.
+/// sees the first increase.
 pub fn describe() {
     for worker in workers::NAMES {
         for outcome in ["ok", "failed"] {
@@ -121,11 +122,11 @@ pub fn describe() {
     }
     metrics::describe_gauge!(
         "tributary_integrations_paused",
-        "Paused integrations by network. All nodes of one database report the same value."
+        "Paused integrations by network. All nodes that share a database report the same value."
     );
     metrics::describe_gauge!(
         "tributary_build_info",
-        "Always 1; the labels hold the version and the database engine."
+        "Always 1; the labels contain the version and the database engine."
     );
     metrics::describe_counter!(
         "tributary_log_lines_dropped_total",
@@ -150,11 +151,11 @@ pub fn describe() {
     );
     metrics::describe_counter!(
         "tributary_rates_refused_total",
-        "Exchange rates of the second source that were rejected because they moved too far."
+        "Exchange rates from the second source that were rejected because they moved too far."
     );
     metrics::describe_counter!(
         "tributary_retention_total",
-        "Rows removed or stripped by retention, by what: click_addresses, clicks, deliveries, \
+        "Rows deleted or stripped of personal data by retention, by kind of data (label `what`): click_addresses, clicks, deliveries, \
          postbacks, notifications, audit_entries, attributions."
     );
 }

@@ -1,4 +1,4 @@
-//! Metrics of the process, under the names that Prometheus clients share. They are read when
+//! Metrics about the process, under the names that all Prometheus clients use. They are read when
 //! `/metrics` is scraped; values that the system does not provide are left out.
 
 use rustix::process::{Resource, getrlimit};
@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Renders them in Prometheus's text format.
+/// Renders the metrics in Prometheus's text format.
 pub(crate) fn render(started_at: Timestamp) -> String {
     let metrics = [
         (
@@ -76,7 +76,7 @@ fn resident_bytes_in(status: &str) -> Option<u64> {
 }
 
 fn open_descriptors() -> Option<usize> {
-    // Opening the directory uses one descriptor itself.
+    // Do not count the descriptor that reading this directory opens.
     Some(
         fs::read_dir("/proc/self/fd")
             .ok()?

@@ -1,12 +1,12 @@
 //! Decides whether an IP address is publicly routable.
 //!
-//! Requests to the ad networks go to public addresses only, so that a host name cannot lead into
+//! Requests to the ad networks go to public addresses only, so that a host name cannot point into
 //! our own network. `networks.allow_private_addresses` lifts this restriction for a simulator.
 
 use std::net::IpAddr;
 
-/// Returns whether an address is public: not loopback, not private, not reserved, and not a range
-/// that embeds other addresses.
+/// Returns whether an address is public: not loopback, not private, not reserved, and not in a
+/// range whose addresses contain other addresses.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
@@ -25,8 +25,9 @@ pub fn is_public(address: IpAddr) -> bool {
                 || is_for_benchmarks
                 || is_for_protocols)
         }
-        // Global unicast, except ranges that embed other addresses (Teredo, 6to4) and
-        // documentation. Mapped, NAT64, local and multicast ranges lie outside 2000::/3.
+        // Global unicast, except the ranges whose addresses contain other addresses (Teredo, 6to4),
+        // and the documentation ranges. Mapped, NAT64, local and multicast ranges lie outside
+        // 2000::/3.
         IpAddr::V6(v6) => {
             matches!(v6.segments(), [0x2000..=0x3fff, ..])
                 && !matches!(

@@ -4,7 +4,7 @@
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listens for stop signals. Install it before the server announces itself, so that no signal is
+/// Listens for stop signals. Install it before the server prints its address, so that no signal is
 /// missed.
 pub struct StopSignals {
     terminate: Signal,

@@ -91,7 +91,7 @@ impl NetworkTransport {
     }
 }
 
-/// Reads a response up to the size limit. A response that breaks off counts as interrupted.
+/// Reads a response up to the size limit. A response that ends early counts as interrupted.
 async fn read_response(mut response: Response) -> SendOutcome {
     let status = response.status().as_u16();
     let text = |value: &reqwest::header::HeaderValue| value.to_str().map(str::to_owned).ok();
@@ -169,7 +169,7 @@ mod tests {
         transport.send(service, request(), timeout).await.outcome
     }
 
-    /// Accepts one connection, reads from it, answers with these bytes and closes it.
+    /// Accepts one connection, reads from it, responds with these bytes and closes it.
     async fn serve_bytes(bytes: &'static [u8]) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();

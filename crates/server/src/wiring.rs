@@ -17,7 +17,7 @@ use tributary_api::{
     ApiHandles, ApiState, GeoLookup, IntegrationProbe, RateLimits, RateSettings, Timeouts,
 };
 use tributary_dashboard::DashboardState;
-use tributary_domain::billing::certificate::Roots;
+use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::runtime::Runtime;
@@ -54,11 +54,11 @@ async fn load_keyring(config: &Config, store: &dyn Store) -> anyhow::Result<Keyr
     Ok(keyring)
 }
 
-/// Rejects a secret key other than the database's own. A database without one adopts this key.
+/// Rejects a secret key that does not match the database. A database without a key adopts this key.
 pub async fn check_secret(store: &dyn Store, keyring: &Keyring) -> anyhow::Result<()> {
     let fits = store.secret_fits(keyring.check_value()).await;
     let fits = fits.context(
-        "cannot write to the database; its file and folder must be writable for the server's user, \
+        "cannot write to the database; its file and folder must be writable by the server's user, \
          and the disk must not be full",
     )?;
     if !fits {
@@ -136,9 +136,9 @@ pub struct ServerParts {
     pub store: Arc<dyn Store>,
     /// Clock and random number generator.
     pub runtime: Runtime,
-    /// Secret key of the instance.
+    /// Keys derived from the instance's secret key.
     pub keyring: Keyring,
-    /// Public base URL of the server.
+    /// The server's public base URL.
     pub base_url: String,
     /// Timeouts for bodies and requests.
     pub timeouts: Timeouts,
@@ -152,8 +152,8 @@ pub struct ServerParts {
     pub country_header: Option<HeaderName>,
     /// Keys that may sign postbacks: Apple's, except in tests.
     pub postback_keys: Keys,
-    /// Root certificates that may vouch for the App Store.
-    pub app_store_roots: Roots,
+    /// Root certificates trusted for App Store notifications.
+    pub app_store_roots: TrustedRoots,
     /// Sends test events for integrations.
     pub probe: Arc<dyn IntegrationProbe>,
     /// The metrics exporter, if `/metrics` is served on the main port.
@@ -190,14 +190,14 @@ impl ServerParts {
             is_trusted_proxy: Arc::new(move |address| config.is_trusted_proxy(address)),
             geo_lookup: Arc::new(move |address| geo.locate(address)),
             postback_keys: Keys::apple(),
-            app_store_roots: Roots::apple(),
+            app_store_roots: TrustedRoots::apple(),
             probe,
             metrics,
         }
     }
 }
 
-/// Returns all routes of the server, and the rate limits, which need periodic upkeep.
+/// Returns all of the server's routes, and the rate limits, which need periodic upkeep.
 pub fn router(parts: ServerParts) -> (Router, Arc<RateLimits>) {
     router_with(parts, Router::new())
 }
@@ -257,7 +257,7 @@ pub fn standalone_metrics_router(metrics: Exporter, runtime: Runtime) -> Router 
     metrics_router(metrics).layer(axum::middleware::map_response(name))
 }
 
-/// Returns the `/metrics` route, for the main port or a separate one.
+/// Returns the `/metrics` route, for the main port or a separate port.
 fn metrics_router<S: Clone + Send + Sync + 'static>(metrics: Exporter) -> Router<S> {
     Router::new().route("/metrics", get(move || async move { metrics.render() }))
 }

@@ -5,7 +5,8 @@ use std::net::TcpListener;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Well below the database timeout that the process waits for.
+/// Time limit for the process to exit after a signal. Well below the database timeout, so that the
+/// test fails if the process waits for the database instead.
 const END_MAX: Duration = Duration::from_secs(20);
 
 fn wait(child: &mut Child) -> Option<ExitStatus> {

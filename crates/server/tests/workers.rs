@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tributary_server::outbound::{self, AddressPolicy, Outbound};
 use url::Url;
 
-/// Timeout for startup, for redeeming a token after one "not ready", and for stopping.
+/// Timeout for startup, for redeeming a token after one "not ready" response, and for shutdown.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 const TOKEN: &str = "Y2FuYXJ5LXRva2Vu";
 const DEVICE: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
@@ -221,7 +221,7 @@ async fn a_running_server_redeems_tokens_and_fetches_rates() {
     let later = "date,currency,perUsd\n2026-10-02,UAH,41.2\n2026-10-02,KES,129\n";
     assert_eq!(
         installation.import_from_standard_input(later).trim(),
-        "standard input: 2 rates of 2 currencies (KES UAH), 2026-10-02; 2 new or different"
+        "standard input: 2 rates for 2 currencies (KES UAH), 2026-10-02; 2 new or different"
     );
     let again = installation.import_from_standard_input(later);
     assert!(again.contains("; 0 new or different"), "{again}");

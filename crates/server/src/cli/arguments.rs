@@ -1,7 +1,7 @@
 //! Command-line values and the domain values that they map to.
 //!
 //! The domain crate does not depend on clap, so its choices are repeated here for the help texts.
-//! The compiler checks that each one has its counterpart.
+//! The compiler checks that every domain value has its counterpart here.
 
 use clap::ValueEnum;
 use tributary_domain::access::person::{Email, Role};

@@ -15,7 +15,7 @@ use tributary_domain::access::person::Email;
 use tributary_domain::vocabulary::id::KeyId;
 use tributary_domain::vocabulary::text::Name;
 
-/// Ten years. A key that should live longer has no expiry.
+/// Ten years. For a longer life, create a key without an expiry.
 const KEY_DAYS_MAX: i64 = 3_650;
 
 /// Self-hosted install attribution and conversion forwarding.
@@ -39,7 +39,7 @@ impl Cli {
     }
 }
 
-/// Commands of the binary.
+/// The binary's commands.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum Command {
     /// Start the server (default).
@@ -47,8 +47,8 @@ pub enum Command {
     /// Run a demo: a server with a sample organization, sixty days of history and simulated ad
     /// networks.
     ///
-    /// Prints the address and how to sign in. Nothing leaves this machine. The settings and data of
-    /// a real server are not touched, and the demo's own data is removed when you stop it (Ctrl-C).
+    /// Prints the address and how to sign in. Nothing leaves this machine. The demo does not touch
+    /// a real server's settings or data, and removes its own data when you stop it (Ctrl-C).
     Demo(DemoOptions),
     /// Manage organizations, users and API keys. The server may be running.
     #[command(subcommand)]
@@ -94,17 +94,17 @@ pub enum Command {
         /// Target shell.
         shell: Shell,
     },
-    /// Print the manual page, or write the pages of all commands to a folder.
+    /// Print the manual page, or write the pages for all commands to a folder.
     ///
     /// For example: `tributary man | man -l -`
     Man {
-        /// Write the pages of all commands to this folder.
+        /// Write the pages for all commands to this folder.
         #[arg(long, value_name = "FOLDER")]
         folder: Option<PathBuf>,
     },
 }
 
-/// Options of the demo.
+/// Options for the demo.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct DemoOptions {
     /// Address and port to listen on.
@@ -118,7 +118,7 @@ pub struct DemoOptions {
     pub seed: u64,
 }
 
-/// Options of a backup.
+/// Options for a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct BackupOptions {
     /// File to write.
@@ -131,7 +131,7 @@ pub struct BackupOptions {
     pub without_key: bool,
 }
 
-/// Options of the simulator.
+/// Options for the simulator.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct SimulatorOptions {
     /// Address and port to listen on.
@@ -179,10 +179,10 @@ pub enum UserCommand {
 /// Arguments for inviting a user.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct CreateUser {
-    /// E-mail address to sign in with.
+    /// Email address to sign in with.
     #[arg(long, value_parser = arguments::email)]
     pub email: Email,
-    /// Role of the user.
+    /// The user's role.
     #[arg(long, value_enum, default_value_t = RoleArgument::Owner)]
     pub role: RoleArgument,
     /// Organization name or id. Required if there are several.
@@ -212,16 +212,16 @@ pub enum KeyCommand {
 /// Arguments for creating an API key.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct CreateKey {
-    /// Permission of the key.
+    /// The key's permission.
     #[arg(long, value_enum)]
     pub permission: PermissionArgument,
-    /// Environment of the key: `test` keys see only test data.
+    /// The key's environment: `test` keys see only test data.
     #[arg(long, value_enum, default_value_t = EnvironmentArgument::Live)]
     pub environment: EnvironmentArgument,
     /// Organization name or id. Required if there are several.
     #[arg(long, value_name = "NAME")]
     pub organization: Option<String>,
-    /// Display name of the key.
+    /// The key's display name.
     #[arg(long, value_name = "TEXT", value_parser = arguments::name)]
     pub name: Option<Name>,
     /// Days until the key expires. Default: never.
@@ -232,11 +232,11 @@ pub struct CreateKey {
 /// Exchange rate commands.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum FxCommand {
-    /// Import exchange rate files. A later import overrides an earlier one for the same day and
+    /// Import exchange rate files. A later import overrides an earlier import for the same day and
     /// currency.
     ///
-    /// Formats are detected automatically: XML or CSV of the European Central Bank, JSON of
-    /// Frankfurter or of the currency API, or CSV with the header date,currency,perEur or
+    /// Formats are detected automatically: XML or CSV from the European Central Bank, JSON from
+    /// Frankfurter or from the currency API, or CSV with the header date,currency,perEur or
     /// date,currency,perUsd.
     Import {
         /// Files to import, in this order; `-` is standard input.

@@ -93,7 +93,8 @@ async fn list_organizations(store: &dyn Store) -> anyhow::Result<()> {
 }
 
 /// Same as [`find_organization`], for commands that create something: an empty database gets its
-/// first organization. Not if a name was given, because that would be a different one.
+/// first organization. If a name was given, nothing is created, because the first organization
+/// would have a different name.
 async fn find_or_create_organization(
     store: &dyn Store,
     runtime: &Runtime,
@@ -105,7 +106,7 @@ async fn find_or_create_organization(
     find_organization(store, name).await
 }
 
-/// Returns the named organization, or the only one if no name was given.
+/// Returns the named organization, or the only organization if no name was given.
 async fn find_organization(
     store: &dyn Store,
     name: Option<&str>,

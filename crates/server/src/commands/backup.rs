@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use tributary_store_sqlite::backup;
 
-/// Prefix of temporary files, so that one left behind by a killed backup is recognisable.
+/// Prefix of temporary files, so that a file left behind by a killed backup is recognisable.
 const PREFIX: &str = ".tributary-backup-";
 
 /// Writes and verifies a temporary file, then renames it. A file with the final name is always a
@@ -26,7 +26,8 @@ pub fn run(config: &Config, options: &BackupOptions) -> anyhow::Result<()> {
         );
     }
     let key = match config.secret_key {
-        // A key in the settings is deliberately stored apart from the data.
+        // The operator deliberately keeps a key in the settings apart from the data, so it is not
+        // copied.
         None if !options.without_key => secret_key::load(config)?,
         _ => None,
     };
@@ -88,7 +89,7 @@ pub(super) fn create_temp_file(folder: &Path) -> anyhow::Result<NamedTempFile> {
         })
 }
 
-/// Returns the folder of a file; the current one for a bare file name.
+/// Returns the folder that contains a file: the current folder for a bare file name.
 pub(super) fn parent_folder(file: &Path) -> &Path {
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -96,7 +97,7 @@ pub(super) fn parent_folder(file: &Path) -> &Path {
     }
 }
 
-/// Syncs the folder, because a rename is durable only when its folder is.
+/// Syncs the folder, because a rename is durable only after its folder was synced.
 pub(super) fn sync_folder(folder: &Path) -> std::io::Result<()> {
     File::open(folder)?.sync_all()
 }

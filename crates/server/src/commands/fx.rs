@@ -30,7 +30,7 @@ struct RateFile {
 pub async fn run(config: &Config, command: FxCommand) -> anyhow::Result<()> {
     match command {
         FxCommand::Import { files } => {
-            // Read all files first, so that an error in the last one is found before anything is
+            // Read all files first, so that an error in the last file is found before anything is
             // stored.
             let today = Day::of(system::runtime().now());
             wiring::require_database(config)?;
@@ -108,14 +108,14 @@ fn summary(rates: &[Rate]) -> String {
         (None, _) => "no day".to_owned(),
     };
     format!(
-        "{} of {} ({}), {days}",
+        "{} for {} ({}), {days}",
         counted(rates.len(), "rate", "rates"),
         counted(codes.len(), "currency", "currencies"),
         codes.into_iter().collect::<Vec<_>>().join(" "),
     )
 }
 
-/// Progress line of a long import, shown on a terminal.
+/// Progress line for a long import, shown on a terminal.
 struct Progress<'a> {
     name: &'a str,
     total: usize,
@@ -163,7 +163,7 @@ async fn status(config: &Config, store: &dyn Rates) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the status lines, based on the dollar's rate, which all conversions need.
+/// Returns the status lines, based on the dollar's rate, which all conversions require.
 fn status_lines(imported: Option<Day>, today: Day, is_fetched: bool) -> Vec<String> {
     let source = if is_fetched {
         "fetched from rates.url every few hours"
@@ -188,7 +188,7 @@ fn status_lines(imported: Option<Day>, today: Day, is_fetched: bool) -> Vec<Stri
     ]
 }
 
-/// Returns the status line for currencies that only the second source has.
+/// Returns the status line for currencies that only the second source publishes.
 fn second_source_line(latest: Day, today: Day, is_fetched: bool) -> String {
     let source = if is_fetched {
         "fetched from rates.second_url every few hours"
@@ -218,10 +218,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case::one(ONE, "1 rate of 1 currency (UAH), 2024-03-18")]
+    #[case::one(ONE, "1 rate for 1 currency (UAH), 2024-03-18")]
     #[case::several(
         SEVERAL,
-        "3 rates of 2 currencies (JPY USD), 2 days from 2024-03-15 to 2024-03-18"
+        "3 rates for 2 currencies (JPY USD), 2 days from 2024-03-15 to 2024-03-18"
     )]
     fn summarises_a_file(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(

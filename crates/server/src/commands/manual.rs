@@ -15,7 +15,7 @@ pub fn completions(shell: Shell) -> anyhow::Result<()> {
     print(&text)
 }
 
-/// Prints the manual page, or writes those of all commands into a folder.
+/// Prints the manual page, or writes the pages for all commands to a folder.
 pub fn pages(folder: Option<&Path>) -> anyhow::Result<()> {
     let Some(folder) = folder else {
         let mut text = Vec::new();

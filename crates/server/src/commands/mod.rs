@@ -1,4 +1,4 @@
-//! One module per command of the binary.
+//! The binary's commands, one module each.
 
 pub mod admin;
 pub mod backup;

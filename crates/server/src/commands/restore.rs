@@ -70,8 +70,9 @@ fn reject_existing_files(database: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the key to write to the data folder, or `None` if it is there already. Fails unless the
-/// key matches the database.
+/// Returns the key to write to the data folder. Returns `None` if the data folder or the settings
+/// already have the key, or if the database needs none. Fails if the existing key does not match
+/// the backup, or if there is no key.
 fn key_to_write(config: &Config, contents: &BackupContents) -> anyhow::Result<Option<[u8; 32]>> {
     let in_backup = contents.secret_key.as_deref();
     let in_backup = in_backup.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());

@@ -2,7 +2,7 @@
 //! were wrong.
 //!
 //! The server may be running. The rebuild processes one day of one app at a time, and writes for
-//! that day wait until it is done.
+//! that day wait until the day is done.
 
 use super::print_line;
 use crate::cli::RollupsCommand;

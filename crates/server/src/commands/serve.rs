@@ -25,7 +25,7 @@ use tributary_domain::keyring::Keyring;
 use tributary_forwarder::Forwarder;
 use tributary_store::Store;
 
-/// Interval for folding histograms and dropping idle rate limits.
+/// Interval for aggregating histogram samples and dropping idle rate limits.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// Histogram buckets for request durations, in seconds.
 const DURATION_BUCKETS: &[f64] = &[
@@ -48,8 +48,8 @@ pub(super) struct StartedServer {
     geo: Arc<GeoFiles>,
 }
 
-/// Serves until SIGTERM or SIGINT, then drains. A second signal stops without draining. `wire`
-/// builds the routes from the parts.
+/// Serves until SIGTERM or SIGINT, then drains requests. A second signal stops the server without
+/// draining. `wire` builds the routes from the parts.
 pub async fn run(
     config: Config,
     wire: impl FnOnce(ServerParts) -> (Router, Arc<RateLimits>),
@@ -72,8 +72,8 @@ pub async fn run(
     serve_until_stopped(&config, started, wire, metrics, signals, |_, _| {}).await
 }
 
-/// Serves until a stop signal, then drains. `beside` may spawn further tasks that run until the
-/// stop.
+/// Serves until a stop signal, then drains requests. `beside` may spawn further tasks that run
+/// until shutdown.
 pub(super) async fn serve_until_stopped(
     config: &Arc<Config>,
     started: StartedServer,
@@ -96,7 +96,7 @@ pub(super) async fn serve_until_stopped(
     };
     tokio::select! {
         () = finishing => tracing::info!("stopped"),
-        // Everything acknowledged is committed, so unfinished requests may be dropped.
+        // Everything acknowledged is committed, so dropping unfinished requests is safe.
         () = signals.wait() => {
             tracing::warn!("second stop signal received; dropping unfinished requests");
         }
@@ -104,8 +104,8 @@ pub(super) async fn serve_until_stopped(
     Ok(())
 }
 
-/// Opens the database, waiting for it if necessary, then the ports. Until then all connections are
-/// refused, including those to `/healthz`.
+/// Opens the database, waiting for it if necessary, and then the ports. Until then the system
+/// refuses all connections, including those to `/healthz`.
 async fn start(config: &Config) -> anyhow::Result<StartedServer> {
     let (store, keyring) = open_with_retry(config).await?;
     let listener = bind(config.listen).await?;
@@ -132,7 +132,7 @@ async fn open_with_retry(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Key
     }
 }
 
-/// Prepares everything else that the server needs besides a database and a port.
+/// Prepares everything that the server needs besides a database and a port.
 pub(super) async fn prepare_server(
     config: &Config,
     store: Arc<dyn Store>,
@@ -157,8 +157,8 @@ pub(super) async fn prepare_server(
     })
 }
 
-/// Loads the GeoIP files before the first request, so that it gets a country. Unreadable files
-/// are logged; the worker retries when they change.
+/// Loads the GeoIP files before the first request, so that this request already has a country.
+/// Unreadable files are logged; the worker retries when they change.
 async fn load_geo_files(config: &Config) -> anyhow::Result<Arc<GeoFiles>> {
     let geo = Arc::new(GeoFiles::new(&config.geo));
     let loading = geo.clone();
@@ -166,7 +166,7 @@ async fn load_geo_files(config: &Config) -> anyhow::Result<Arc<GeoFiles>> {
     Ok(geo)
 }
 
-/// Spawns all tasks that run until the stop.
+/// Spawns all tasks that run until shutdown.
 fn spawn_tasks(
     config: &Arc<Config>,
     started: StartedServer,
@@ -255,7 +255,7 @@ pub(super) fn install_metrics(config: &Config) -> anyhow::Result<Exporter> {
 }
 
 pub(super) async fn wait_for_stop(mut stopped: watch::Receiver<bool>) {
-    // A dropped sender also means stop.
+    // A dropped sender also means shutdown.
     let _either = stopped.wait_for(|stopped| *stopped).await;
 }
 

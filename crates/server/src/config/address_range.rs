@@ -42,7 +42,7 @@ impl AddressRange {
         let prefix = self.0.prefix_len();
         match self.0 {
             IpNet::V4(_) => prefix < V4_PREFIX_OWN_MIN,
-            // fc00::/7 is the range of private IPv6 networks.
+            // fc00::/7 is the range for private IPv6 networks.
             IpNet::V6(v6) => {
                 prefix < V6_PREFIX_OWN_MIN && !(prefix >= 7 && v6.addr().is_unique_local())
             }
@@ -50,7 +50,7 @@ impl AddressRange {
     }
 }
 
-/// Converts an IPv4-mapped IPv6 range to the IPv4 range.
+/// Converts an IPv4-mapped IPv6 range to its IPv4 range.
 fn canonical(range: IpNet) -> IpNet {
     let (IpAddr::V4(v4), IpNet::V6(_)) = (range.addr().to_canonical(), range) else {
         return range;

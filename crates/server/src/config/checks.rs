@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use url::{Host, Url};
 
-/// Usual time for which proxies keep idle connections to backends.
+/// How long proxies usually keep idle connections to backends.
 const PROXY_KEEP_ALIVE: Duration = Duration::from_secs(75);
 
 /// Returns settings that contradict each other.
@@ -134,8 +134,8 @@ fn timeouts(config: &Config) -> Vec<String> {
     }
     if config.http.drain < config.http.request_timeout {
         warnings.push(
-            "`http.drain_seconds` is less than `http.request_timeout_seconds`: a stop can cut off \
-             requests before their timeout."
+            "`http.drain_seconds` is less than `http.request_timeout_seconds`: a shutdown can cut \
+             off requests before their timeout."
                 .to_owned(),
         );
     }

@@ -1,4 +1,4 @@
-//! Location of the data: how `database_url` is parsed, and how it is shown without its password.
+//! Location of the data: parses `database_url` and removes its password for display.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ pub const SQLITE_FILE: &str = "tributary.db";
 /// Placeholder for a secret.
 pub(super) const HIDDEN: &str = "***";
 
-/// Parameters of a `PostgreSQL` URL that may be shown. All others are hidden, including `password`.
+/// Parameters in a `PostgreSQL` URL that may be shown. All others are hidden, including `password`.
 const SHOWN_PARAMETERS: &[&str] = &[
     "application_name",
     "connect_timeout",
@@ -80,8 +80,9 @@ impl DatabaseConfig {
 
 /// Removes the password from a `database_url`.
 ///
-/// Does not use a URL parser: `PostgreSQL` accepts more than one does (several hosts with ports,
-/// sockets), and a text that does not parse must not be shown either. When in doubt, it hides more.
+/// Does not use a URL parser: `PostgreSQL` accepts more than a URL parser does (several hosts with
+/// ports, sockets), and must also hide passwords in text that does not parse. When in doubt, hides
+/// more.
 pub(super) fn redacted(url: &str) -> String {
     let Some((scheme, rest)) = url
         .split_once("://")

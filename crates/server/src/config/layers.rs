@@ -1,6 +1,6 @@
 //! Layers of the configuration: default file, operator's file, environment.
 //!
-//! The default file defines which settings exist and their types; the other layers only replace
+//! The default file defines which settings exist, and their types; the other layers only replace
 //! values. Each value remembers its source, so that an error can name the place to change.
 
 use super::nearest::nearest;
@@ -188,7 +188,7 @@ impl SettingType {
             Value::Integer(_) => Self::WholeNumber,
             Value::Boolean(_) => Self::Flag,
             Value::Array(_) => Self::List,
-            // Dates, floats and tables do not occur among the defaults; a test checks it.
+            // Dates, floats and tables do not occur among the defaults; a test checks this.
             _ => Self::Text,
         }
     }
@@ -203,7 +203,7 @@ impl SettingType {
         }
     }
 
-    /// Parses the text of a variable.
+    /// Parses a variable's text.
     fn read(self, text: &str) -> Option<Value> {
         match self {
             Self::Text => Some(Value::String(text.to_owned())),
@@ -231,7 +231,7 @@ impl SettingType {
     }
 }
 
-/// Returns the environment variable of a setting.
+/// Returns the environment variable for a setting.
 pub(super) fn variable(path: &str) -> String {
     format!(
         "{VARIABLE_PREFIX}{}",

@@ -2,9 +2,9 @@
 //! variables.
 //!
 //! This is the only module that reads the environment. Everything is read once, at startup, into
-//! [`Config`], and all errors are reported together with the place to change. [`Config::load`]
-//! overlays the layers, checks each setting against its rule, converts them to types, and checks
-//! them against each other. No message and no `Debug` output shows a secret.
+//! [`Config`]. All errors are reported at once, each with the place to change. [`Config::load`]
+//! overlays the layers, checks each setting against its rule, converts the settings to types, and
+//! checks them against each other. No message and no `Debug` output shows a secret.
 
 mod address_range;
 mod checks;
@@ -40,7 +40,7 @@ use url::Url;
 /// Every setting with its default and description.
 pub const DEFAULT_FILE: &str = include_str!("../../config.default.toml");
 
-/// The effective configuration. It has no derived `Debug`, because it holds secrets.
+/// The effective configuration. It has no derived `Debug`, because it contains secrets.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -53,7 +53,7 @@ pub struct Config {
     pub data_dir: PathBuf,
     #[serde(deserialize_with = "sections::secret")]
     database_url: SecretString,
-    /// 64 hexadecimal digits; `None` uses the file in the data folder.
+    /// 64 hexadecimal digits; `None` means that the key is in the data folder's file.
     #[serde(deserialize_with = "sections::optional_secret")]
     pub secret_key: Option<SecretString>,
     /// Proxies whose `X-Forwarded-For` is trusted.
@@ -164,8 +164,8 @@ impl Config {
         self.base_url_at(self.listen)
     }
 
-    /// Same as [`Self::base_url`], for a server whose `listen` had port 0 and which knows its port
-    /// now.
+    /// Same as [`Self::base_url`], for a server whose `listen` has port 0 and that now knows its
+    /// port.
     pub fn base_url_at(&self, bound: SocketAddr) -> String {
         self.base_url.as_ref().map_or_else(
             || format!("http://{bound}"),
@@ -213,7 +213,7 @@ impl std::fmt::Debug for Config {
     }
 }
 
-/// Returns the `TRIBUTARY_*` variables of this process, for [`Config::load`].
+/// Returns this process's `TRIBUTARY_*` variables, for [`Config::load`].
 ///
 /// Does not use `std::env::vars`, which panics if any variable is not UTF-8.
 #[expect(

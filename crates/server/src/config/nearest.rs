@@ -1,4 +1,4 @@
-//! Finds the known name closest to a mistyped one.
+//! Finds the known name that is closest to a mistyped name.
 
 /// Returns the first candidate with the smallest edit distance.
 pub(super) fn nearest<'a>(
@@ -10,7 +10,7 @@ pub(super) fn nearest<'a>(
         .min_by_key(|candidate| distance(name, candidate))
 }
 
-/// Returns the Levenshtein distance of two texts, computed row by row.
+/// Returns the Levenshtein distance between two texts, computed row by row.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

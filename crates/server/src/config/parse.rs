@@ -1,4 +1,4 @@
-//! Parsers for setting values. Each returns the value or what is expected.
+//! Parsers for setting values. Each returns the value, or a message that says what is expected.
 
 use axum::http::HeaderName;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ pub const SECRET_KEY_BYTES: usize = 32;
 /// Levels accepted in `log.level`.
 const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
 
-/// The value, or what was expected.
+/// The value, or a message that says what was expected.
 pub(super) type ParseResult<T> = Result<T, &'static str>;
 
 /// Parses an address and a port.
@@ -47,7 +47,8 @@ pub(super) fn file_url(text: &str) -> ParseResult<Url> {
 }
 
 fn web_url(text: &str, expected: &'static str) -> ParseResult<Url> {
-    // The URL parser drops line breaks and reads `\` as `/`, so people would see a different URL.
+    // The URL parser drops line breaks and reads `\` as `/`, so the result would differ from the
+    // text.
     if text
         .chars()
         .any(|c| c.is_control() || c.is_whitespace() || c == '\\')
@@ -86,7 +87,7 @@ pub(crate) fn secret_key(text: &str) -> ParseResult<[u8; SECRET_KEY_BYTES]> {
 pub(crate) fn log_filter(text: &str) -> ParseResult<EnvFilter> {
     const EXPECTED: &str = "must be off, error, warn, info, debug or trace; modules can have their \
                             own level, as in info,tributary_api=debug";
-    // The filter would take any bare word as a module name, so `inof` would log nothing.
+    // The filter would read any bare word as a module name, so `inof` would log nothing.
     let is_known = |word: &str| LEVELS.contains(&word.trim()) || word.contains('=');
     if !text.split(',').all(is_known) {
         return Err(EXPECTED);

@@ -5,8 +5,8 @@ use super::layers::{Layers, Setting, SettingSource};
 use std::fmt::Write as _;
 use toml::Value;
 
-/// Renders the settings. Called when the configuration is loaded, so that no secret is retained for
-/// it.
+/// Renders the settings. Called when the configuration is loaded, so that the secrets need not be
+/// kept for printing.
 pub(super) fn redacted_toml(layers: &Layers) -> String {
     let mut text = String::new();
     let mut current_section = "";

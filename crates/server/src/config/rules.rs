@@ -1,4 +1,4 @@
-//! Rules for single settings. `checks.rs` has the rules for combinations.
+//! Rules for single settings. `checks.rs` contains the rules for combinations.
 
 use super::layers::{Layers, Setting};
 use super::parse;
@@ -10,37 +10,37 @@ use tributary_domain::app::{CLICK_WINDOW_HOURS, PROBABILISTIC_WINDOW_HOURS};
 
 /// One hour. Longer timeouts are almost certainly a mistake.
 const SECONDS_MAX: i64 = 3_600;
-/// Higher than any machine can serve; 0 disables the limit.
+/// More requests than any machine can serve. 0 disables the limit.
 const RATE_MAX: i64 = 1_000_000;
-/// Higher than a kernel allows for one process.
+/// More than a kernel allows for one process.
 const CONNECTIONS_MAX: i64 = 1_000_000;
 /// Far more connections than a `PostgreSQL` server handles well.
 const POSTGRES_CONNECTIONS_MAX: i64 = 1_000;
 
-/// Deliveries must be known for as long as a network accepts their events.
+/// Deliveries must be kept for as long as a network accepts their events.
 const DELIVERY_DAYS_MIN: i64 = 7;
 /// Postbacks must be kept for as long as their conversion value may be ambiguous.
 const POSTBACK_DAYS_MIN: i64 = 48;
-/// A notification waits this long for its device.
+/// The body of a notification must be kept for as long as the notification waits for its device.
 const NOTIFICATION_DAYS_MIN: i64 = 30;
-/// Clicks must be kept for as long as they can claim an install.
+/// Clicks must be kept for as long as an install can be attributed to them.
 const CLICK_DAYS_MIN: i64 = *CLICK_WINDOW_HOURS.end() / HOURS_PER_DAY;
 /// Click addresses must be kept for as long as probabilistic matching uses them.
 const CLICK_ADDRESS_DAYS_MIN: i64 = *PROBABILISTIC_WINDOW_HOURS.end() / HOURS_PER_DAY;
-/// Attribution data is not kept longer either.
+/// The same as the default retention for attribution data.
 const CLICK_DAYS_MAX: i64 = 400;
-/// Keeps at least the last month of changes.
+/// Keeps at least a month of changes.
 const AUDIT_DAYS_MIN: i64 = 30;
 /// Ten years, a usual retention period for accounting records.
 const AUDIT_DAYS_MAX: i64 = 3_650;
-/// The longest time that a network accepts conversions for a click, during which its ids are
-/// needed.
+/// The longest time for which a network accepts conversions for a click. Until then, the device's
+/// ids are needed.
 const ATTRIBUTION_DAYS_MIN: i64 = 90;
 /// Ten years.
 const ATTRIBUTION_DAYS_MAX: i64 = 3_650;
 const HOURS_PER_DAY: i64 = 24;
 
-/// Allowed values of a setting.
+/// Allowed values for a setting.
 enum Rule {
     Any,
     NotEmpty,

@@ -1,4 +1,4 @@
-//! Sections of the configuration, typed. One field per setting of `config.default.toml`.
+//! The configuration's sections as types, with one field per setting in `config.default.toml`.
 //!
 //! # Adding a setting
 //!
@@ -30,7 +30,7 @@ pub struct HttpConfig {
     /// Timeout for a request body.
     #[serde(rename = "body_timeout_seconds", deserialize_with = "seconds")]
     pub body_timeout: Duration,
-    /// Time for finishing requests when the server stops.
+    /// Time that open requests get to finish at shutdown.
     #[serde(rename = "drain_seconds", deserialize_with = "seconds")]
     pub drain: Duration,
 }
@@ -39,11 +39,11 @@ pub struct HttpConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsConfig {
-    /// Requests per second and API key.
+    /// Requests per second for each API key.
     pub requests_per_second_per_key: u32,
-    /// Requests per second and IP address.
+    /// Requests per second for each IP address.
     pub requests_per_second_per_address: u32,
-    /// Failed sign-ins and wrong API keys per minute and IP address.
+    /// Wrong API keys per minute for each IP address.
     pub failed_authentications_per_minute_per_address: u32,
     /// Concurrent connections; at least one.
     pub connections: u32,
@@ -82,7 +82,7 @@ pub struct MetricsConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PostgresConfig {
-    /// Maximum number of connections of this node.
+    /// Maximum number of connections from this node.
     pub connections: u32,
     /// Connections that the forwarder and the other workers may use.
     pub worker_connections: u32,
@@ -154,7 +154,7 @@ pub struct GeoConfig {
     /// Country database; `None` disables country lookup.
     #[serde(deserialize_with = "optional_path")]
     pub mmdb: Option<PathBuf>,
-    /// File of relay ranges; `None` disables relay detection.
+    /// File with relay ranges; `None` disables relay detection.
     #[serde(deserialize_with = "optional_path")]
     pub relay_ranges: Option<PathBuf>,
     /// Header in which a trusted proxy sends the client's country.
@@ -166,28 +166,28 @@ pub struct GeoConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetentionConfig {
-    /// For the address and user agent of a click.
+    /// How long a click's address and user agent are kept.
     #[serde(rename = "click_address_days", deserialize_with = "days")]
     pub click_addresses: Duration,
-    /// For a click without an install.
+    /// How long a click without an install is kept.
     #[serde(rename = "click_days", deserialize_with = "days")]
     pub clicks: Duration,
-    /// For a finished delivery.
+    /// How long a finished delivery is kept.
     #[serde(rename = "delivery_days", deserialize_with = "days")]
     pub deliveries: Duration,
-    /// For a postback.
+    /// How long a postback is kept.
     #[serde(rename = "postback_days", deserialize_with = "days")]
     pub postbacks: Duration,
-    /// For a postback without an app.
+    /// How long a postback is kept that no app has claimed.
     #[serde(rename = "unclaimed_postback_days", deserialize_with = "days")]
     pub unclaimed_postbacks: Duration,
-    /// For the body of a billing notification. Its result is kept.
+    /// How long a billing notification's body is kept. The notification's result is not removed.
     #[serde(rename = "notification_days", deserialize_with = "days")]
     pub notifications: Duration,
-    /// For an audit log entry.
+    /// How long an audit log entry is kept.
     #[serde(rename = "audit_days", deserialize_with = "days")]
     pub audit: Duration,
-    /// For a device's attribution data, after its last activity.
+    /// How long a device's attribution data is kept after the device's last activity.
     #[serde(rename = "attribution_days", deserialize_with = "days")]
     pub attributions: Duration,
 }

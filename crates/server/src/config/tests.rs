@@ -1,4 +1,4 @@
-//! Tests of the whole configuration: default file, precedence, error messages.
+//! Tests for the whole configuration: default file, precedence and error messages.
 
 use super::layers::variable;
 use super::*;

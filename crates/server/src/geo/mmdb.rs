@@ -7,7 +7,7 @@ use super::{CountryCode, country_code};
 use maxminddb::{MaxMindDbError, Reader, path};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Maximum file size. The largest commercial city databases have a third of it.
+/// Maximum file size. The largest commercial city databases are a third of that.
 pub const MMDB_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 /// A country database.
@@ -24,8 +24,8 @@ impl CountryDatabase {
         Ok(countries)
     }
 
-    /// Looks up one address in each large range. This detects most files with a damaged middle, and
-    /// every file that holds no countries.
+    /// Looks up one address in each large range. This detects most files that are damaged in the
+    /// middle, and every file that contains no countries.
     fn spot_check(&self) -> Result<(), String> {
         let mut knows_any = false;
         for first in 1..224 {
@@ -63,21 +63,21 @@ impl CountryDatabase {
         Ok(code.and_then(country_code))
     }
 
-    /// Returns the country of an address, if known.
+    /// Returns an address's country, if known.
     pub fn country(&self, address: IpAddr) -> Option<CountryCode> {
-        // Looking up an IPv6 address in an IPv4 database is an error there; here it is just
-        // unknown.
+        // The library returns an error for an IPv6 address in an IPv4 database. Here the country
+        // is just unknown.
         self.look_up(address).ok().flatten()
     }
 
-    /// Describes the database for people: its type and build time.
+    /// Describes the database: its type and build time.
     pub fn describe(&self) -> String {
         let about = self.reader.metadata();
         let built = i64::try_from(about.build_epoch)
             .ok()
             .and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
         let built = built.map_or_else(|| "an unknown time".to_owned(), |at| at.to_string());
-        format!("{} of {built}", about.database_type)
+        format!("{} from {built}", about.database_type)
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
     fn describes_the_database() {
         assert_eq!(
             countries().describe(),
-            "Test-Country of 2026-01-01T00:00:00Z"
+            "Test-Country from 2026-01-01T00:00:00Z"
         );
     }
 

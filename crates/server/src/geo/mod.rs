@@ -1,8 +1,7 @@
-//! GeoIP lookup from the operator's files: the country of an address, and whether it belongs to a
-//! relay.
+//! GeoIP lookup in the operator's files: an address's country, and whether it belongs to a relay.
 //!
 //! All files are optional. They may be replaced while the server runs; lookups use the old file
-//! until the new one is loaded.
+//! until the new file is loaded.
 
 mod mmdb;
 mod relay;
@@ -30,7 +29,7 @@ fn country_code(text: &str) -> Option<CountryCode> {
     is_letters.then(|| code.map(|letter| letter.to_ascii_uppercase()))
 }
 
-/// The GeoIP files of the configuration.
+/// The GeoIP files named in the configuration.
 pub struct GeoFiles {
     countries: WatchedFile<CountryDatabase>,
     relays: WatchedFile<RelayRanges>,
@@ -55,7 +54,7 @@ impl GeoFiles {
         }
     }
 
-    /// Reads new or changed files. Returns whether a usable one was loaded. Blocks.
+    /// Reads new or changed files. Returns whether a usable file was loaded. Blocks.
     pub fn refresh(&self) -> bool {
         let countries = self.countries.refresh();
         let relays = self.relays.refresh();

@@ -1,14 +1,14 @@
-//! Address ranges of relays, which put many people behind few addresses.
+//! Address ranges of relays, where many people share a few addresses.
 //!
-//! Each line holds a range and optionally a country, region and city; only the country is used.
-//! Ranges are sorted for binary search, because there are hundreds of thousands and every click
-//! looks one up.
+//! Each line contains a range and optionally a country, region and city; only the country is used.
+//! Ranges are sorted for binary search, because there are hundreds of thousands of them and every
+//! click needs a lookup.
 
 use super::{CountryCode, country_code};
 use crate::config::AddressRange;
 use std::net::IpAddr;
 
-/// Maximum number of ranges. Apple's file has about three hundred thousand.
+/// Maximum number of ranges. Apple's file contains about three hundred thousand.
 pub const RELAY_RANGES_MAX: usize = 1_000_000;
 /// Maximum file size, for that many lines of usual length.
 pub const RELAY_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -94,7 +94,7 @@ impl RelayRanges {
         self.v4.len() + self.v6.len()
     }
 
-    /// Returns the relay of a canonical address.
+    /// Returns the relay that a canonical address belongs to.
     pub fn find(&self, address: IpAddr) -> Option<Relay> {
         match address {
             IpAddr::V4(v4) => find(&self.v4, v4.to_bits()),
@@ -103,8 +103,8 @@ impl RelayRanges {
     }
 }
 
-/// Sorts ranges by their first address and drops nested ones. CIDR ranges are either disjoint or
-/// nested, so the result is disjoint.
+/// Sorts ranges by their first address and drops nested ranges. CIDR ranges are either disjoint or
+/// nested, so the remaining ranges are disjoint.
 fn sorted<N: Ord + Copy>(mut ranges: Vec<Range<N>>) -> Vec<Range<N>> {
     ranges.sort_by_key(|range| (range.first, std::cmp::Reverse(range.last)));
     let mut end = None;

@@ -19,7 +19,7 @@ const MAP: u8 = 7;
 const U64: u8 = 9;
 const LIST: u8 = 11;
 
-/// Target of one bit in the tree.
+/// What follows after one bit of an address in the tree.
 #[derive(Clone, Copy)]
 enum Branch {
     Nothing,
@@ -27,7 +27,7 @@ enum Branch {
     Record(usize),
 }
 
-/// Writes a database of ranges and countries. A nested range must come after its parent.
+/// Writes a database with these ranges and countries. A nested range must come after its parent.
 pub(crate) fn write(countries: &[(&str, &str)]) -> Vec<u8> {
     let mut nodes = vec![[Branch::Nothing; 2]];
     let mut records = Vec::new();
@@ -73,7 +73,7 @@ fn insert(nodes: &mut Vec<[Branch; 2]>, bits: &[usize], record: Branch) {
     for bit in way {
         node = match nodes[node][*bit] {
             Branch::Node(next) => next,
-            // Both halves inherit the value of the whole until one is overwritten.
+            // Both halves inherit the whole range's value until one of them is overwritten.
             leaf => {
                 nodes.push([leaf; 2]);
                 let next = nodes.len() - 1;

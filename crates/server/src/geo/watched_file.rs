@@ -1,8 +1,8 @@
 //! A file that may be replaced while the server runs.
 //!
-//! The last good content stays in use until a newer file was read completely and is valid, so an
-//! unfinished copy, a broken download or a briefly missing file does no harm. Errors are logged
-//! once per file.
+//! The last valid content stays in use until a newer file has been read completely and is valid. An
+//! unfinished copy, a broken download or a briefly missing file therefore does no harm. Errors are
+//! logged once per version of a file.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -55,13 +55,13 @@ impl<T> WatchedFile<T> {
         }
     }
 
-    /// Returns the content of the last good file.
+    /// Returns the content of the last valid file.
     pub(super) fn get(&self) -> Option<Arc<T>> {
         let value = self.value.read().unwrap_or_else(PoisonError::into_inner);
         value.clone()
     }
 
-    /// Reads the file if it changed. Returns whether it is in use now. Blocks.
+    /// Reads the file if it changed. Returns whether the new content is now in use. Blocks.
     pub(super) fn refresh(&self) -> bool {
         let Some(path) = &self.path else {
             return false;
@@ -70,7 +70,7 @@ impl<T> WatchedFile<T> {
             .last_state
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // Check the state before reading: a concurrent write then counts as a new version next
+        // Check the state before reading, so that a write in between counts as a new version next
         // time.
         let now = observe(path);
         if *last_state == Some(now) {
@@ -115,7 +115,7 @@ fn observe(path: &Path) -> FileState {
     }
 }
 
-/// Reads a file up to a size limit, or returns the reason for failing.
+/// Reads a file up to a size limit, or returns the reason for the failure.
 pub fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
     let read = File::open(path).and_then(|file| {

@@ -1,8 +1,8 @@
 //! HTTP listener with timeouts and a connection limit.
 //!
 //! `axum::serve` sets no timer, so hyper's header timeout never fires there, and a silent client
-//! would hold its connection forever. Here each connection has a timeout for request headers (also
-//! its idle timeout) and one for clients that do not read the response.
+//! would keep its connection forever. Here each connection has a timeout for request headers (also
+//! its idle timeout) and a timeout for clients that do not read the response.
 
 mod stalled_write;
 
@@ -25,24 +25,24 @@ use tower::ServiceExt as _;
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Maximum number of request headers.
 const HEADERS_MAX: usize = 64;
-/// Pause after a failed accept. Without free descriptors the next one would fail immediately.
+/// Pause after a failed accept. Without free descriptors, the next accept would fail immediately.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Limits of a listener.
+/// Limits for a listener.
 #[derive(Debug, Clone, Copy)]
 pub struct ListenerSettings {
     /// Timeout for request headers; also the idle timeout of a connection.
     pub header_timeout: Duration,
-    /// How long a client may stop reading its response.
+    /// How long a client may pause while it reads its response.
     pub write_timeout: Duration,
     /// Maximum number of concurrent connections.
     pub connections: usize,
-    /// Time for finishing accepted requests after a stop.
+    /// Time that accepted requests get to finish at shutdown.
     pub drain: Duration,
 }
 
-/// Serves until `stop` completes, then drains. The caller owns the socket and the stop, which tests
-/// need.
+/// Serves until `stop` completes, then drains requests. The caller provides the socket and `stop`,
+/// so that tests can control both.
 pub async fn serve(
     listener: TcpListener,
     router: Router,

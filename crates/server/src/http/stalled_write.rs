@@ -1,7 +1,7 @@
 //! A stream whose writes time out.
 //!
 //! hyper has timeouts for reading but none for writing. A client that sends requests and never
-//! reads the responses would hold its connection, and its share of the connection limit, forever.
+//! reads the responses would keep its connection, and its share of the connection limit, forever.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::time::Sleep;
 pub(super) struct StalledWrite<S> {
     stream: S,
     limit: Duration,
-    /// Runs while a write is pending; most connections never need it.
+    /// Timer that runs while a write is pending; most connections never need one.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -42,7 +42,7 @@ impl<S> StalledWrite<S> {
         let deadline = self
             .deadline
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-        // Poll it every time, because it may be the only thing that wakes the connection.
+        // Poll the timer every time, because it may be the only thing that wakes the connection.
         deadline.as_mut().poll(context).map(|()| {
             Err(io::Error::new(
                 io::ErrorKind::TimedOut,

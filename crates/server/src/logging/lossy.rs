@@ -13,7 +13,7 @@ pub(crate) fn dropped_lines() -> u64 {
     DROPPED.load(Ordering::Relaxed)
 }
 
-/// A writer that always reports success. Each call of `write` is one line.
+/// A writer that always reports success. Each call to `write` is one line.
 pub(super) struct LossyWriter<W>(pub(super) W);
 
 impl<W: Write> Write for LossyWriter<W> {

@@ -49,7 +49,7 @@ pub fn init(log: &LogConfig) -> Result<(), LoggingError> {
     Ok(())
 }
 
-/// Logs a panic like any other error, in the format of the log and with the fields of its request.
+/// Logs a panic like any other error, in the configured format and with the request's fields.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let message = panic.payload_as_str().unwrap_or("(no message)");
     let location = panic.location().map(ToString::to_string);
@@ -98,11 +98,11 @@ where
     })
 }
 
-/// Returns whether a record stays below the cap. This is not a filter directive, because a more
-/// specific directive of the operator would override it.
+/// Returns whether a record's level is allowed for its crate. This check is not a filter directive,
+/// because a more specific directive from the operator would override it.
 ///
-/// Records of the `log` crate are checked twice, and either check can reject them: first with their
-/// own target and level, then converted, with the target `log`.
+/// Records from the `log` crate are checked twice, and either check can reject them: first with
+/// their own target and level, then after conversion, with the target `log`.
 fn is_allowed(metadata: &Metadata<'_>) -> bool {
     *metadata.level() <= MAX_LEVEL || !is_capped(metadata.target())
 }

@@ -1,9 +1,9 @@
-//! HTTP client for outbound requests. All clients are built here, so that each has its limits: a
-//! timeout for the whole request, no redirects (only the configured host is called), no proxies
+//! HTTP client for outbound requests. All clients are built here, so that all have the same limits:
+//! a timeout for the whole request, no redirects (only the configured host is called), no proxies
 //! from the environment, and a maximum response size.
 //!
-//! If private addresses are not allowed, they are checked between resolving and connecting. An
-//! earlier check could see a different DNS answer than the connection.
+//! If private addresses are not allowed, addresses are checked between resolving and connecting. An
+//! earlier check could see a different DNS answer from the one that the connection uses.
 
 mod resolver;
 #[cfg(test)]
@@ -23,8 +23,8 @@ use url::{Host, Url};
 const USER_AGENT: &str = concat!("tributary/", env!("CARGO_PKG_VERSION"));
 /// Timeout for connecting, including DNS and TLS. A slower server would not respond in time either.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
-/// How long an idle connection is kept for reuse. Servers usually close theirs after about a
-/// minute.
+/// How long an idle connection is kept for reuse. Servers usually close idle connections after
+/// about a minute.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
 /// Addresses that requests may go to.
@@ -36,7 +36,8 @@ pub enum AddressPolicy {
     PublicOnly,
 }
 
-/// Reason why there is no response. Messages never contain the URL, whose query may hold a secret.
+/// Reason why there is no response. Messages never contain the URL, because its query may contain a
+/// secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutboundError {
     /// The host name resolves to a private address.
@@ -83,12 +84,12 @@ impl Outbound {
         Ok(Self { client, policy })
     }
 
-    /// Starts a request, to be completed and passed to [`Self::send`].
+    /// Starts a request. The caller completes it and passes it to [`Self::send`].
     pub fn request(&self, method: Method, url: &Url) -> RequestBuilder {
         self.client.request(method, url.clone())
     }
 
-    /// Sends a request. A response of any status is `Ok`.
+    /// Sends a request. A response with any status is `Ok`.
     pub async fn send(&self, request: RequestBuilder) -> Result<Response, OutboundError> {
         let request = request
             .build()
@@ -179,7 +180,7 @@ fn tls() -> anyhow::Result<ClientConfig> {
     if let Some(ready) = TLS.get() {
         return Ok(ready.clone());
     }
-    // Set the provider here, so that no process-wide one has to be installed first.
+    // Set the provider here, so that no process-wide provider has to be installed first.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
@@ -188,8 +189,8 @@ fn tls() -> anyhow::Result<ClientConfig> {
     Ok(TLS.get_or_init(|| config).clone())
 }
 
-/// Loads the system's root certificates. Without any, the server still runs: a simulator needs
-/// none.
+/// Loads the system's root certificates. The server also runs without any, because a simulator
+/// needs none.
 fn system_roots() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {

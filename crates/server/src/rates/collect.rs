@@ -9,8 +9,8 @@ use tributary_domain::vocabulary::day::Day;
 pub(super) struct RateCollector {
     base: RateBase,
     source: &'static str,
-    /// Latest plausible day: tomorrow, for clocks ahead of UTC. Later rates cannot be known yet,
-    /// and would count as fresh until then.
+    /// Latest plausible day: tomorrow, for clocks ahead of UTC. Rates for later days cannot be
+    /// known yet, and would count as fresh until those days.
     day_max: Day,
     rates: Vec<Rate>,
     seen: HashSet<(Currency, Day)>,
@@ -34,8 +34,8 @@ impl RateCollector {
         }
         let tomorrow = self.day_max;
         Err(format!(
-            "{day} is later than tomorrow, {tomorrow}; correct the date, or the clock of \
-             this machine"
+            "{day} is later than tomorrow, {tomorrow}; correct the date, or this \
+             machine's clock"
         ))
     }
 

@@ -1,11 +1,11 @@
 //! Exchange rates in two CSV formats.
 //!
-//! The European Central Bank uses a column per currency: its history (newest first, a trailing
-//! comma on each line, `N/A` for missing rates) and its daily file (`18 March 2024`, spaces after
-//! commas). Files written by operators have one rate per line, with the header
+//! The European Central Bank's files have a column per currency: the history (newest first, a
+//! trailing comma on each line, `N/A` for missing rates) and the daily file (`18 March 2024`,
+//! spaces after commas). Files written by operators have one rate per line, with the header
 //! `date,currency,perEur` or `date,currency,perUsd`.
 //!
-//! No cell needs a comma, so quotes are simply stripped.
+//! No cell contains a comma, so quotes are simply stripped.
 
 use super::collect::{RateCollector, currency, day};
 use super::{ECB_SOURCE, FILE_SOURCE, FileLocation, ParseError, Rate, RateBase};
@@ -30,7 +30,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// Cells of a line, with its location.
+/// A line's cells and location.
 struct CsvLine<'a> {
     location: FileLocation,
     cells: Vec<&'a str>,
@@ -83,7 +83,7 @@ fn without_last_comma(mut cells: Vec<&str>) -> Vec<&str> {
     cells
 }
 
-/// Returns the cells of a line, which must be as many as in the header.
+/// Returns a line's cells. There must be as many as in the header.
 fn expect_cells(line: CsvLine<'_>, count: usize) -> Result<Vec<&str>, ParseError> {
     let cells = if line.cells.len() > count {
         without_last_comma(line.cells)
@@ -119,7 +119,8 @@ fn parse_wide<'a>(
     Ok(collector.into_rates())
 }
 
-/// Parses a file written by an operator. It is typed by hand, so lower-case codes are accepted.
+/// Parses a file written by an operator. Such files are typed by hand, so lower-case codes are
+/// accepted.
 fn parse_long<'a>(
     mut collector: RateCollector,
     lines: impl Iterator<Item = CsvLine<'a>>,
@@ -212,7 +213,7 @@ mod tests {
     )]
     #[case::zero(
         "Date,USD,\n\n2024-03-18,0,\n",
-        "line 3: USD: must be more than 0 and at most 1000000000"
+        "line 3: USD: must be greater than 0 and at most 1000000000"
     )]
     #[case::ten_decimals(
         "Date,USD,\n2024-03-18,1.0000000001,\n",
@@ -264,11 +265,11 @@ mod tests {
     )]
     #[case::own_of_the_future(
         "date,currency,perEur\n2024-03-18,USD,1.08\n2099-01-01,USD,1.5\n",
-        "line 3: 2099-01-01 is later than tomorrow, 2024-06-02; correct the date, or the clock of this machine"
+        "line 3: 2099-01-01 is later than tomorrow, 2024-06-02; correct the date, or this machine's clock"
     )]
     #[case::the_day_after_tomorrow(
         "Date,USD,\n3 June 2024,1.08,\n",
-        "line 2: 2024-06-03 is later than tomorrow, 2024-06-02; correct the date, or the clock of this machine"
+        "line 2: 2024-06-03 is later than tomorrow, 2024-06-02; correct the date, or this machine's clock"
     )]
     #[case::header_alone("date,currency,perEur\n", "the file has no rates")]
     #[case::none_published("Date,USD,\n2024-03-18,N/A,\n", "the file has no rates")]

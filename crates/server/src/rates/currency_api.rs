@@ -1,12 +1,12 @@
-//! JSON of the currency API at <https://github.com/fawazahmed0/exchange-api>: the rates of one day,
-//! per euro or dollar.
+//! JSON from the currency API at <https://github.com/fawazahmed0/exchange-api>: the rates for one
+//! day, per euro or dollar.
 //!
 //! ```json
 //! {"date": "2026-09-29", "usd": {"aed": 3.6725, "btc": 0.0000091, "vnd": 25947.76804973}}
 //! ```
 //!
 //! The file also contains crypto tokens and retired currencies; only current ISO 4217 currencies
-//! are read. Numbers keep their exact digits, which a float would lose.
+//! are read. Numbers keep their exact digits, which floats would lose.
 
 use super::collect::{RateCollector, day};
 use super::{FileLocation, ParseError, Rate, RateBase};
@@ -118,7 +118,7 @@ mod tests {
     )]
     #[case::of_the_future(
         r#"{"date":"2099-01-01","usd":{"sar":3.75}}"#,
-        "field date: 2099-01-01 is later than tomorrow, 2024-06-02; correct the date, or the clock of this machine"
+        "field date: 2099-01-01 is later than tomorrow, 2024-06-02; correct the date, or this machine's clock"
     )]
     #[case::exponent(
         r#"{"date":"2024-03-18","usd":{"sar":3.7500000000001e0}}"#,
@@ -130,7 +130,7 @@ mod tests {
     )]
     #[case::zero(
         r#"{"date":"2024-03-18","usd":{"sar":0.0000000001}}"#,
-        "field usd: SAR: must be more than 0 and at most 1000000000"
+        "field usd: SAR: must be greater than 0 and at most 1000000000"
     )]
     #[case::base_is_not_itself(
         r#"{"date":"2024-03-18","usd":{"usd":2}}"#,

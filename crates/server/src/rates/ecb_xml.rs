@@ -1,11 +1,11 @@
-//! XML of the European Central Bank: daily, ninety days, or the whole history.
+//! XML from the European Central Bank: daily, ninety days, or the whole history.
 //!
 //! ```xml
 //! <gesmes:Envelope …><Cube><Cube time='2024-03-18'><Cube currency='USD' rate='1.0872'/></Cube></Cube>…
 //! ```
 //!
 //! Namespace prefixes and elements other than `Cube` are ignored. Entities are not resolved,
-//! because neither dates nor codes nor numbers need them.
+//! because dates, codes and numbers do not need them.
 
 use super::collect::{RateCollector, day};
 use super::{ECB_SOURCE, FileLocation, ParseError, Rate, RateBase};
@@ -48,7 +48,7 @@ pub(super) fn parse(text: &str, today: Day) -> Result<Vec<Rate>, ParseError> {
     }
 }
 
-/// Returns the line of an offset, counted only when needed.
+/// Returns the line that contains an offset, counted only when needed.
 fn line(text: &str, offset: u64) -> impl Fn() -> FileLocation {
     move || {
         FileLocation::at(
@@ -94,7 +94,7 @@ mod tests {
     use super::super::tests::{error_of, rate_lines, today};
     use rstest::rstest;
 
-    /// Wraps lines in an envelope; they start on line 3.
+    /// Wraps lines in an envelope. In the result, the lines start on line 3.
     fn envelope(lines: &str) -> String {
         format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -158,7 +158,7 @@ mod tests {
     )]
     #[case::of_the_future(
         "<Cube time='2099-01-01'>\n<Cube currency='USD' rate='1.08'/></Cube>",
-        "line 4: 2099-01-01 is later than tomorrow, 2024-06-02; correct the date, or the clock of this machine"
+        "line 4: 2099-01-01 is later than tomorrow, 2024-06-02; correct the date, or this machine's clock"
     )]
     #[case::outside_of_a_day(
         "<Cube time='2024-03-18'></Cube>\n<Cube currency='USD' rate='1.08'/>",

@@ -1,10 +1,10 @@
-//! JSON of Frankfurter, version 1: the rates of one day.
+//! JSON from Frankfurter, version 1: the rates for one day.
 //!
 //! ```json
 //! {"amount": 1.0, "base": "USD", "date": "2024-03-18", "rates": {"EUR": 0.92}}
 //! ```
 //!
-//! Numbers keep their exact digits, which a float would lose.
+//! Numbers keep their exact digits, which floats would lose.
 
 use super::collect::{RateCollector, day};
 use super::{FRANKFURTER_SOURCE, FileLocation, ParseError, Rate, RateBase};
@@ -89,7 +89,7 @@ mod tests {
     )]
     #[case::of_the_future(
         r#"{"base":"EUR","date":"2099-01-01","rates":{"USD":1.27}}"#,
-        "field date: 2099-01-01 is later than tomorrow, 2024-06-02; correct the date, or the clock of this machine"
+        "field date: 2099-01-01 is later than tomorrow, 2024-06-02; correct the date, or this machine's clock"
     )]
     #[case::text(
         r#"{"base":"EUR","date":"2024-03-18","rates":{"USD":"1.27"}}"#,

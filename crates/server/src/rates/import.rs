@@ -5,7 +5,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Rates, StoreResult};
 
 /// Rates per transaction. A daily file is one chunk; the European Central Bank's whole history is
-/// about two hundred.
+/// about two hundred chunks.
 pub const RATES_PER_IMPORT: usize = 1_000;
 
 /// Stores rates in order and reports progress after each chunk. Returns how many were new or

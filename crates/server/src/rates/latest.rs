@@ -6,9 +6,9 @@ use tributary_domain::exchange::{
 use tributary_domain::vocabulary::day::Day;
 use tributary_store::{Rates, StoreResult};
 
-/// Returns the day of the latest imported rate between dollar and euro. Every conversion from the
-/// euro needs one, so it limits how recent all others can be. Sources based on the dollar have a
-/// rate for the euro instead.
+/// Returns the day of the latest imported rate between dollar and euro. Rates based on the euro are
+/// converted to dollars with this rate, so newer rates for other currencies cannot be used. Files
+/// based on the dollar contain it as the euro's rate.
 pub async fn latest_imported_day(store: &dyn Rates) -> StoreResult<Option<Day>> {
     let mut latest = None;
     for currency in euro_rate_currencies() {
@@ -17,9 +17,10 @@ pub async fn latest_imported_day(store: &dyn Rates) -> StoreResult<Option<Day>> 
     Ok(latest)
 }
 
-/// Returns the day of the second source's latest rates, stored or compiled in.
+/// Returns the day of the second source's latest rates, which are stored in the database or
+/// compiled in.
 pub async fn latest_second_source_day(store: &dyn Rates, today: Day) -> StoreResult<Day> {
-    // A file may be dated tomorrow if its clock is ahead.
+    // A file may be dated tomorrow if the source's clock is ahead.
     let day = today.following();
     let questions = second_source_currencies().map(|currency| RateQuery { currency, day });
     let rates = store.latest_rates(questions.collect()).await?;

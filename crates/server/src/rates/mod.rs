@@ -1,8 +1,8 @@
 //! Parsers for exchange rate files, fetched or imported.
 //!
-//! The format is detected from the content, because files get renamed and URLs have no name. A file
-//! is parsed completely or not at all, and the first error is reported with its location. The
-//! caller passes today's date; rates of the future are rejected.
+//! The format is detected from the content, because files get renamed and URLs may not contain a
+//! file name. A file is parsed completely or not at all, and the first error is reported with its
+//! location. The caller passes today's date; rates for later days than tomorrow are rejected.
 
 mod collect;
 mod csv;
@@ -19,14 +19,14 @@ use std::fmt;
 use tributary_domain::exchange::{Rate, RateBase};
 use tributary_domain::vocabulary::day::Day;
 
-/// Maximum file size. The European Central Bank's whole history is about half of it.
+/// Maximum file size. The European Central Bank's whole history is about half of that.
 pub const RATES_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Source name of rates in the European Central Bank's format.
+/// Source name for rates in the European Central Bank's format.
 pub const ECB_SOURCE: &str = "ecb";
-/// Source name of rates in Frankfurter's format.
+/// Source name for rates in Frankfurter's format.
 pub const FRANKFURTER_SOURCE: &str = "frankfurter";
-/// Source name of rates in an operator's own file.
+/// Source name for rates in an operator's own file.
 pub const FILE_SOURCE: &str = "file";
 
 /// First bytes of zip and gzip files.
@@ -49,8 +49,8 @@ pub enum ParseError {
     },
     /// The format is unknown.
     #[error(
-        "unknown exchange rate format: must be XML or CSV of the European Central Bank, JSON of \
-         Frankfurter or of the currency API, or CSV with the header date,currency,perEur or \
+        "unknown exchange rate format: must be XML or CSV from the European Central Bank, JSON \
+         from Frankfurter or from the currency API, or CSV with the header date,currency,perEur or \
          date,currency,perUsd"
     )]
     UnknownFormat,
@@ -72,7 +72,7 @@ pub enum ParseError {
 pub enum FileLocation {
     /// A line, starting at one.
     Line(usize),
-    /// A field of a JSON object.
+    /// A field in a JSON object.
     Field(String),
 }
 
@@ -86,7 +86,7 @@ impl fmt::Display for FileLocation {
 }
 
 impl FileLocation {
-    /// Returns the line of the byte at an offset.
+    /// Returns the line that contains the byte at an offset.
     fn at(content: &[u8], offset: usize) -> Self {
         let before = content.get(..offset).unwrap_or(content);
         Self::Line(before.split(|byte| *byte == b'\n').count())
@@ -101,8 +101,8 @@ impl FileLocation {
     }
 }
 
-/// Parses a file of rates. Each currency occurs at most once per day, and no day is later than
-/// tomorrow.
+/// Parses a file with rates. In the result, each currency occurs at most once per day, and no day
+/// is later than tomorrow.
 pub fn parse(content: &[u8], today: Day) -> Result<Vec<Rate>, ParseError> {
     if content.len() > RATES_FILE_BYTES_MAX {
         return Err(ParseError::TooLarge);

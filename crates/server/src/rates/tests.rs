@@ -1,4 +1,4 @@
-//! Tests for all formats, and the sample files next to the repository.
+//! Tests for all formats, and with the sample files next to the repository.
 
 use super::*;
 use rstest::rstest;
@@ -13,7 +13,7 @@ pub(super) fn today() -> Day {
     Day::parse("2024-06-01").unwrap()
 }
 
-/// Returns the rates of a file, formatted as `2024-03-18 USD 1.0872/EUR ecb`.
+/// Returns the rates in a file, formatted as `2024-03-18 USD 1.0872/EUR ecb`.
 pub(super) fn rate_lines(text: &str) -> Vec<String> {
     let rates = parse(text.as_bytes(), today()).unwrap();
     rates.iter().map(line).collect()
@@ -64,14 +64,14 @@ fn limits_the_file_size() {
 fn sample(name: &str) -> Option<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/fx");
     if !folder.is_dir() {
-        let message = "NOT TESTED: the sample files of exchange rates are missing at";
+        let message = "NOT TESTED: the sample exchange rate files are missing at";
         writeln!(std::io::stderr(), "\n{message} {}\n", folder.display()).unwrap();
         return None;
     }
     Some(std::fs::read(folder.join(name)).unwrap())
 }
 
-/// Converts an amount to dollars with the rates of 2024-03-18.
+/// Converts an amount to dollars with the rates for 2024-03-18.
 fn usd(rates: &[Rate], amount: &str, currency: &str) -> String {
     let (currency, day) = (
         Currency::parse(currency).unwrap(),

@@ -6,8 +6,9 @@
 //!
 //! Two processes may start at once (`serve` and `admin key create`). The new file has a fixed
 //! temporary name and is locked while it is written; the lock holder first checks whether a key
-//! exists by now. So the rename never replaces a key, and a file left behind by a crash is reused.
-//! A no-replace rename or a hard link would be simpler, but not every file system supports them.
+//! has been created in the meantime. So the rename never replaces a key, and a file left behind by
+//! a crash is reused. A no-replace rename or a hard link would be simpler, but not every file
+//! system supports them.
 
 use super::{Key, SecretKeyError};
 use crate::config::{self, SECRET_KEY_BYTES};
@@ -28,10 +29,10 @@ const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 /// Mode bits for group and others.
 const MODE_OTHERS: u32 = 0o077;
-/// The digits, a line break of either kind, and one byte to detect excess content.
+/// The digits, a line break (LF or CRLF), and one byte to detect excess content.
 const FILE_BYTES_READ_MAX: u64 = 2 * SECRET_KEY_BYTES as u64 + 3;
 
-/// Creates a folder for its owner only, with missing parents, durably.
+/// Creates a folder durably, with its missing parents. Only the owner has access.
 pub fn create_data_folder(folder: &Path) -> Result<(), SecretKeyError> {
     let missing: Vec<&Path> = folder
         .ancestors()
@@ -84,9 +85,9 @@ fn create(folder: &Path, path: &Path, random: impl FnOnce() -> Key) -> Result<()
         .map_err(io_error("cannot create", &unfinished))?;
     file.lock().map_err(io_error("cannot lock", &unfinished))?;
     if is_name_taken(path) {
-        // Another process was first. The opened file is either its key, under the old name, or
-        // empty. A failed removal does not matter, because the next start would reuse the empty
-        // file.
+        // Another process was first. The file opened here is either that process's key file, opened
+        // before its rename, or a new empty file. If the removal fails, the next start reuses the
+        // empty file.
         drop(fs::remove_file(&unfinished));
         return Ok(());
     }
@@ -133,7 +134,8 @@ fn sync_folder(folder: &Path) -> Result<(), SecretKeyError> {
         .map_err(io_error("cannot sync the folder", folder))
 }
 
-/// Returns whether the name is taken, even by a dangling link, which a rename would replace.
+/// Returns whether the name is taken, even by a dangling symbolic link, which a rename would
+/// replace.
 fn is_name_taken(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

@@ -1,8 +1,8 @@
-//! The secret key that all other keys of the instance are derived from.
+//! The secret key, from which all of the instance's other keys are derived.
 //!
 //! It comes from the configuration or, with SQLite only, from a file in the data folder that is
-//! created at the first start (see `file.rs`). PostgreSQL is shared by several nodes, which would
-//! have different files.
+//! created at the first start (see `file.rs`). With PostgreSQL there may be several nodes, each of
+//! which would create a different key.
 
 mod file;
 
@@ -36,9 +36,9 @@ pub enum SecretKeyError {
         path.display()
     )]
     ReadableByOthers {
-        /// Path of the file.
+        /// Path to the file.
         path: PathBuf,
-        /// Mode of the file.
+        /// The file's mode.
         mode: u32,
     },
     /// The file is missing, but the database was set up with its key.
@@ -54,7 +54,7 @@ pub enum SecretKeyError {
     Required,
     /// A file operation failed.
     #[error(
-        "{action} {}; make the data folder writable for the server's user, or set data_dir \
+        "{action} {}; make the data folder writable by the server's user, or set data_dir \
          (TRIBUTARY_DATA_DIR) to another folder",
         path.display()
     )]
@@ -63,12 +63,12 @@ pub enum SecretKeyError {
         action: &'static str,
         /// File or folder.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error from the operating system.
         source: io::Error,
     },
 }
 
-/// Returns the secret key, and creates it if necessary. It is durable when this returns.
+/// Returns the secret key, and creates it if necessary. The key is durable when this returns.
 pub fn load_or_create(config: &Config, runtime: &Runtime) -> Result<Key, SecretKeyError> {
     match configured_key(config)? {
         Some(key) => Ok(key),
@@ -84,12 +84,12 @@ pub fn load(config: &Config) -> Result<Option<Key>, SecretKeyError> {
     }
 }
 
-/// Stores a key in a data folder that has none. Returns the key that is there afterwards.
+/// Stores a key in a data folder that has none. Returns the key that is in the folder afterwards.
 pub fn store_key(folder: &Path, key: Key) -> Result<Key, SecretKeyError> {
     file::load_or_create_in(folder, || key)
 }
 
-/// Returns the key from the configuration; `None` means the data folder's.
+/// Returns the key from the configuration; `None` means that the key in the data folder applies.
 fn configured_key(config: &Config) -> Result<Option<Key>, SecretKeyError> {
     match &config.secret_key {
         Some(digits) => config::secret_key(digits.expose_secret())

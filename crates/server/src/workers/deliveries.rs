@@ -1,4 +1,5 @@
-//! Expires deliveries that became too old in inactive queues: disabled, paused or incomplete.
+//! Marks deliveries as expired if they became too old while their integration was disabled, paused
+//! or not fully configured.
 
 use super::periodic::{Worker, WorkerActivity};
 use std::sync::Arc;

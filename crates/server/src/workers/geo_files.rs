@@ -20,7 +20,7 @@ impl Worker for GeoFilesWorker {
     const NAME: &'static str = "places";
     const PERIOD: Duration = Duration::from_mins(1);
 
-    /// File errors are logged once when the file is read, and are not worker failures.
+    /// File errors are logged once when the file is read, and do not count as worker failures.
     async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
         let geo = self.geo.clone();
         let span = tracing::Span::current();

@@ -1,6 +1,6 @@
 //! Background workers, one module each, run by `periodic`.
 //!
-//! Every node runs all workers. Where two nodes would conflict, a lease in the database decides;
+//! Every node runs all workers. Work that only one node may do is leased in the database;
 //! everything else is idempotent.
 
 mod ad_services;
@@ -43,8 +43,8 @@ pub const NAMES: [&str; 8] = [
     TrialsWorker::NAME,
 ];
 
-/// Starts all workers. Each stops when its future from `stop` completes. Wait for the tasks before
-/// closing the database.
+/// Starts all workers. Each worker stops when its future from `stop` completes. Wait for the tasks
+/// before closing the database.
 pub fn start<F: Future<Output = ()> + Send + 'static>(
     config: &Config,
     store: &Arc<dyn Store>,

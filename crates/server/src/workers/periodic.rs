@@ -1,7 +1,7 @@
 //! Runs workers periodically until the server stops.
 //!
 //! Runs are idempotent and the next run picks up unfinished work, so a run may be cancelled, fail
-//! or panic. A stop therefore cancels the current run without waiting.
+//! or panic. A shutdown therefore cancels the current run without waiting.
 
 use crate::metrics;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,14 +11,14 @@ use std::time::Duration;
 use tracing::Instrument as _;
 use tributary_domain::runtime::Runtime;
 
-/// Upper bound for the random delay of the first run, so that nodes started together do not all act
-/// at the same moment.
+/// Upper bound for the random delay before the first run, so that nodes started together do not all
+/// act at the same moment.
 const JITTER_MAX: Duration = Duration::from_secs(5);
 
 /// Whether a run found something to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorkerActivity {
-    /// There was nothing to do, so it is unknown whether it would have worked.
+    /// There was nothing to do, so it is unknown whether the run would have succeeded.
     Idle,
     /// The run did something successfully.
     Done,
@@ -69,7 +69,7 @@ fn jitter(longest: Duration, random: u64) -> Duration {
     Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
 }
 
-/// Turns a panic into an error, because a silently ended worker would go unnoticed.
+/// Turns a panic into an error, because a worker that stopped silently would go unnoticed.
 async fn catch_panic(
     activation: impl Future<Output = anyhow::Result<WorkerActivity>>,
 ) -> anyhow::Result<WorkerActivity> {
@@ -81,8 +81,8 @@ async fn catch_panic(
     .await
 }
 
-/// Counts the outcome of a run, and logs when a worker starts or stops failing. Returns whether it
-/// is failing now.
+/// Counts a run's outcome, and logs when a worker starts or stops failing. Returns whether the
+/// worker is failing now.
 fn record_outcome(
     name: &'static str,
     was_failing: bool,
@@ -175,7 +175,8 @@ mod tests {
         let (store, folder) = testing::store().await;
         store.close().await;
         // tracing caches whether a call site is enabled when it is first reached, and another test
-        // may reach it without a subscriber. With two subscribers in the process, both are asked.
+        // may reach it without a subscriber. With two subscribers in the process, tracing asks
+        // both.
         let _second = tracing::Dispatch::new(NoSubscriber::default());
         let log = folder.path().join("log");
         let subscriber = tracing_subscriber::fmt()

@@ -1,9 +1,10 @@
-//! Removes data past its retention period: addresses and user agents of clicks, clicks without
-//! installs, finished deliveries, postbacks, attribution data of inactive devices, and old audit
-//! entries. Before that, it assigns unclaimed postbacks to apps that were added since.
+//! Removes data past its retention period: clicks' addresses and user agents, clicks without
+//! installs, finished deliveries, postbacks, bodies of billing notifications, inactive devices'
+//! attribution data, and old audit entries. Before that, it assigns unclaimed postbacks to apps
+//! that were added since.
 //!
-//! It works in small transactions, so that recording a click does not wait for the removal of a
-//! whole month.
+//! The worker uses small transactions, so that recording a click does not wait for the removal of a
+//! whole month of data.
 
 use super::periodic::{Worker, WorkerActivity};
 use crate::config::RetentionConfig;
@@ -97,21 +98,22 @@ impl Worker for RetentionWorker {
             return Ok(WorkerActivity::Idle);
         }
         tracing::info!(
-            removed,
-            emptied,
+            clicks = removed,
+            click_addresses = emptied,
             deliveries,
             postbacks,
-            claimed,
+            postbacks_claimed = claimed,
             notifications,
             audit_entries,
             attributions,
-            "removed rows past their retention period"
+            "applied retention periods"
         );
         Ok(WorkerActivity::Done)
     }
 }
 
-/// Repeats a batch until one is not full. Returns the total.
+/// Runs batches until one has fewer than `limit` rows, but at most [`BATCHES_MAX`]. Returns the
+/// total.
 async fn run_batches<F>(limit: u32, mut batch: impl FnMut() -> F) -> StoreResult<u64>
 where
     F: Future<Output = StoreResult<u64>>,
@@ -141,10 +143,10 @@ mod tests {
     const DAY: i64 = 24 * 60 * 60;
     /// Time of the worker's run, in seconds.
     const NOW: i64 = 31 * DAY;
-    /// More than there are rows.
+    /// A limit above the number of rows.
     const ALL: u32 = 10_000;
 
-    /// Records clicks of this age, in seconds.
+    /// Records clicks with this age, in seconds.
     async fn clicks(tenant: &Tenant, count: usize, age: i64) {
         let click = |_| tenant.store.record_click(tenant.click(NOW - age));
         for recorded in join_all((0..count).map(click).collect()).await {

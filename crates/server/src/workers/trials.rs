@@ -1,5 +1,5 @@
 //! Settles trials that are still active when their hold period ends. The due times are in the
-//! database, so a restart loses none.
+//! database, so a restart does not lose any.
 
 use super::periodic::{Worker, WorkerActivity};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Worker for TrialsWorker {
         if settled == 0 {
             return Ok(WorkerActivity::Idle);
         }
-        tracing::info!(settled, "settled due trials");
+        tracing::info!(settled, "evaluated trials whose qualification delay ended");
         Ok(WorkerActivity::Done)
     }
 }

@@ -1,11 +1,11 @@
-//! Data folder of the demo, removed at the end unless `--keep` is given.
+//! The demo's data folder, removed at the end unless `--keep` is given.
 
 use crate::secret_key;
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Prefix of the folder's name, so that one left behind by a killed demo is recognisable.
+/// Prefix of the folder's name, so that a folder left behind by a killed demo is recognisable.
 const PREFIX: &str = "tributary-demo-";
 
 /// Data folder of the demo.
@@ -17,7 +17,7 @@ pub(super) enum DemoFolder {
 }
 
 impl DemoFolder {
-    /// Creates the folder given with `--keep`, or a temporary one.
+    /// Creates the folder given with `--keep`, or a temporary folder.
     pub(super) fn new(keep: Option<PathBuf>) -> anyhow::Result<Self> {
         let Some(folder) = keep else {
             let created = tempfile::Builder::new().prefix(PREFIX).tempdir();
@@ -38,7 +38,7 @@ impl DemoFolder {
         Ok(Self::Kept(folder))
     }
 
-    /// Returns the path of the folder.
+    /// Returns the folder's path.
     pub(super) fn path(&self) -> &Path {
         match self {
             Self::Temporary(folder) => folder.path(),

@@ -24,13 +24,13 @@ use tributary_simulator::{RunningSimulator, Simulator, SimulatorConfig};
 use tributary_store::Store;
 
 const EMAIL: &str = "demo@example.com";
-/// Preferred port of the simulator; any free port if it is taken.
+/// Preferred port for the simulator. If it is taken, the simulator uses any free port.
 const SIMULATOR_PORT: u16 = 8090;
 /// Interval for checking the event stream.
 const STREAM_INTERVAL: Duration = Duration::from_millis(500);
-/// Letters for passwords, without easily confused ones.
+/// Letters and digits for passwords, without those that are easily confused.
 const PASSWORD_LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-/// Letters per group of a password.
+/// Letters in each group of a password.
 const PASSWORD_GROUP: usize = 4;
 
 /// Credentials that are printed once.
@@ -184,7 +184,7 @@ fn password(random: [u8; 3 * PASSWORD_GROUP]) -> String {
     groups.collect::<Vec<_>>().join("-")
 }
 
-/// Feeds the event stream into the store until the stop.
+/// Feeds the event stream into the store until shutdown.
 async fn run_stream(
     store: Arc<dyn Store>,
     mut stream: LiveStream,
@@ -218,7 +218,7 @@ fn announce(
     ));
     print_line("");
     print_line(format!("  Dashboard       {base_url}/"));
-    print_line(format!("  E-mail          {EMAIL}"));
+    print_line(format!("  Email           {EMAIL}"));
     print_line(format!("  Password        {}", sign_in.password));
     print_line(format!("  API key         {}", sign_in.key));
     print_line(format!("  API reference   {base_url}/api/v1/docs"));

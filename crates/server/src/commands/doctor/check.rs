@@ -9,7 +9,7 @@ use std::process::ExitCode;
 pub enum CheckStatus {
     /// Works as expected.
     Ok,
-    /// Works, or may work, but the operator should know.
+    /// Not an error, but the operator should know about it.
     Warning,
     /// Does not work.
     Error,
@@ -35,7 +35,7 @@ pub struct DoctorCheck {
     pub status: CheckStatus,
     /// Observation.
     pub message: String,
-    /// What to do; empty if nothing is to be done or the message says it.
+    /// What to do; empty if there is nothing to do or the message already says it.
     pub advice: String,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn exit_code(checks: &[DoctorCheck]) -> ExitCode {
     ExitCode::from(u8::from(count(checks, CheckStatus::Error) > 0))
 }
 
-/// Writes the checks as a table, one line each, advice below.
+/// Writes the checks as a table: one line per check, with its advice below it.
 pub(super) fn write_table(checks: &[DoctorCheck], out: &mut impl Write) -> io::Result<()> {
     let area_width = checks
         .iter()

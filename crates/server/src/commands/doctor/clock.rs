@@ -13,7 +13,7 @@ const ADVICE: &str = "set this machine's clock and synchronise it (NTP)";
 
 /// 2026-01-01T00:00:00Z. The program was written later, so any earlier time is wrong.
 const EARLIEST_PLAUSIBLE: Timestamp = Timestamp::from_millis(1_767_225_600_000);
-/// How far stored times may be ahead of this clock, since nodes differ slightly.
+/// How far stored times may be ahead of this clock, because clocks differ slightly between nodes.
 const BEHIND_MAX: Duration = Duration::from_mins(1);
 /// Allowed difference between this clock and the database server's.
 const CLOCK_SKEW_MAX: Duration = Duration::from_secs(5);

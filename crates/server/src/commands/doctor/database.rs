@@ -9,11 +9,11 @@ const AREA: &str = "database";
 /// Result of opening the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatabaseState {
-    /// It opens. Holds its report and the age of its rates.
+    /// The database can be opened. Contains its report and the days of its latest rates.
     Report(InstanceReport, LatestRateDays),
     /// The database file does not exist yet; the first start creates it.
     Missing,
-    /// It does not open, or not with this secret key. Holds the reason.
+    /// The database cannot be opened, or was set up with another secret key. Contains the reason.
     Unusable(String),
 }
 
@@ -56,10 +56,10 @@ pub(super) fn judge(database: &DatabaseState) -> Vec<DoctorCheck> {
             )];
         }
     };
-    // Operators do not expect a check to change the database, so say it.
+    // Operators do not expect a check to change the database, so tell them.
     let migrated = DoctorCheck::ok(
         AREA,
-        "opened like the server does; pending migrations, if any, were applied",
+        "opened as by the server; any pending migrations were applied",
     );
     let opened = DoctorCheck::ok(AREA, format!("{}, schema {}", report.engine, report.schema));
     let to_check = |concern: &String| DoctorCheck::warning(AREA, concern, "");

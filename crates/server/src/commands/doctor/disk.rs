@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 const AREA: &str = "disk";
 const MIB: u64 = 1024 * 1024;
-/// Less than this is a warning.
+/// With less free space than this, the check warns.
 const FREE_BYTES_WARNING: u64 = 1024 * MIB;
-/// Less than this may fill up within a busy hour. A full disk rejects every event.
+/// With less free space than this, the check fails: a busy hour may fill the disk, and with a full
+/// disk the server rejects every event.
 const FREE_BYTES_FAILURE: u64 = 100 * MIB;
 const _: () = assert!(FREE_BYTES_FAILURE < FREE_BYTES_WARNING);
 
@@ -95,7 +96,7 @@ fn judge_writable(folder: &Path, writable: io::Result<&str>) -> DoctorCheck {
         Err(error) => DoctorCheck::error(
             AREA,
             format!("{folder} is not writable: {error}"),
-            "make the folder writable for the server's user, or set data_dir to another folder",
+            "make the folder writable by the server's user, or set data_dir to another folder",
         ),
     }
 }
@@ -117,7 +118,7 @@ fn judge_free_space(folder: &Path, free_bytes: io::Result<u64>) -> DoctorCheck {
         DoctorCheck::error(
             AREA,
             message,
-            "free up space now: a full disk rejects every event",
+            "free up space now: with a full disk, the server rejects every event",
         )
     } else if free_bytes < FREE_BYTES_WARNING {
         DoctorCheck::warning(

@@ -52,7 +52,7 @@ mod tests {
 
     #[rstest]
     #[case::not_set(None, None, CheckStatus::Ok, "off: geo.mmdb")]
-    #[case::good(Some("good.mmdb"), None, CheckStatus::Ok, "Test-Country of 2026")]
+    #[case::good(Some("good.mmdb"), None, CheckStatus::Ok, "Test-Country from 2026")]
     #[case::broken(Some("good.csv"), None, CheckStatus::Error, "good.csv cannot be used")]
     #[case::empty(Some("empty"), None, CheckStatus::Error, "empty cannot be used")]
     #[case::a_folder(Some("."), None, CheckStatus::Error, "cannot be used")]

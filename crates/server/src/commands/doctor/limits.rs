@@ -1,4 +1,4 @@
-//! Checks the system's limits for the process.
+//! Checks the limits that the system sets for the process.
 
 use super::check::DoctorCheck;
 use crate::config::Config;
@@ -19,7 +19,7 @@ fn judge(allowed: Option<u64>, wanted: u64) -> DoctorCheck {
         return DoctorCheck::warning(AREA, shortage, "");
     }
     let allowed = allowed.map_or_else(|| "unlimited".to_owned(), |count| count.to_string());
-    // A supervisor may start the server with other limits than this shell.
+    // A supervisor may start the server with different limits from this shell's.
     DoctorCheck::ok(
         AREA,
         format!("open files: {allowed} allowed when started from here, {wanted} required"),

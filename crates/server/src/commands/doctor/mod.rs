@@ -1,12 +1,12 @@
 //! `tributary doctor`: checks the installation and suggests fixes.
 //!
 //! Each area collects observations and evaluates them in a pure function. All areas are checked
-//! even if one fails, because an operator wants the whole list.
+//! even if a check fails, because an operator wants the whole list.
 //!
-//! It creates no database file, folder or secret key, and stores no secret in a database. It does
-//! open an existing database like the server, which applies pending migrations (all of them for an
-//! empty `PostgreSQL` database) and commits the time of the last probe. It also creates and removes
-//! a file in the data folder.
+//! The command creates no database file, folder or secret key, and stores no secret in a database.
+//! It opens an existing database as the server does, which applies pending migrations (all of them
+//! for an empty `PostgreSQL` database), and commits the time of the last probe. It also creates and
+//! removes a file in the data folder.
 
 mod check;
 mod clock;

@@ -8,10 +8,10 @@ use super::check::DoctorCheck;
 use url::{Host, Url};
 
 const AREA: &str = "postbacks";
-/// Names with this many labels are unlikely to be subdomains.
+/// Domain names with this many labels are unlikely to be subdomains.
 const LABELS_MIN: usize = 2;
 
-/// Checks the public address of the server.
+/// Checks the server's public address.
 pub(super) fn judge(base_url: Option<&Url>) -> DoctorCheck {
     let advice = "for iOS apps, set base_url to https:// and your own domain; see docs/SKAN.md";
     let Some(url) = base_url else {

@@ -1,4 +1,4 @@
-//! Checks the age of the exchange rates, based on the dollar's rate, which all conversions need.
+//! Checks the age of the exchange rates, based on the dollar's rate, which all conversions require.
 //! `services` checks whether new rates can be fetched.
 
 use super::check::DoctorCheck;
@@ -14,12 +14,12 @@ pub(super) const AREA: &str = "rates";
 pub struct LatestRateDays {
     /// Day of the dollar's latest imported rate.
     pub imported: Option<Day>,
-    /// Day of the second source's latest rates, stored or compiled in.
+    /// Day of the second source's latest rates, which are stored in the database or compiled in.
     pub second: Day,
 }
 
 impl LatestRateDays {
-    /// Days of an instance without imports.
+    /// Latest days for an instance without imports.
     pub const COMPILED_IN: Self = Self {
         imported: None,
         second: SECOND_SNAPSHOT_DAY,

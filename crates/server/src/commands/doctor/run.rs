@@ -9,7 +9,7 @@ use tributary_domain::keyring::Keyring;
 use tributary_domain::vocabulary::day::Day;
 use tributary_store::{InstanceReport, Store};
 
-/// Runs all checks, prints a table, and returns an exit code that tells whether there are errors.
+/// Runs all checks and prints a table. The exit code shows whether there are errors.
 pub async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let now = system::runtime().now();
     let checks = examine(config, inspect_database(config).await, now).await;
@@ -47,8 +47,9 @@ async fn query_database(
 ) -> anyhow::Result<(InstanceReport, LatestRateDays)> {
     store.commit_probe(system::runtime().now()).await?;
     let report = store.report().await?;
-    // A database without a secret would adopt the key it is checked with. A database with records
-    // always has one, because the server compares the secret before it stores anything.
+    // Check the key only if there are records. Checking an empty database would make it adopt the
+    // key. A database with records already has a key, because the server checks the key before it
+    // stores anything.
     if report.newest_record_at.is_some() {
         match keyring {
             Some(keyring) => wiring::check_secret(store, &keyring).await?,

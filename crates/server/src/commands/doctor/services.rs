@@ -1,8 +1,8 @@
-//! Checks the services that the server calls: the networks, AdServices, the exchange rate
+//! Checks the services that the server calls: the networks, AdServices and the exchange rate
 //! sources.
 //!
 //! An unreachable service is a warning, because the machine may be offline on purpose. A host name
-//! that resolves to a private address is an error, because the server refuses such requests; no
+//! that resolves to a private address is an error, because the server blocks such requests; no
 //! connection is made.
 
 use super::check::DoctorCheck;
@@ -31,7 +31,7 @@ enum Reachability {
     Connected,
     /// Not connected: this address is private, which is not allowed.
     Private(IpAddr),
-    /// Holds the reason.
+    /// Not connected, for this reason.
     Unreachable(String),
 }
 
@@ -101,7 +101,7 @@ async fn check_reachability(url: &Url, allow_private: bool) -> Reachability {
     connect_to_any(addresses).await
 }
 
-/// Connects to all addresses at once. Where IPv6 does not work, waiting for it would use up the
+/// Connects to all addresses at once. Where IPv6 does not work, trying it first would use up the
 /// time for IPv4.
 async fn connect_to_any(addresses: Vec<SocketAddr>) -> Reachability {
     let mut attempts = JoinSet::new();
@@ -120,7 +120,7 @@ async fn connect_to_any(addresses: Vec<SocketAddr>) -> Reachability {
 }
 
 /// Resolves a host name on a separate thread. The system's resolver cannot be interrupted, and at
-/// exit the runtime would wait for a thread of its own pool.
+/// exit the runtime would wait for a thread in its own pool.
 async fn resolve(url: &Url) -> Result<Vec<SocketAddr>, String> {
     let port = url.port_or_known_default().unwrap_or_default();
     let name = match url.host() {
@@ -149,7 +149,7 @@ async fn resolve(url: &Url) -> Result<Vec<SocketAddr>, String> {
         .unwrap_or_else(|_| Err("the resolver failed".to_owned()))
 }
 
-/// Returns host and port only, because the path may contain a secret.
+/// Returns only the host and port, because the path may contain a secret.
 fn host_and_port(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     format!("{host}:{}", url.port_or_known_default().unwrap_or_default())

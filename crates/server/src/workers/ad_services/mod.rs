@@ -1,9 +1,9 @@
-//! Redeems AdServices tokens from devices at Apple's API.
+//! Redeems devices' AdServices tokens at Apple's API.
 //!
-//! The device got its response long ago; its next `configure` call returns the result. A token is
-//! leased before it is redeemed, so that two nodes never redeem the same one. If anything fails,
-//! the lease expires and the token is retried until it is too old. The domain crate decides what a
-//! response means.
+//! A token is redeemed after the `configure` call that sent it has finished; the device's next
+//! `configure` call returns the result. A token is leased before it is redeemed, so that two nodes
+//! never redeem the same token. If anything fails, the lease expires and the token is retried until
+//! it is too old. The domain crate decides what a response means.
 //!
 //! Tokens, devices and Apple's responses are never logged.
 
@@ -37,8 +37,8 @@ const CONCURRENCY: u32 = 16;
 /// Duration of a lease.
 const LEASE: Duration = Duration::from_mins(1);
 
-// If a lease ended before the last request of its batch, two nodes could redeem the same token.
-// Half of it is left for the database.
+// If a lease expired before the last request in its batch, two nodes could redeem the same token.
+// Half of the lease is left for the database.
 const _: () = assert!(REQUEST_MAX.as_secs() * (BATCH / CONCURRENCY) as u64 * 2 < LEASE.as_secs());
 
 /// Redeems tokens.
@@ -89,7 +89,7 @@ impl AdServicesWorker {
             .await
     }
 
-    /// Redeems a batch with limited concurrency. Dropping it cancels the requests.
+    /// Redeems a batch with limited concurrency. Dropping the future cancels the requests.
     async fn redeem_all(&self, tokens: Vec<LeasedToken>) -> anyhow::Result<Vec<RedemptionAttempt>> {
         let mut waiting = tokens.into_iter();
         let mut running = JoinSet::new();
@@ -111,7 +111,8 @@ impl AdServicesWorker {
 
 impl Worker for AdServicesWorker {
     const NAME: &'static str = "ad_services";
-    /// Apps ask again within seconds, and Apple's record is ready after seconds.
+    /// Short, because apps ask for the result again within seconds, and Apple's record is ready
+    /// within seconds.
     const PERIOD: Duration = Duration::from_secs(1);
 
     async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {

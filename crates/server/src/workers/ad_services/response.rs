@@ -1,16 +1,16 @@
 //! Parses Apple's JSON into the domain's type.
 //!
-//! Only `attribution` is mandatory. Other unexpected values are left out: a record without its
-//! keyword is better than none, and Apple's next response would be the same.
+//! Only `attribution` is mandatory. Unexpected values in other fields are left out: a record
+//! without its keyword is better than no record, and Apple's next response would be the same.
 
 use serde::Deserialize;
 use serde_json::Value;
 use tributary_domain::attribution::ad_services::AdServicesResponse;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Maximum response size. Apple's have a few hundred bytes.
+/// Maximum response size. Apple's responses are a few hundred bytes long.
 pub(super) const RESPONSE_BYTES_MAX: usize = 64 * 1024;
-/// Maximum length of an id or name. Apple's have a dozen or two characters.
+/// Maximum length of an id or name. Apple's ids and names are at most about twenty characters long.
 const TEXT_CHARS_MAX: usize = 100;
 
 /// The response body.
@@ -152,7 +152,7 @@ mod tests {
         let folder =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/adservices");
         if !folder.is_dir() {
-            let message = "NOT TESTED: the sample responses of Apple are missing at";
+            let message = "NOT TESTED: Apple's sample responses are missing at";
             writeln!(std::io::stderr(), "\n{message} {}\n", folder.display()).unwrap();
             return None;
         }

@@ -104,7 +104,7 @@ impl Scene {
         }
     }
 
-    /// Replaces the worker with another one on the same store.
+    /// Replaces the worker with another worker on the same store.
     fn replace_worker(&mut self, base: &Url, policy: AddressPolicy) {
         let (store, runtime) = (self.tenant.store.clone(), self.clock.runtime());
         self.worker = AdServicesWorker::new(store, runtime, base, policy).unwrap();
@@ -119,7 +119,8 @@ impl Scene {
         }
     }
 
-    /// Advances the clock to when the token is due, and checks that it is not retried earlier.
+    /// Advances the clock to the time when the token is due, and checks that it is not retried
+    /// earlier.
     async fn wait_until_due(&mut self, wait: Duration) {
         let moment = Duration::from_millis(1);
         assert_eq!(self.run_once().await, "idle");
@@ -153,7 +154,7 @@ impl Scene {
     }
 }
 
-/// Returns the first call of a device, with a token.
+/// Returns a device's first call, with a token.
 fn call(tenant: &Tenant, device: &str, token: &str) -> ConfigureCommand {
     let mut command = tenant.configure(device, NOW);
     command.traits.platform = Platform::Ios;

@@ -1,8 +1,8 @@
 //! Sends alerts to operators as signed POST requests to the URL configured for their app.
 //!
-//! The signature follows Standard Webhooks: `webhook-id`, `webhook-timestamp`, and
-//! `webhook-signature` over both and the body. An alert is retried until the receiver responds with
-//! success, for about a day.
+//! The signature follows Standard Webhooks: the headers are `webhook-id`, `webhook-timestamp` and
+//! `webhook-signature`, which signs the other two headers and the body. An alert is retried until
+//! the receiver responds with success, for about a day.
 
 use super::periodic::{Worker, WorkerActivity};
 use crate::outbound::{AddressPolicy, Outbound};
@@ -24,9 +24,9 @@ use url::Url;
 const REQUEST_MAX: Duration = Duration::from_secs(10);
 /// Alerts leased at a time.
 const BATCH: u32 = 8;
-/// Duration of a lease, long enough for all requests of a batch in sequence.
+/// Duration of a lease, long enough for all requests in a batch in sequence.
 const LEASE: Duration = Duration::from_mins(3);
-/// Delays between attempts. The first attempt is immediate; after the last one the alert is
+/// Delays between attempts. The first attempt is immediate; after the last attempt the alert is
 /// dropped.
 const WAITS: [Duration; 7] = [
     Duration::from_secs(5),

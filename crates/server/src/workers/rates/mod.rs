@@ -4,7 +4,7 @@
 //! conditional request every few hours. Redirects are not followed, because only the configured
 //! host is trusted.
 //!
-//! The first source takes precedence. The second one adds currencies that the first lacks, if
+//! The first source takes precedence. The second source adds currencies that the first lacks, if
 //! `domain::exchange::review` accepts its rates.
 
 use super::periodic::{Worker, WorkerActivity};
@@ -33,13 +33,13 @@ use url::Url;
 
 /// Timeout for the whole file, even on a slow connection.
 const FETCH_MAX: Duration = Duration::from_mins(1);
-/// Today's rates are published in the afternoon, so at startup yesterday's are recent enough.
+/// Today's rates are published in the afternoon, so at startup yesterday's rates are recent enough.
 const FRESH_DAYS: i64 = 1;
 
-/// Interval between alerts about old rates.
+/// Interval between alerts about stale rates.
 const STALE_ALERT_INTERVAL: Duration = Duration::from_hours(24);
 
-/// Cache validators of the last response, as headers of the next request.
+/// Cache validators from the last response, as headers for the next request.
 type Validators = HeaderMap;
 
 /// Fetches rates.
@@ -103,7 +103,7 @@ impl Feed {
             .with_context(unfetched)?;
         let rates = tokio::task::spawn_blocking(move || rates::parse(&content, today))
             .await?
-            .with_context(|| format!("cannot parse the response of {setting}"))?;
+            .with_context(|| format!("cannot parse the response from {setting}"))?;
         Ok(Some(FetchedFile { rates, validators }))
     }
 }
@@ -143,7 +143,7 @@ impl RatesWorker {
         Ok(latest)
     }
 
-    /// Alerts operators once a day while rates are old.
+    /// Alerts operators once a day while rates are stale.
     async fn alert_if_stale(&self) -> anyhow::Result<()> {
         let (latest, second) = (
             latest_day(self.latest().await?),
@@ -162,8 +162,8 @@ impl RatesWorker {
             && let Staleness::Stale { days } = staleness(second, today)
         {
             parts.push(format!(
-                "The latest exchange rates of rates.second_url are from {second}, {days} days ago; \
-                 amounts in currencies that only it has are converted with them."
+                "The latest exchange rates from rates.second_url are {days} days old ({second}); \
+                 amounts in currencies that only this source has are converted with them."
             ));
         }
         if parts.is_empty() {
@@ -221,7 +221,7 @@ impl RatesWorker {
         Ok(WorkerActivity::Done)
     }
 
-    /// Returns the rates of the second source that are accepted.
+    /// Returns the accepted rates from the second source.
     async fn review_figures(&self, figures: Vec<Rate>) -> anyhow::Result<Vec<Rate>> {
         let questions = figures.iter().map(review_query).collect();
         let imported = self.store.latest_rates(questions).await?;
@@ -241,7 +241,7 @@ impl RatesWorker {
             metrics::count_rejected_rates(refused.len());
             tracing::warn!(
                 currencies = refused.join(" "),
-                "rejected exchange rates that moved too far; keeping the last known ones"
+                "rejected exchange rates that moved too far; keeping the last known rates"
             );
         }
         Ok(accepted)
@@ -253,7 +253,7 @@ impl Worker for RatesWorker {
     const PERIOD: Duration = Duration::from_hours(3);
 
     async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
-        // A failure of one source does not stop the other.
+        // A failure in one source does not affect the other.
         let first = self.fetch_first().await;
         let second = self.fetch_second().await;
         self.has_run = true;
@@ -266,7 +266,7 @@ impl Worker for RatesWorker {
     }
 }
 
-/// Returns the cache validators of a response.
+/// Returns the cache validators from a response.
 fn validators(response: &Response) -> Validators {
     let taken = |from: HeaderName, to: HeaderName| -> Option<(HeaderName, HeaderValue)> {
         Some((to, response.headers().get(from)?.clone()))

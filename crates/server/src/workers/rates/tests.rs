@@ -19,7 +19,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_710_806_400_000);
 const MONDAY: &str = "date,currency,perEur\n2024-03-18,USD,1.0872\n";
 const TUESDAY: &str = "date,currency,perEur\n2024-03-19,USD,1.0854\n";
 
-/// Serves a file and records the conditional headers of each request.
+/// Serves a file and records each request's conditional headers.
 struct Bank {
     file: Mutex<(u16, String)>,
     conditions: Mutex<Vec<String>>,
@@ -169,7 +169,7 @@ async fn fetches_nothing_without_a_url() {
 const LATER: Timestamp = Timestamp::from_millis(1_794_830_400_000);
 const BANK_LATER: &str = "date,currency,perEur\n2026-11-16,USD,1.16\n2026-11-16,JPY,178\n";
 
-/// Returns a worker that fetches both sources.
+/// Returns a worker that fetches from both sources.
 fn worker_of_two(store: &Arc<dyn Store>, url: Url, second_url: Url) -> RatesWorker {
     let settings = RatesSettings {
         url: Some(url),
