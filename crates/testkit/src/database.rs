@@ -19,11 +19,11 @@ pub enum Engine {
     Postgres,
 }
 
-/// The database of one test.
+/// One test's database.
 #[derive(Debug)]
 pub struct TestDatabase {
     engine: Engine,
-    /// Data directory of the server, and location of an SQLite database.
+    /// The server's data folder, and the location of an SQLite database.
     folder: TempDir,
     /// The test's schema on the PostgreSQL server.
     schema: Option<Schema>,
@@ -60,7 +60,7 @@ impl TestDatabase {
         self.engine
     }
 
-    /// Returns the data directory for a server on this database.
+    /// Returns the data folder for a server on this database.
     pub fn folder(&self) -> PathBuf {
         self.folder.path().to_owned()
     }

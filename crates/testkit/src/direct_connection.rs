@@ -15,7 +15,7 @@ enum Connection {
     Postgres(tokio_postgres::Client),
 }
 
-/// The values of a row, as text.
+/// A row's values as text.
 pub type TextRow = Vec<Option<String>>;
 
 impl DirectConnection {
@@ -43,7 +43,7 @@ impl DirectConnection {
         }
     }
 
-    /// Blocks other writers of clicks until [`Self::unlock_clicks`].
+    /// Blocks everyone else who writes clicks, until [`Self::unlock_clicks`] is called.
     pub async fn lock_clicks(&self) {
         match &self.0 {
             Connection::Sqlite(_) => self.run("begin immediate").await,
@@ -54,12 +54,12 @@ impl DirectConnection {
         }
     }
 
-    /// Releases the lock of [`Self::lock_clicks`].
+    /// Releases the lock taken by [`Self::lock_clicks`].
     pub async fn unlock_clicks(&self) {
         self.run("rollback").await;
     }
 
-    /// Returns the rows of a query as text, with bytes in hex.
+    /// Returns a query's rows as text, with bytes in hex.
     pub async fn rows(&self, sql: &str) -> Vec<TextRow> {
         match &self.0 {
             Connection::Sqlite(connection) => {

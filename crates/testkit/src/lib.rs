@@ -1,5 +1,6 @@
 //! Shared test support: a server in this process with an injected clock and random source, a
-//! server as a child process that can be killed, and a fresh database for each on both engines.
+//! server as a child process that can be killed, and a fresh database on either engine for each
+//! server.
 
 mod database;
 mod direct_connection;

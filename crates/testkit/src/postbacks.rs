@@ -1,4 +1,4 @@
-//! Postbacks of SKAdNetwork and AdAttributionKit, signed with a test key.
+//! SKAdNetwork and AdAttributionKit postbacks, signed with a test key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -13,9 +13,10 @@ pub const SKADNETWORK: &str = "/.well-known/skadnetwork/report-attribution/";
 /// Path for AdAttributionKit postbacks.
 pub const ADATTRIBUTIONKIT: &str = "/.well-known/appattribution/report-attribution/";
 
-/// `kid` of the test key for production postbacks, which count.
+/// `kid` of the test key for production postbacks, which count in reports.
 pub const PRODUCTION: &str = "test-production";
-/// `kid` of the test key for development postbacks.
+/// `kid` of the test key for development postbacks, which count only if the app accepts test
+/// signals.
 pub const DEVELOPMENT: &str = "test-development";
 
 /// App Store id of the advertised test app.
@@ -24,8 +25,8 @@ pub const APP_STORE_ID: i64 = 525_463_029;
 static SIGNING_KEY: LazyLock<SigningKey> =
     LazyLock::new(|| SigningKey::from_slice(&[7; 32]).expect("valid key"));
 
-/// Returns Apple's keys with the current one replaced by the test key. Tests can then sign
-/// postback shapes for which Apple publishes no example.
+/// Returns Apple's keys, with the current key replaced by the test key. Tests can then sign kinds
+/// of postbacks for which Apple publishes no example.
 pub fn test_keys() -> Keys {
     let point = SIGNING_KEY.verifying_key().to_sec1_point(false);
     let key = P256Key::from_point(point.as_bytes()).expect("valid point");

@@ -1,5 +1,5 @@
-//! A connection test that accepts every event without sending it. Like the real one, it requires
-//! `testEventCode` where the network would count the test event.
+//! A connection test that accepts every event without sending it. Like the real connection test, it
+//! requires `testEventCode` for `network_a` and `network_c`.
 
 use async_trait::async_trait;
 use tributary_api::{IntegrationProbe, TestEventResult};
@@ -15,11 +15,9 @@ impl IntegrationProbe for TestProbe {
         _organization: OrganizationId,
         integration: &Integration,
     ) -> Result<TestEventResult, String> {
-        let counts = matches!(integration.network, Network::A | Network::C);
-        if counts && integration.text("testEventCode").is_none() {
-            return Err(
-                "Set `testEventCode`: without it the network counts the test event.".to_owned(),
-            );
+        let needs_code = matches!(integration.network, Network::A | Network::C);
+        if needs_code && integration.text("testEventCode").is_none() {
+            return Err("Set `testEventCode`, which marks the event as a test.".to_owned());
         }
         Ok(TestEventResult {
             accepted: true,

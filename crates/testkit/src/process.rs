@@ -12,10 +12,10 @@ use tributary_domain::keyring::Keyring;
 
 /// Maximum time until a server is ready.
 const START_MAX: Duration = Duration::from_secs(30);
-/// `secret_key` shared by all processes of a test. PostgreSQL nodes need a common key.
+/// `secret_key` shared by all processes in a test. PostgreSQL nodes need a common key.
 const SECRET_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 
-/// Settings for the URLs of networks and Apple. Tests point them at a closed port by default.
+/// Settings for the URLs of the networks and Apple. By default, tests point them at a closed port.
 const OUTBOUND_URL_SETTINGS: [&str; 6] = [
     "TRIBUTARY_NETWORKS__NETWORK_A__BASE_URL",
     "TRIBUTARY_NETWORKS__NETWORK_B__BASE_URL",
@@ -70,14 +70,14 @@ fn binary() -> PathBuf {
     binary
 }
 
-/// Returns a command of the binary on this database, with a clean environment.
+/// Returns a command that runs the binary on this database, with a clean environment.
 fn command(database: &TestDatabase, arguments: &[&str]) -> Command {
     let mut command = Command::new(binary());
     apply_settings(database, command.args(arguments).env_clear());
     command
 }
 
-/// Applies the settings common to all processes of a test.
+/// Applies the settings common to all processes in a test.
 fn apply_settings(database: &TestDatabase, command: &mut Command) {
     command
         .env("TRIBUTARY_DATA_DIR", database.folder())
@@ -193,7 +193,7 @@ impl ServerProcess {
             .is_ok_and(|response| response.status().is_success())
     }
 
-    /// Returns the keyring of the shared `secret_key`.
+    /// Returns the keyring for the shared `secret_key`.
     pub fn keyring() -> Keyring {
         let bytes = tributary_domain::vocabulary::digest::from_hex(SECRET_KEY);
         let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
@@ -205,7 +205,7 @@ impl ServerProcess {
         &self.base_url
     }
 
-    /// Log output.
+    /// Returns the log output.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -283,7 +283,7 @@ impl ServerProcess {
             .expect("response from the server")
     }
 
-    /// Runs a command of the binary. Returns what it printed.
+    /// Runs the binary with these arguments. Returns what it printed.
     pub fn run(database: &TestDatabase, arguments: &[&str]) -> Result<String, String> {
         let output = command(database, arguments)
             .output()

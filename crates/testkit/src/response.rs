@@ -32,12 +32,12 @@ impl TestResponse {
             .unwrap_or_else(|error| panic!("not JSON ({error}): {self:?}"))
     }
 
-    /// Returns `data` of the JSON body.
+    /// Returns `data` from the JSON body.
     pub fn data(&self) -> Value {
         self.json()["data"].clone()
     }
 
-    /// Returns `error.code` of the JSON body.
+    /// Returns `error.code` from the JSON body.
     pub fn code(&self) -> String {
         self.json()["error"]["code"]
             .as_str()

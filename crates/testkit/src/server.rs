@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tributary_api::{RateSettings, Timeouts};
 use tributary_domain::access::key::{ApiKey, KeyKind};
 use tributary_domain::access::{Actor, Environment, Permission};
-use tributary_domain::billing::certificate::Roots;
+use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
@@ -43,7 +43,7 @@ pub struct TestServerSettings {
     /// Keys that may sign postbacks.
     pub postback_keys: Keys,
     /// Root certificates for App Store notifications.
-    pub store_roots: Roots,
+    pub store_roots: TrustedRoots,
 }
 
 impl Default for TestServerSettings {
@@ -64,16 +64,16 @@ impl Default for TestServerSettings {
             proxies: Vec::new(),
             base_url: "https://t.example.com".to_owned(),
             postback_keys: Keys::apple(),
-            store_roots: Roots::apple(),
+            store_roots: TrustedRoots::apple(),
         }
     }
 }
 
 /// A server in this process.
 pub struct TestServer {
-    /// Address it listens on.
+    /// Address that the server listens on.
     pub address: SocketAddr,
-    /// The store behind it.
+    /// The server's store.
     pub store: Arc<dyn Store>,
     /// The server's clock.
     pub clock: Arc<TestClock>,
@@ -91,7 +91,7 @@ impl TestServer {
         Self::start_with(engine, TestServerSettings::default()).await
     }
 
-    /// Starts a server with other settings.
+    /// Starts a server with these settings.
     pub async fn start_with(engine: Engine, settings: TestServerSettings) -> Self {
         let database = TestDatabase::new(engine).await;
         let store = database.open().await;
@@ -217,7 +217,7 @@ impl TestServer {
 
     /// Sends a request.
     pub async fn send(&self, request: RequestBuilder) -> TestResponse {
-        TestResponse::read(request.send().await.expect("the server answers")).await
+        TestResponse::read(request.send().await.expect("the server responds")).await
     }
 
     /// Sends a request with a key and an optional JSON body.
