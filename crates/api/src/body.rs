@@ -1,4 +1,4 @@
-//! Reading of request bodies and writing of responses.
+//! Reads request bodies and writes responses.
 //!
 //! A body is JSON of at most [`BODY_BYTES_MAX`] bytes, optionally gzipped, and must arrive before
 //! the body deadline. Every failure becomes an [`ApiError`].
@@ -22,12 +22,13 @@ use tributary_domain::vocabulary::fault::Faults;
 /// Largest accepted body, before and after decompression.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// A parsed JSON body, whose fields the handler reads.
+/// A parsed JSON body. The handler reads its fields.
 #[derive(Debug)]
 pub(crate) struct JsonBody(JsonNode);
 
 impl JsonBody {
-    /// Reads the fields. Returns all faults if there are any.
+    /// Reads the fields with `read`. If any field has a fault, returns an error that lists all
+    /// faults.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&mut Fields<'_>) -> T) -> Result<T, ApiError> {
         let mut faults = Faults::new();
         let mut fields = Fields::of_body(&self.0, &mut faults);
@@ -37,7 +38,8 @@ impl JsonBody {
         Ok(value)
     }
 
-    /// Reads the fields of a PATCH. A field with its current value counts as absent.
+    /// Reads the fields of a PATCH body. A field whose value equals its current value counts as
+    /// absent, so it changes nothing.
     pub(crate) fn read_change<T>(
         &self,
         current: &CurrentDocument,
@@ -51,12 +53,13 @@ impl JsonBody {
         Ok(value)
     }
 
-    /// Like [`Self::read`], for readers that return `None` after adding a fault.
+    /// Like [`Self::read`], for a `read` function that returns `None` after it has added a fault.
     pub(crate) fn read_whole<T>(
         &self,
         read: impl FnOnce(&mut Fields<'_>) -> Option<T>,
     ) -> Result<T, ApiError> {
-        // A reader that returns `None` has added a fault, so `read` has already failed.
+        // A `read` function that returns `None` has added a fault, so `self.read` has already
+        // failed.
         self.read(read)?.ok_or_else(ApiError::internal)
     }
 }
@@ -113,7 +116,7 @@ pub(crate) fn malformed() -> ApiError {
 }
 
 fn too_large(limit: usize) -> ApiError {
-    let message = format!("The body must have at most {limit} bytes, also after decompression.");
+    let message = format!("The body must have at most {limit} bytes, even after decompression.");
     // The rest of the body stays unread, so the connection cannot be reused.
     ApiError::new(Code::PayloadTooLarge, message)
         .with_header(header::CONNECTION, HeaderValue::from_static("close"))
@@ -166,7 +169,7 @@ async fn collect(body: Body, limit: usize) -> Result<Bytes, ApiError> {
     }
 }
 
-/// Decompresses up to the limit, as protection from compression bombs.
+/// Decompresses a body up to the limit, to protect against compression bombs.
 fn decompress(packed: &[u8], limit: usize) -> Result<Bytes, ApiError> {
     let mut bytes = Vec::new();
     MultiGzDecoder::new(packed)
@@ -235,7 +238,7 @@ impl<T: Serialize> JsonResponse<T> {
     }
 }
 
-/// Body of a response with one object. `openapi::envelopes` describes it.
+/// Body of a response with one object. The OpenAPI schema is in `openapi::envelopes`.
 #[derive(Serialize)]
 pub(crate) struct Envelope<T> {
     data: T,

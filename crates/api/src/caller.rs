@@ -1,5 +1,5 @@
-//! Authentication and authorization of REST callers. Store methods need the [`Authorized`] value of
-//! a [`Caller`], so a handler cannot skip this check.
+//! Authentication and authorization of REST callers. Store methods require the [`Authorized`] value
+//! in a [`Caller`], so a handler cannot skip this check.
 
 use crate::error::{ApiError, Code};
 use crate::metrics;
@@ -14,7 +14,7 @@ use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
 use tributary_domain::access::{AccessDenied, Authorized, Scope, authorize};
 use tributary_domain::audit::AuditContext;
 
-/// Caller with a valid private key whose permission includes scope `S`.
+/// A caller whose valid private key has a permission that includes scope `S`.
 #[derive(Debug)]
 pub(crate) struct Caller<S> {
     /// Proof of permission that store methods require.
@@ -23,7 +23,8 @@ pub(crate) struct Caller<S> {
 }
 
 impl<S> Caller<S> {
-    /// Returns the audit origin of a change made by this caller now.
+    /// Returns the data for the audit log entry of a change that this caller makes now: actor,
+    /// client address, request id and time.
     pub(crate) fn origin(&self, state: &ApiState) -> AuditContext {
         state.runtime.origin(
             self.authorized.actor().clone(),

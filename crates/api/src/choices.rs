@@ -1,4 +1,4 @@
-//! OpenAPI schemas of the domain's enums.
+//! OpenAPI schemas for the domain's enums.
 
 use tributary_domain::app::{FraudPolicy, SdkRevenue};
 use tributary_domain::forwarding::DeliveryStatus;
@@ -11,7 +11,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// Declares a schema for an enum of the domain: name, description and values.
+/// Declares an OpenAPI schema for a domain enum, with its name, description and allowed values.
 macro_rules! choices {
     ($($name:ident, $description:literal, $words:expr;)*) => {$(
         #[doc = $description]
@@ -31,19 +31,19 @@ macro_rules! choices {
     )*};
 }
 
-/// Returns the keywords of the given values.
+/// Returns the keyword that the API uses for each value.
 fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> Vec<&'static str> {
     all.iter().copied().map(word).collect()
 }
 
 choices! {
-    SdkRevenueChoice, "Whether revenue reported by the SDK counts. `auto`: until a billing \
+    SdkRevenueChoice, "Whether revenue from SDK events counts. `auto`: yes, until a billing \
                        provider is configured.",
         words(SdkRevenue::ALL, SdkRevenue::as_str);
-    FraudChoice, "Policy for suspicious installs: flag them, flag and do not forward them, or do \
-                  not attribute them.",
+    FraudChoice, "How to handle suspicious installs: flag them; flag and do not forward them; or \
+                  do not attribute them.",
         words(FraudPolicy::ALL, FraudPolicy::as_str);
-    LinkTypeChoice, "Destination of a link: the app's store page or a web page.",
+    LinkTypeChoice, "Where a link redirects to: the app's store page or a web page.",
         words(LinkKind::ALL, LinkKind::as_str);
     NetworkChoice, "Ad network: Meta (`network_a`), Google Ads (`network_b`), TikTok (`network_c`) \
                     or OpenAI Ads (`network_d`).",
@@ -58,8 +58,8 @@ choices! {
         words(&Signature::ALL, Signature::as_str);
     ConversionTypeChoice, "Kind of conversion.",
         words(&ConversionType::ALL, ConversionType::as_str);
-    DecodedChoice, "Result of decoding a value: no value, unknown to every version, one meaning, \
-                    or several possible meanings.",
+    DecodedChoice, "Result of decoding a conversion value: no value, a value unknown to every \
+                    version, one meaning, or several possible meanings.",
         ["withheld", "undecoded", "decoded", "ambiguous"];
     PresetChoice, "Kind of preset.", words(&PresetKind::ALL, PresetKind::as_str);
 }

@@ -3,11 +3,12 @@
 use axum::http::HeaderMap;
 use std::net::IpAddr;
 
-/// Entries of `X-Forwarded-For` to read. Longer chains are not legitimate.
+/// Maximum number of `X-Forwarded-For` entries to read. Longer chains are not legitimate.
 const HOPS_MAX: usize = 20;
 
-/// Returns the nearest address that is not a trusted proxy. Reads the header from the right and
-/// stops at the first untrusted address, because everything left of it can be forged.
+/// Returns the client's address: the nearest address that is not a trusted proxy. Reads
+/// `X-Forwarded-For` from the right and stops at the first untrusted address, because the client
+/// can forge everything to the left of that address.
 pub(crate) fn client_address(
     peer: IpAddr,
     headers: &HeaderMap,
@@ -24,7 +25,7 @@ pub(crate) fn client_address(
         if !is_trusted(address) {
             break;
         }
-        // A trusted proxy only writes valid addresses.
+        // A trusted proxy writes only valid addresses, so an invalid entry was not written by one.
         let Some(next) = parse_hop(hop.trim()) else {
             break;
         };

@@ -1,4 +1,4 @@
-//! Document that a PATCH changes, as GET returns it.
+//! The current document of the object that a PATCH changes, in the form that GET returns.
 
 use crate::error::ApiError;
 use crate::json::{JsonNode, parse};
@@ -9,8 +9,8 @@ use serde::Serialize;
 pub(crate) struct CurrentDocument(Option<JsonNode>);
 
 impl CurrentDocument {
-    /// Shapes the stored object as GET does. A missing object is not an error here: the handler
-    /// returns 404 after it has validated the body.
+    /// Builds the document from the stored object, in the form that GET returns. A missing object
+    /// is not an error here: the handler returns 404 after it has validated the body.
     pub(crate) fn of<T, D: Serialize>(
         found: Result<T, ApiError>,
         shape: impl FnOnce(T) -> D,
@@ -25,7 +25,7 @@ impl CurrentDocument {
         Ok(Self(Some(document)))
     }
 
-    /// Returns the document to compare the body with.
+    /// Returns the document to compare the PATCH body with.
     pub(crate) fn document(&self) -> Option<&JsonNode> {
         self.0.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Day filter of lists.
+//! Day filter for lists.
 
 use crate::query::QueryParameters;
 use tributary_domain::vocabulary::calendar::{day_start, to_date, to_time_zone};
@@ -7,7 +7,7 @@ use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 
-/// First and last day of a list, both inclusive.
+/// First and last day to list, both inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct DayFilter {
     pub(crate) from: Option<Day>,
@@ -27,7 +27,8 @@ impl DayFilter {
         self.from.is_none() && self.to.is_none()
     }
 
-    /// Returns the start of the first day and the end (exclusive) of the last day.
+    /// Returns the start of the first day and the end (exclusive) of the last day in this time
+    /// zone.
     pub(crate) fn timestamps(self, zone: &Timezone) -> (Option<Timestamp>, Option<Timestamp>) {
         let zone = to_time_zone(zone);
         let from = self.from.and_then(to_date).map(|day| day_start(day, &zone));

@@ -1,6 +1,6 @@
 //! Error responses.
 //!
-//! There are three kinds: refusals of the domain (4xx), an unavailable database (503) and bugs
+//! There are three kinds: refusals by the domain (4xx), an unavailable database (503) and bugs
 //! (500, logged once). Extractors, fallbacks, rate limits, timeouts and caught panics all return
 //! [`ApiError`]. The outermost layer writes the body, because it knows the request id; see
 //! [`crate::request`].
@@ -37,7 +37,7 @@ codes! {
     MalformedJson = BAD_REQUEST "malformed_json",
     /// The body is JSON but not a valid Apple postback.
     MalformedPostback = BAD_REQUEST "malformed_postback",
-    /// The body is JSON but not a notification of the billing provider.
+    /// The body is JSON but not a notification from the billing provider.
     MalformedNotification = BAD_REQUEST "malformed_notification",
     /// The notification is not authentic.
     WebhookUnauthorized = UNAUTHORIZED "webhook_unauthorized",
@@ -97,7 +97,7 @@ codes! {
     InvalidCursor = UNPROCESSABLE_ENTITY "invalid_cursor",
     /// The event id was already used with a different payload.
     EventIdConflict = UNPROCESSABLE_ENTITY "event_id_conflict",
-    /// The click is unknown, forged, expired, from a bot or of another app.
+    /// The click is unknown, forged, expired, from a bot, or belongs to another app.
     ClickNotVerified = UNPROCESSABLE_ENTITY "click_not_verified",
     /// The click did not come from a supported network.
     ClickNetworkUnsupported = UNPROCESSABLE_ENTITY "click_network_unsupported",
@@ -212,8 +212,8 @@ impl ApiError {
 }
 
 impl IntoResponse for ApiError {
-    /// Builds status and headers. The error travels in the extensions to the layer that writes the
-    /// body.
+    /// Builds a response with status and headers but without a body. The error is added to the
+    /// response extensions, where the outermost layer finds it and writes the body.
     fn into_response(self) -> Response {
         let mut response = self.code.status().into_response();
         for (name, value) in &self.headers {
@@ -284,7 +284,7 @@ impl From<Refusal> for ApiError {
             Refusal::DomainTaken => Code::DomainTaken,
             Refusal::VersionConflict => Code::VersionConflict,
             Refusal::Invalid(faults) => return faults.clone().into(),
-            // Only the command line and the dashboard can cause these.
+            // Only the command line and the dashboard can cause these refusals.
             Refusal::OrganizationNotFound
             | Refusal::KeyNotFound
             | Refusal::MemberNotFound

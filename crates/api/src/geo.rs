@@ -1,7 +1,7 @@
 //! GeoIP types.
 //!
-//! The server reads the GeoIP database that the operator configures. Without one, countries are
-//! unknown and everything else works.
+//! The server reads the GeoIP database that the operator configures. Without a GeoIP database,
+//! countries are unknown and everything else works.
 
 use axum::http::{HeaderMap, HeaderName};
 use std::net::IpAddr;
@@ -27,7 +27,8 @@ pub fn no_geo_lookup() -> GeoLookup {
 /// Code that CDNs send for an unknown country.
 const UNKNOWN_COUNTRY: &str = "XX";
 
-/// Returns the country code in a header. Several values are rejected, since one may be forged.
+/// Returns the country code in a header. Returns `None` if the header occurs more than once,
+/// because one of the values may be forged.
 pub(crate) fn country_from_header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let mut values = headers.get_all(name).iter();
     let only = values.next().filter(|_| values.next().is_none())?;

@@ -32,7 +32,7 @@ struct RatesOut {
     /// Day of the latest US dollar rate.
     #[schema(format = Date)]
     day: String,
-    /// True when newer rates are overdue. The service keeps using the latest ones.
+    /// True when newer rates are overdue. The service keeps using the latest rates.
     stale: bool,
 }
 
@@ -45,7 +45,8 @@ impl RatesOut {
     }
 }
 
-/// Reports that the process runs. Does not check the database: a restart would not fix it.
+/// Reports that the process is running. Does not check the database, because restarting the process
+/// would not fix the database.
 #[utoipa::path(
     get, path = "/healthz", tag = "Operations", operation_id = "getHealth", security(()),
     summary = "Check liveness",

@@ -1,4 +1,4 @@
-//! Host name of a request. One instance serves its own host and the apps' link domains.
+//! The host name in a request. One instance serves its own host and the apps' link domains.
 
 use crate::state::ApiState;
 use axum::extract::ConnectInfo;
@@ -12,7 +12,7 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 /// Host of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RequestHost {
-    /// Host of the service itself.
+    /// The service's own host.
     Service,
     /// Another host name, possibly an app's link domain.
     Named(HostName),
@@ -20,7 +20,7 @@ pub(crate) enum RequestHost {
     Other,
 }
 
-/// Returns the host of a request. `X-Forwarded-Host` counts only if a trusted proxy sent it.
+/// Returns a request's host. `X-Forwarded-Host` counts only if a trusted proxy sent it.
 pub(crate) fn request_host(parts: &Parts, state: &ApiState) -> RequestHost {
     let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
     let is_proxy = peer.is_some_and(|peer| (state.is_trusted_proxy)(peer.0.ip().to_canonical()));
@@ -33,7 +33,8 @@ pub(crate) fn request_host(parts: &Parts, state: &ApiState) -> RequestHost {
     classify_host(host.unwrap_or_default(), &state.base_url)
 }
 
-/// Returns the value of the nearest proxy: each one appends to the right.
+/// Returns a header's last value. Each proxy appends its value on the right, so the last value
+/// comes from the nearest proxy.
 fn last_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let line = headers.get_all(name).iter().next_back()?.to_str().ok()?;
     line.rsplit(',').next().map(str::trim)
@@ -49,7 +50,7 @@ fn classify_host(host: &str, base_url: &str) -> RequestHost {
     HostName::parse(host).map_or(RequestHost::Other, RequestHost::Named)
 }
 
-/// Strips the port and the trailing dot of an absolute name.
+/// Strips the port, and the trailing dot of an absolute name.
 fn without_port(host: &str) -> &str {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,

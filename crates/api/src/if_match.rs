@@ -6,7 +6,7 @@ use axum::http::header;
 use axum::http::request::Parts;
 use tributary_domain::vocabulary::revision::Precondition;
 
-/// Parsed `If-Match` header. Without it there is no precondition.
+/// Parsed `If-Match` header. Without the header there is no precondition.
 #[derive(Debug)]
 pub(crate) struct IfMatch(pub(crate) Precondition);
 
@@ -30,11 +30,11 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
     }
 }
 
-/// Tags accepted in one request.
+/// Maximum number of tags accepted in one request.
 const TAGS_MAX: usize = 20;
 
-/// Strips the quotes of a tag. Unquoted tags are accepted. Weak tags (`W/"1"`) never match, as HTTP
-/// requires.
+/// Strips the quotes from a tag. Unquoted tags are accepted. Weak tags (`W/"1"`) never match, as
+/// HTTP requires.
 fn tag(text: &str) -> String {
     let text = text.trim();
     text.strip_prefix('"')

@@ -1,8 +1,9 @@
 //! HTTP endpoints for machines, plus tracking links and their landing page.
 //!
 //! Each endpoint is a file named after its URL and verb: `v1/links/create.rs` is
-//! `POST /api/v1/apps/{appId}/links`. It checks the caller's scope, reads the request, calls the
-//! store once and shapes the response. Rules live in `domain`, SQL in the stores.
+//! `POST /api/v1/apps/{appId}/links`. An endpoint checks the caller's scope, reads the request,
+//! calls the store once and shapes the response. Business rules are in `domain`, and SQL is in the
+//! stores.
 
 mod body;
 mod caller;
@@ -75,8 +76,8 @@ pub fn openapi_yaml() -> String {
     openapi::yaml(&described_routes().1)
 }
 
-/// Builds the router: all endpoints of this crate and `others`, behind the shared layers for
-/// request ids, logging, rate limits, deadlines and error bodies.
+/// Builds the router: this crate's endpoints and `others`, behind the shared layers for request
+/// ids, logging, rate limits, deadlines and error bodies.
 pub fn router(state: ApiState, others: Router<ApiState>) -> Router {
     let (routes, api) = described_routes();
     // Rendered once; each response shares the bytes.
@@ -111,7 +112,7 @@ pub(crate) mod tests {
     use std::sync::Arc;
     use std::time::Duration;
     use tower::ServiceExt as _;
-    use tributary_domain::billing::certificate::Roots;
+    use tributary_domain::billing::certificate::TrustedRoots;
     use tributary_domain::click::token::ClickTokens;
     use tributary_domain::keyring::Keyring;
     use tributary_domain::runtime::{Clock, Random, Runtime};
@@ -156,7 +157,7 @@ pub(crate) mod tests {
             country_header: None,
             link_cache: Arc::default(),
             postback_keys: Arc::new(Keys::apple()),
-            app_store_roots: Arc::new(Roots::apple()),
+            app_store_roots: Arc::new(TrustedRoots::apple()),
             probe: Arc::new(probe::UnusedProbe),
             read_cache: Arc::default(),
             click_tokens: ClickTokens::new(&Keyring::new([1; 32])),

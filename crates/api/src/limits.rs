@@ -1,7 +1,7 @@
 //! Rate limits per key and per address, and a limit on failed authentications per address.
 //!
-//! Buckets live in memory, so each node counts on its own. They protect a node from runaway clients
-//! and from guessing of keys.
+//! Buckets are kept in memory, so each node counts on its own. The limits protect a node from
+//! runaway clients and from attempts to guess keys.
 
 use crate::error::{ApiError, Code};
 use axum::http::{HeaderName, HeaderValue, header};
@@ -13,28 +13,28 @@ use std::time::{Duration, Instant};
 use tributary_domain::access::Environment;
 use tributary_domain::vocabulary::id::{AppId, KeyId};
 
-/// Shards of a bucket, each with its own lock, to reduce contention.
+/// Number of shards per set of buckets, each with its own lock, to reduce contention.
 const SHARDS: usize = 16;
-/// Callers per shard before idle ones are evicted during a request.
+/// Number of callers per shard above which idle callers are evicted during a request.
 const CALLERS_PER_SHARD_MAX: usize = 65_536;
 
-/// Configured limits; 0 disables one.
+/// Configured limits; 0 disables a limit.
 #[derive(Debug, Clone, Copy)]
 pub struct RateSettings {
-    /// Requests per second of one key.
+    /// Requests per second with one key.
     pub per_key: u32,
-    /// Requests per second of one address.
+    /// Requests per second from one address.
     pub per_address: u32,
-    /// Failed authentications per minute of one address.
+    /// Failed authentications per minute from one address.
     pub failures_per_minute: u32,
 }
 
-/// Key whose requests share a bucket.
+/// The API key that a request is counted for. All requests with the same key share a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum RateLimitKey {
     /// A private key.
     Private(KeyId),
-    /// An SDK key, shared by all devices of an app.
+    /// An SDK key, shared by all devices that use the app.
     Sdk(AppId, Environment),
 }
 
@@ -46,8 +46,9 @@ pub struct RateLimits {
     failures: Option<Bucket<IpAddr>>,
 }
 
-/// Leaky bucket per caller, stored as the time at which it is empty again. Each request moves that
-/// time by one interval and is refused if it would be more than one window ahead.
+/// A leaky bucket per caller, stored as the time at which the bucket is empty again. Each request
+/// moves that time forward by one interval. A request is refused if that time would be more than
+/// one window ahead.
 #[derive(Debug)]
 struct Bucket<K> {
     /// Policy name in the rate limit headers.
@@ -55,7 +56,7 @@ struct Bucket<K> {
     /// Requests per window.
     quota: u32,
     window: Duration,
-    /// Cost of one request.
+    /// How far one request moves the time at which the bucket is empty.
     interval: Duration,
     hasher: RandomState,
     shards: Vec<Mutex<HashMap<K, Instant>>>,
@@ -75,8 +76,8 @@ impl<K: Hash + Eq> Bucket<K> {
         })
     }
 
-    /// Counts a request. Refused requests count as well, up to one window, so a client that ignores
-    /// 429 gets nothing rather than its full quota.
+    /// Counts a request, or refuses it with 429. Refused requests count as well, up to one window,
+    /// so a client that ignores 429 stays blocked.
     fn count(&self, key: K, now: Instant) -> Result<(), ApiError> {
         let shard = usize::try_from(self.hasher.hash_one(&key) % SHARDS as u64).unwrap_or(0);
         let mut callers = self.shards[shard]
@@ -124,7 +125,7 @@ impl<K: Hash + Eq> Bucket<K> {
 }
 
 impl RateLimits {
-    /// Creates buckets of the configured sizes.
+    /// Creates the buckets with the configured sizes.
     pub fn new(settings: RateSettings) -> Self {
         let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
         Self {
@@ -134,12 +135,12 @@ impl RateLimits {
         }
     }
 
-    /// Counts a request of a private key.
+    /// Counts a request made with a private key.
     pub(crate) fn count_key(&self, key: KeyId) -> Result<(), ApiError> {
         self.count(RateLimitKey::Private(key))
     }
 
-    /// Counts a request of an app's SDK key.
+    /// Counts a request made with an app's SDK key.
     pub(crate) fn count_sdk_key(
         &self,
         app: AppId,
@@ -153,19 +154,19 @@ impl RateLimits {
         self.keys.as_ref().map_or(Ok(()), count)
     }
 
-    /// Counts a request of an address.
+    /// Counts a request from an address.
     pub(crate) fn count_address(&self, address: IpAddr) -> Result<(), ApiError> {
         let count = |bucket: &Bucket<IpAddr>| bucket.count(subnet(address), Instant::now());
         self.addresses.as_ref().map_or(Ok(()), count)
     }
 
-    /// Counts a failed authentication of an address.
+    /// Counts a failed authentication from an address.
     pub(crate) fn count_failure(&self, address: IpAddr) -> Result<(), ApiError> {
         let count = |bucket: &Bucket<IpAddr>| bucket.count(subnet(address), Instant::now());
         self.failures.as_ref().map_or(Ok(()), count)
     }
 
-    /// Removes idle callers. Called periodically to bound memory.
+    /// Removes idle callers. Called periodically to limit memory use.
     pub fn forget_idle(&self) {
         let now = Instant::now();
         if let Some(bucket) = &self.keys {
@@ -177,8 +178,8 @@ impl RateLimits {
     }
 }
 
-/// Returns the address, or the /64 prefix of an IPv6 address: providers assign a whole /64 to one
-/// customer.
+/// Returns the address, or the /64 prefix of an IPv6 address, because providers assign a whole /64
+/// to one customer.
 fn subnet(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(v4) => IpAddr::V4(v4),

@@ -1,21 +1,21 @@
-//! Cache of recently tapped links, for taps that arrive while the database is unavailable.
+//! Cache of recently tapped links, for taps while the database is unavailable.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tributary_store::TrackedLink;
 
-/// Maximum number of cached links, a few kilobytes each.
+/// Maximum number of cached links; each takes a few kilobytes.
 const LINKS_REMEMBERED_MAX: usize = 10_000;
 
-/// Links by the id or slug in the tapped URL.
+/// Cached links by the id or slug in the tapped URL.
 type Links = HashMap<String, Arc<TrackedLink>>;
 
 /// Cache of recently tapped links.
 #[derive(Debug, Default)]
 pub struct LinkCache(Mutex<Generations>);
 
-/// Two generations. A full young generation replaces the old one, which drops links that were not
-/// tapped since.
+/// Two generations of links. When the young generation is full, it becomes the old generation. The
+/// links in the previous old generation that were not tapped again are dropped.
 #[derive(Debug, Default)]
 struct Generations {
     young: Links,

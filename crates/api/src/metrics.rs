@@ -1,4 +1,4 @@
-//! The metrics of this crate, declared once.
+//! The metrics recorded by this crate, declared in one place.
 #![expect(
     clippy::disallowed_macros,
     reason = "the only place that declares metrics"
@@ -7,7 +7,8 @@
 use std::time::Duration;
 use tributary_domain::app::BillingProvider;
 
-/// Records an answered request. The route is a template, which bounds the number of series.
+/// Records a request that got a response. `route` is the route's template instead of the path, to
+/// limit the number of time series.
 pub(crate) fn record_request(method: &str, route: &str, status: u16, duration: Duration) {
     let labels = [
         ("method", method_label(method)),
@@ -34,7 +35,7 @@ pub(crate) fn count_authentication(outcome: &'static str) {
     metrics::counter!("tributary_authentications_total", "outcome" => outcome).increment(1);
 }
 
-/// Counts a tap by what happened to its click.
+/// Counts a tap by outcome: whether its click was recorded, and whether it was from a bot.
 pub(crate) fn count_click(outcome: &'static str) {
     metrics::counter!("tributary_clicks_total", "outcome" => outcome).increment(1);
 }
@@ -78,8 +79,8 @@ const NOTIFICATIONS: [&str; 7] = [
     "malformed",
 ];
 
-/// Registers counters at zero, so that alerts see the first increment. Requests are left out
-/// because they have too many label combinations.
+/// Registers counters at zero, so that alerts see the first increment. The request counter is left
+/// out, because it has too many label combinations.
 fn register() {
     for outcome in AUTHENTICATIONS {
         metrics::counter!("tributary_authentications_total", "outcome" => outcome).increment(0);
@@ -105,7 +106,10 @@ fn register() {
 /// Describes the metrics for `/metrics`.
 pub fn describe() {
     register();
-    metrics::describe_counter!("tributary_http_requests_total", "Requests answered.");
+    metrics::describe_counter!(
+        "tributary_http_requests_total",
+        "Requests that got a response."
+    );
     metrics::describe_histogram!(
         "tributary_http_request_duration_seconds",
         metrics::Unit::Seconds,
@@ -117,8 +121,8 @@ pub fn describe() {
     );
     metrics::describe_counter!(
         "tributary_clicks_total",
-        "Taps on tracking links by outcome: recorded, bot, not_recorded. not_recorded: redirected \
-         without a click id because the database could not commit."
+        "Taps on tracking links by outcome: recorded, bot, not_recorded. not_recorded means that \
+         the tap was redirected without a click id because the database could not commit."
     );
     metrics::describe_counter!(
         "tributary_links_from_memory_total",
@@ -127,11 +131,12 @@ pub fn describe() {
     metrics::describe_counter!(
         "tributary_postbacks_total",
         "SKAdNetwork and AdAttributionKit postbacks by outcome: stored as valid, invalid, \
-         development or unverifiable; duplicate, unclaimed (no such app), malformed."
+         development or unverifiable; or duplicate, unclaimed (no such app), malformed."
     );
     metrics::describe_counter!(
         "tributary_billing_notifications_total",
-        "Billing notifications by outcome: matched, unmatched (events with and without a \
-         device: the join rate), receipt, duplicate, id_reuse, unauthorized, malformed."
+        "Billing notifications by outcome: matched or unmatched (an event with or without a \
+         device; the join rate follows from these), receipt, duplicate, id_reuse, unauthorized, \
+         malformed."
     );
 }

@@ -1,4 +1,4 @@
-//! Paging of lists: `limit` and `cursor` in, `data` and `meta` out.
+//! Paged lists: `limit` and `cursor` in, `data` and `meta` out.
 
 use crate::error::{ApiError, Code};
 use crate::query::QueryParameters;
@@ -29,7 +29,7 @@ impl PageQuery {
         }
     }
 
-    /// Verifies the cursor, which must belong to this list.
+    /// Verifies the cursor, which must have been issued for this list.
     pub(crate) fn open(
         &self,
         state: &ApiState,
@@ -46,7 +46,7 @@ impl PageQuery {
         if before.is_none() {
             return Err(ApiError::new(
                 Code::InvalidCursor,
-                "Invalid cursor. Pass meta.cursor of the previous page with the same filters, or \
+                "Invalid cursor. Pass meta.cursor from the previous page with the same filters, or \
                  omit the cursor to start over.",
             ));
         }
@@ -58,23 +58,23 @@ impl PageQuery {
 }
 
 impl PageQuery {
-    /// Returns a cursor that continues after an item.
+    /// Returns the cursor for the page that starts after the item with the id `last`.
     pub(crate) fn seal(state: &ApiState, scope: &ListScope, last: &[u8; 16]) -> String {
         BASE64URL.encode(state.keyring.seal_cursor(scope, last))
     }
 }
 
-/// Metadata of a page.
+/// Metadata about a page.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PageMeta {
     /// True when more items exist.
     pub(crate) has_more: bool,
-    /// Cursor of the next page; null on the last page.
+    /// Cursor for the next page; null on the last page.
     pub(crate) cursor: Option<String>,
 }
 
-/// Body of a response with one page. `openapi::envelopes` describes it.
+/// Body of a response with one page. The OpenAPI schema is in `openapi::envelopes`.
 #[derive(Debug, Serialize)]
 pub(crate) struct List<T, M = PageMeta> {
     pub(crate) data: Vec<T>,
@@ -82,7 +82,8 @@ pub(crate) struct List<T, M = PageMeta> {
 }
 
 impl<T: Serialize> List<T> {
-    /// Shapes a page. `id` returns the key after which the next page continues.
+    /// Builds the response for a page. `id` returns an item's id, which the cursor for the next
+    /// page contains.
     pub(crate) fn of<E>(
         page: Page<E>,
         state: &ApiState,

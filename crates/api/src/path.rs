@@ -1,5 +1,5 @@
-//! Ids in a path. A malformed id is treated like an unknown one: 404, but only when the handler
-//! asks for it, because the key and the body are checked first.
+//! Ids in a path. A malformed id gets 404, like an unknown id. Handlers parse ids only after the
+//! API key and the body have been checked, so errors in the key or the body are returned first.
 
 use crate::error::{ApiError, Code};
 use axum::extract::{FromRequestParts, RawPathParams};
@@ -37,7 +37,7 @@ impl PathIds {
         self.network.ok_or_else(|| Refusal::NetworkNotFound.into())
     }
 
-    /// `{provider}` of billing.
+    /// `{provider}` in billing paths.
     pub(crate) fn provider(&self) -> Result<BillingProvider, ApiError> {
         let message = "Billing provider not found.";
         self.provider

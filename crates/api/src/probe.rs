@@ -1,4 +1,4 @@
-//! Testing an integration with one harmless event.
+//! Tests an integration by sending one test event.
 
 use async_trait::async_trait;
 use tributary_domain::integration::Integration;
@@ -18,7 +18,7 @@ pub trait IntegrationProbe: Send + Sync {
     ) -> Result<TestEventResult, String>;
 }
 
-/// Probe that sends nothing.
+/// A probe that sends nothing.
 #[cfg(test)]
 pub(crate) struct UnusedProbe;
 

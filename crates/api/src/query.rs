@@ -6,7 +6,7 @@ use axum::http::request::Parts;
 use std::borrow::Cow;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 
-/// Maximum number of parameters per request. Further ones are ignored.
+/// Maximum number of parameters per request. Further parameters are ignored.
 const PARAMETERS_MAX: usize = 50;
 
 /// Decoded query string of a request.
@@ -50,7 +50,7 @@ impl QueryString {
         Ok(value)
     }
 
-    /// Reads one parameter and ignores the others, because a newer SDK may send more of them.
+    /// Reads one parameter and ignores the others, because a newer SDK may send additional ones.
     pub(crate) fn read_one<T>(
         &self,
         name: &'static str,
@@ -68,7 +68,7 @@ impl QueryString {
 pub(crate) struct QueryParameters<'a> {
     given: &'a [(String, String)],
     known: Vec<&'static str>,
-    /// Former names that the request used.
+    /// Former parameter names that the request used.
     former: Vec<&'static str>,
     faults: Faults,
 }
@@ -85,7 +85,7 @@ impl QueryParameters<'_> {
         self.faults.check(name, read(value))
     }
 
-    /// Reads a parameter that was renamed. The former name still works but is not advertised.
+    /// Reads a parameter that was renamed. The former name still works but is no longer documented.
     pub(crate) fn renamed<T>(
         &mut self,
         name: &'static str,
@@ -99,7 +99,7 @@ impl QueryParameters<'_> {
         }
         self.former.push(former);
         if has_name {
-            let message = format!("Former name of {name}. Send only {name}.");
+            let message = format!("This is the former name of {name}. Send only {name}.");
             let problem = Problem::new(FaultCode::NotAllowed, message);
             self.faults.add(former, problem);
             return self.optional(name, read);

@@ -1,4 +1,4 @@
-//! Readiness check: can the database commit?
+//! Readiness check: whether the database can commit.
 
 use std::time::{Duration, Instant};
 use tributary_domain::exchange::{euro_rate_currencies, latest_day};
@@ -9,7 +9,7 @@ use tributary_store::{Store, StoreError};
 /// Lifetime of a successful probe.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Commits a probe transaction, one at a time and at most once per second, to bound the load of
+/// Commits a probe transaction, one at a time and at most once per second, to limit the load from
 /// frequent checks. Failures are not cached. Also reads the day of the latest exchange rates.
 #[derive(Debug, Default)]
 pub struct Readiness(tokio::sync::Mutex<Option<(Instant, Day)>>);
@@ -25,8 +25,9 @@ impl Readiness {
         }
         *worked = None;
         store.commit_probe(now).await?;
-        // The EUR/USD rate is enough: an ECB file has all currencies of a day and is stored as a
-        // whole, and every conversion goes through this rate.
+        // Reading the EUR/USD rate is enough. An ECB file contains all its currencies for a day and
+        // is stored as a whole, and the EUR/USD rate is needed to convert each of them to US
+        // dollars.
         let mut imported = None;
         for currency in euro_rate_currencies() {
             imported = imported.max(store.latest_rate_day(currency).await?);

@@ -1,4 +1,4 @@
-//! Middleware of every request: request id, client address, deadline, log line and error body.
+//! Middleware for every request: request id, client address, deadline, log line and error body.
 
 use crate::client_address::client_address;
 use crate::error::{ApiError, Code};
@@ -21,14 +21,14 @@ use tributary_domain::vocabulary::id::OrganizationId;
 /// Response header with the request id.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Metadata of a request. Handlers read it from the request extensions.
+/// Metadata about a request. Handlers read it from the request extensions.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestContext {
     /// Client address and request id. The id appears in logs, response headers and error bodies.
     pub(crate) client: Client,
-    /// Key to log: a private key by its id, an SDK key by its app.
+    /// Key to log: the id of a private key, or the app of an SDK key.
     key: Arc<OnceLock<String>>,
-    /// Span of all log lines of the request.
+    /// Span that contains all log lines of the request.
     span: Span,
 }
 
@@ -45,18 +45,18 @@ pub(crate) fn record_organization(span: &Span, organization: OrganizationId) {
     span.record("organization", tracing::field::display(organization));
 }
 
-/// Writes the log line and metrics of a request when dropped, so that requests whose client
-/// disconnects are logged, too.
+/// Writes a request's log line and metrics when dropped, so that requests whose client disconnects
+/// are logged, too.
 struct RequestLog {
     started: Instant,
     method: Method,
-    /// Route template rather than the path, which contains ids and arbitrary input.
+    /// The route template. The path itself contains ids and arbitrary input.
     route: String,
     context: RequestContext,
     status: u16,
 }
 
-/// Logged status of requests whose client disconnected before the response.
+/// Status logged for requests whose client disconnected before the response.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 impl Drop for RequestLog {
@@ -133,7 +133,8 @@ fn context_of(state: &ApiState, request: &Request, route: &str) -> RequestContex
     }
 }
 
-/// Runs the handler with the request deadline, a backstop for the shorter body and database ones.
+/// Runs the handler with the request deadline. This is a backstop for the shorter body and database
+/// deadlines.
 async fn answer_in_time(state: &ApiState, request: Request, next: Next) -> Response {
     let answered = tokio::time::timeout(state.timeouts.request, next.run(request)).await;
     answered.unwrap_or_else(|_| {
@@ -198,6 +199,6 @@ pub(crate) async fn no_such_path() -> ApiError {
 pub(crate) async fn no_such_method() -> ApiError {
     ApiError::new(
         Code::MethodNotAllowed,
-        "This path does not support this method. The Allow header lists those it supports.",
+        "This path does not support this method. The Allow header lists the supported methods.",
     )
 }

@@ -1,4 +1,5 @@
-//! Encryption of app secrets. Each is bound to its owner and field and can be decrypted only there.
+//! Encryption of app secrets. Each secret is bound to its owner and field, and can be decrypted
+//! only for the same owner and field.
 
 use crate::state::ApiState;
 use tributary_domain::app::AppSecret;
@@ -9,7 +10,7 @@ use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 
 pub(crate) use tributary_domain::keyring::secret_scope::APP_SECRET_SCOPE;
 
-/// Encrypts and decrypts the secrets of one app.
+/// Encrypts and decrypts one app's secrets.
 pub(crate) struct AppSealer<'a> {
     state: &'a ApiState,
     organization: OrganizationId,
@@ -17,7 +18,7 @@ pub(crate) struct AppSealer<'a> {
 }
 
 impl<'a> AppSealer<'a> {
-    /// Creates a sealer for the secrets of an app.
+    /// Creates a sealer for an app's secrets.
     pub(crate) fn new(state: &'a ApiState, organization: OrganizationId, app: AppId) -> Self {
         Self {
             state,
@@ -36,7 +37,7 @@ impl<'a> AppSealer<'a> {
         )
     }
 
-    /// Decrypts a secret of the app. Returns `None` if it was encrypted with another key.
+    /// Decrypts an app's secret. Returns `None` if the secret was encrypted with another key.
     pub(crate) fn open_app_secret(
         &self,
         secret: AppSecret,

@@ -1,4 +1,4 @@
-//! Shared state of all handlers.
+//! State shared by all handlers.
 
 use crate::geo::{GeoLocation, GeoLookup, country_from_header};
 use crate::limits::RateLimits;
@@ -13,14 +13,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
-use tributary_domain::billing::certificate::Roots;
+use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
 use tributary_store::Store;
 
-/// Shared handles. Every layer and extractor clones it, so cloning must be cheap.
+/// Shared handles. Every layer and extractor clones them, so cloning must be cheap.
 #[derive(Clone)]
 pub struct ApiState(Arc<ApiHandles>);
 
@@ -44,7 +44,7 @@ pub struct ApiHandles {
     pub store: Arc<dyn Store>,
     /// Clock and random number generator.
     pub runtime: Runtime,
-    /// Signs cursors and seals credentials.
+    /// Signs cursors and encrypts credentials.
     pub keyring: Keyring,
     /// Public base URL of the service, without a trailing slash.
     pub base_url: Arc<str>,
@@ -54,7 +54,8 @@ pub struct ApiHandles {
     pub limits: Arc<RateLimits>,
     /// Cached result of the latest commit probe.
     pub readiness: Arc<Readiness>,
-    /// Tells whether an address is a trusted proxy, whose forwarding headers are believed.
+    /// Returns whether an address is a trusted proxy. Only a trusted proxy's forwarding headers are
+    /// used.
     pub is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// GeoIP lookup.
     pub geo_lookup: GeoLookup,
@@ -64,8 +65,8 @@ pub struct ApiHandles {
     pub link_cache: Arc<LinkCache>,
     /// Keys that may sign Apple's postbacks.
     pub postback_keys: Arc<Keys>,
-    /// Root certificates of App Store notifications.
-    pub app_store_roots: Arc<Roots>,
+    /// Root certificates for App Store notifications.
+    pub app_store_roots: Arc<TrustedRoots>,
     /// Sends test events to ad networks.
     pub probe: Arc<dyn IntegrationProbe>,
     /// Short-lived cache of API keys and apps.
@@ -76,7 +77,8 @@ pub struct ApiHandles {
 
 impl ApiHandles {
     /// Returns the client's location. A country sent by a trusted proxy takes precedence over
-    /// GeoIP. Only the connection's peer counts as a proxy, because any client can send the header.
+    /// GeoIP. The country header counts only if the connection's peer is a trusted proxy, because
+    /// any client can send it.
     pub(crate) fn geo_location(&self, address: IpAddr, parts: &Parts) -> GeoLocation {
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         let country = peer.and_then(|peer| self.country_from_proxy(peer.0.ip(), &parts.headers));
@@ -93,11 +95,11 @@ impl ApiHandles {
     }
 }
 
-/// Deadlines of a request.
+/// Deadlines for a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// Time for the complete body to arrive; 408 after that.
+    /// Time for the complete body to arrive. After that, the server returns 408.
     pub body: Duration,
-    /// Time for the complete request; 503 after that.
+    /// Time for the complete request. After that, the server returns 503.
     pub request: Duration,
 }

@@ -6,7 +6,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 pub(crate) fn rfc3339(at: Timestamp) -> String {
     match jiff::Timestamp::from_millisecond(at.as_millis()) {
         Ok(at) => format!("{at:.3}"),
-        // After the year 9999, which no clock returns.
+        // A time after the year 9999, which no clock returns.
         Err(_) => "9999-12-31T23:59:59.999Z".to_owned(),
     }
 }

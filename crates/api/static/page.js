@@ -1,4 +1,5 @@
-// Sends time zone and screen, which a redirect cannot collect. The page works without this script.
+// Sends the time zone and the screen, which a redirect cannot collect. The page works without this
+// script.
 (() => {
   const page = document.querySelector("main[data-hints]");
   if (!page || !window.fetch) return;
@@ -8,7 +9,7 @@
     screen: {
       width: Math.round(screen.width),
       height: Math.round(screen.height),
-      // Truncated like the SDK's scale, so that 2.625 matches.
+      // Truncated to hundredths, like the SDK's scale, so that both get 262 for 2.625.
       scaleHundredths: Math.floor((window.devicePixelRatio || 1) * 100),
     },
   };

@@ -11,7 +11,7 @@ use axum::routing::get;
 use std::sync::Arc;
 use utoipa_swagger_ui::Config;
 
-/// Content security policy. Swagger UI needs its own files and `data:` images for icons.
+/// Content security policy. Swagger UI only needs its own files, and `data:` images for icons.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' data:; connect-src 'self'; font-src 'self'; \
                       form-action 'none'; base-uri 'none'; frame-ancestors 'none'";

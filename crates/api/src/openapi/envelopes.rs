@@ -1,8 +1,8 @@
 //! Schemas of the two response envelopes.
 //!
-//! They refer to the schema of the content. A derived schema of a generic type would repeat the
-//! content in every response. `utoipa::path` expands the arguments of a generic type itself, so an
-//! operation names an alias: `type LinkEnvelope = Envelope<LinkOut>`.
+//! The envelopes refer to the schema of their content. A derived schema for a generic type would
+//! repeat the content in every response. `utoipa::path` expands the arguments of a generic type
+//! itself, so operations refer to a type alias instead: `type LinkEnvelope = Envelope<LinkOut>`.
 
 use crate::body::Envelope;
 use crate::page::List;
@@ -18,7 +18,7 @@ impl<T: ToSchema> PartialSchema for Envelope<T> {
         let envelope = ObjectBuilder::new()
             .property("data", reference::<T>())
             .required("data")
-            .description(Some("Envelope of a response."));
+            .description(Some("Response with one object."));
         RefOr::T(envelope.into())
     }
 }
@@ -36,7 +36,7 @@ impl<T: ToSchema, M: ToSchema> PartialSchema for List<T, M> {
             .required("data")
             .property("meta", reference::<M>())
             .required("meta")
-            .description(Some("Envelope of a page."));
+            .description(Some("Response with a page of a list."));
         RefOr::T(envelope.into())
     }
 }

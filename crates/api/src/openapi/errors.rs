@@ -12,21 +12,21 @@ use utoipa::ToSchema;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{ContentBuilder, HeaderBuilder, Ref, RefOr, ResponseBuilder};
 
-/// Extension with the error codes of an operation. Removed before the description is published.
+/// Extension with an operation's error codes. Removed before the description is published.
 const ERRORS: &str = "x-errors";
 
-/// Errors of every operation, caused by the shared layers.
+/// Errors from the shared layers. Any operation may return them.
 const ALWAYS: &[Code] = &[Code::RateLimited, Code::Internal, Code::Unavailable];
-/// Errors of a missing, invalid or insufficient private key.
+/// Errors for a missing, invalid or insufficient private key.
 pub(crate) const API_KEY: &[Code] = &[
     Code::MissingApiKey,
     Code::InvalidApiKey,
     Code::InsufficientPermission,
     Code::PrivateKeyRequired,
 ];
-/// Errors of a missing or invalid SDK key.
+/// Errors for a missing or invalid SDK key.
 pub(crate) const SDK_KEY: &[Code] = &[Code::MissingApiKey, Code::InvalidApiKey];
-/// Errors of an unreadable body, or of invalid or unknown fields.
+/// Errors for an unreadable body, or for invalid or unknown fields in it.
 pub(crate) const JSON_BODY: &[Code] = &[
     Code::MalformedJson,
     Code::RequestTimeout,
@@ -35,7 +35,7 @@ pub(crate) const JSON_BODY: &[Code] = &[
     Code::ValidationFailed,
     Code::UnknownField,
 ];
-/// Errors of an SDK request body. Unknown fields are ignored.
+/// Errors in an SDK request body. Unknown fields are ignored.
 pub(crate) const SDK_BODY: &[Code] = &[
     Code::MalformedJson,
     Code::RequestTimeout,
@@ -43,9 +43,9 @@ pub(crate) const SDK_BODY: &[Code] = &[
     Code::UnsupportedMediaType,
     Code::ValidationFailed,
 ];
-/// Errors of invalid or unknown query parameters.
+/// Errors for invalid or unknown query parameters.
 pub(crate) const QUERY: &[Code] = &[Code::ValidationFailed, Code::UnknownField];
-/// Errors of the query of a paged list.
+/// Errors in the query of a paged list.
 pub(crate) const PAGE_QUERY: &[Code] = &[
     Code::ValidationFailed,
     Code::UnknownField,
@@ -92,7 +92,7 @@ struct ErrorDetail {
     message: String,
 }
 
-/// Adds the errors of an operation as responses, grouped by status.
+/// Adds an operation's errors as responses, grouped by status.
 pub(super) fn add(operation: &mut Operation) {
     let listed = take_listed(operation);
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();

@@ -22,8 +22,8 @@ use utoipa_axum::router::OpenApiRouter;
         version = "1",
         description = "App-install attribution and conversion forwarding. Lists are sorted newest \
                        first and paged with `limit` and `cursor`. A single object is returned as \
-                       `{\"data\": …}`. An error is `{\"error\": …}` with a machine-readable \
-                       `code` and a `message` that says what to do.",
+                       `{\"data\": …}`. An error is returned as `{\"error\": …}` with a \
+                       machine-readable `code` and a `message` that says what to do.",
         license(name = "MIT", identifier = "MIT"),
     ),
     servers((url = "/", description = "This instance.")),
@@ -37,10 +37,10 @@ use utoipa_axum::router::OpenApiRouter;
         (name = "Deliveries", description = "Events forwarded to ad networks, with their status."),
         (name = "Conversion value", description = "SKAdNetwork and AdAttributionKit."),
         (name = "Analytics", description = "Events, attribution and reports."),
-        (name = "Portfolio", description = "Figures of all apps of the organization."),
+        (name = "Portfolio", description = "Figures for all of the organization's apps."),
         (name = "Web events", description = "Verified events from a website's backend."),
         (name = "Privacy", description = "Erasure of personal data."),
-        (name = "SDK", description = "Endpoints of the SDK, called with the app's public SDK key. \
+        (name = "SDK", description = "Endpoints for the SDK, called with the app's public SDK key. \
             Unknown fields are ignored; null means missing. CORS allows every origin."),
         (name = "Audit log", description = "History of changes."),
         (name = "Operations", description = "Health checks. No key required."),
@@ -53,13 +53,13 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::with_openapi(Description::openapi())
 }
 
-/// Adds the security schemes, and the errors of each operation.
+/// Adds the security schemes and each operation's error responses.
 pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
     let components = api.components.get_or_insert_default();
     let scheme = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some(
-            "Private key of the organization: `ak_live_…` or `ak_test_…`.",
+            "The organization's private key: `ak_live_…` or `ak_test_…`.",
         ))
         .build();
     components
@@ -67,7 +67,7 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
         .insert("apiKey".to_owned(), RefOr::T(SecurityScheme::Http(scheme)));
     let sdk_key = ApiKeyValue::with_description(
         "X-Tributary-Key",
-        "SDK key of the app: `pk_live_…` or `pk_test_…`. Also accepted as the query parameter \
+        "The app's SDK key: `pk_live_…` or `pk_test_…`. Also accepted as the query parameter \
          `key`.",
     );
     components.security_schemes.insert(
@@ -98,7 +98,7 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
     api
 }
 
-/// Returns a Markdown table of the settings and credentials of each network.
+/// Returns a Markdown table of each network's settings and credentials.
 fn network_settings() -> String {
     let row = |network: Network| {
         let shown = |spec: &SettingSpec| {
@@ -108,21 +108,12 @@ fn network_settings() -> String {
         let settings: Vec<String> = settings_of(network).map(shown).collect();
         let credentials: Vec<&str> = credentials_of(network).iter().map(|one| one.name).collect();
         let (settings, credentials) = (settings.join(", "), credentials.join("`, `"));
-        let (name, id) = (network_name(network), network.as_str());
+        let (name, id) = (network.name(), network.as_str());
         format!("| {name} (`{id}`) | {settings} | `{credentials}` |")
     };
     let rows: Vec<String> = Network::ALL.into_iter().map(row).collect();
     let head = "| Network | `settings` | `credentials` |\n|---|---|---|";
     format!("\n\n{head}\n{}\n", rows.join("\n"))
-}
-
-const fn network_name(network: Network) -> &'static str {
-    match network {
-        Network::A => "Meta",
-        Network::B => "Google Ads",
-        Network::C => "TikTok",
-        Network::D => "OpenAI Ads",
-    }
 }
 
 fn add_request_id(operation: &mut Operation) {

@@ -1,10 +1,10 @@
 //! Cache of API keys and apps.
 //!
 //! A busy client sends the same key with every request, for the same app. Values are cached for
-//! [`CACHE_TTL`], and dropped when this process changes any key or app: a key revoked here is
-//! invalid for the next request. A change by another process takes effect within the TTL. Callers
-//! that arrive during a read wait for the next one and share its result, so a burst of requests
-//! costs two reads. See `docs/adr/0011-keys-and-apps-are-cached-briefly.md`.
+//! [`CACHE_TTL`], and dropped when this process changes any key or app: a key revoked in this
+//! process is invalid for the next request. A change by another process takes effect within the
+//! TTL. Callers that arrive during a read wait for the next read and share its result, so a burst
+//! of requests costs two reads. See `docs/adr/0011-keys-and-apps-are-cached-briefly.md`.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -19,10 +19,10 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_store::{Store, StoreError, StoreResult};
 
-/// Lifetime of a cached value. Short enough that a revocation appears immediate, long enough that a
-/// busy client's key is read dozens of times per second instead of thousands.
+/// Lifetime of a cached value. Short enough that a revocation appears immediate, but long enough
+/// that a busy client's key is read dozens of times per second instead of thousands.
 const CACHE_TTL: Duration = Duration::from_millis(25);
-/// Number of entries at which stale ones are evicted.
+/// Number of entries at which stale entries are evicted.
 const ENTRIES_MAX: usize = 1_024;
 
 /// Cache of keys and apps.
@@ -33,8 +33,8 @@ pub struct ReadCache {
 }
 
 impl ReadCache {
-    /// Returns the key with a digest. Misses are not cached, because attackers can invent any
-    /// number of digests.
+    /// Returns the key with this digest. Lookups that find no key are not cached, because attackers
+    /// can invent any number of digests.
     pub(crate) async fn key(
         &self,
         store: &Arc<dyn Store>,
@@ -60,7 +60,7 @@ impl ReadCache {
         self.keys.read("key_by_digest", digest, read).await
     }
 
-    /// Returns an app of the caller's organization.
+    /// Returns an app that belongs to the caller's organization.
     pub(crate) async fn app(
         &self,
         store: &Arc<dyn Store>,
@@ -94,7 +94,7 @@ struct ReadResult<V> {
     cache_version: Option<u64>,
 }
 
-/// A cached value with the time and change count of its read.
+/// A cached value, with the time of its read and the change count at that time.
 struct CachedValue<V> {
     value: V,
     read_at: Instant,
@@ -137,7 +137,7 @@ where
     K: Hash + Eq + Copy + Send + 'static,
     V: Clone + Send + 'static,
 {
-    /// Returns the cached value if it is fresh and no change was made since its read.
+    /// Returns the cached value if it is fresh and nothing has changed since it was read.
     fn cached(&self, key: &K, changes: u64) -> Option<V> {
         let entries = self.lock();
         let cached = entries.get(key)?.cached.as_ref()?;
@@ -157,7 +157,7 @@ where
     {
         let (reply, response) = oneshot::channel();
         if self.enqueue_waiter(key, reply) {
-            // In a separate task, so that the read continues if the first caller disconnects.
+            // Runs in a separate task, so that the read continues if the first caller disconnects.
             let reading = InFlightRead {
                 reads: self.clone(),
                 key,
@@ -169,7 +169,7 @@ where
         response.await.unwrap_or_else(aborted)
     }
 
-    /// Adds a waiter for the next read. Returns true if the caller has to start reading.
+    /// Adds a waiter for the next read. Returns true if the caller has to start the read.
     fn enqueue_waiter(&self, key: K, reply: oneshot::Sender<StoreResult<V>>) -> bool {
         let mut entries = self.lock();
         if entries.len() >= ENTRIES_MAX {

@@ -4,7 +4,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tributary_domain::refusal::Refusal;
 
-/// Change count in the tests.
+/// Change count used in the tests.
 const CHANGES: u64 = 7;
 
 /// Fake database: each read takes a permit and returns its sequence number.
@@ -30,7 +30,7 @@ impl Fixture {
         }
     }
 
-    /// Reads a key: 1 panics, 2 is refused, 3 must not be cached.
+    /// Reads a key: key 1 panics, key 2 is refused, and key 3 must not be cached.
     fn read(&self, key: u8) -> JoinHandle<StoreResult<u32>> {
         let (reads, store) = (self.reads.clone(), self.store.clone());
         let load = move || {

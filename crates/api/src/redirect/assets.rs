@@ -1,4 +1,4 @@
-//! Embedded stylesheet and script of the landing page.
+//! The landing page's embedded stylesheet and script.
 //!
 //! Their URLs contain a part of the content's digest, so browsers may cache them forever.
 
@@ -15,7 +15,7 @@ pub(super) const SCRIPT_PATH: &str = "/g/page.js";
 const STYLE: &str = include_str!("../../static/page.css");
 const SCRIPT: &str = include_str!("../../static/page.js");
 
-/// Bytes of the digest in the URL.
+/// Number of digest bytes in the URL.
 const VERSION_BYTES: usize = 8;
 
 /// URL of the stylesheet.

@@ -1,4 +1,4 @@
-//! Lookup of the tapped link.
+//! Looks up the tapped link.
 //!
 //! The cache is used only while the database is unavailable, so that paid taps still reach their
 //! destination.

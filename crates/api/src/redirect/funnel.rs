@@ -1,7 +1,8 @@
-//! `GET /w/{idOrSlug}` — a tap on a `web_funnel` link. Redirects to a web page of the operator.
+//! `GET /w/{idOrSlug}` — a tap on a `web_funnel` link. Redirects to one of the operator's web
+//! pages.
 
+use super::click_request::ClickRequest;
 use super::tap::resolve_tap;
-use super::tap_request::TapRequest;
 use super::{page, redirect};
 use crate::state::ApiState;
 use axum::extract::State;
@@ -9,7 +10,7 @@ use axum::response::Response;
 use tributary_domain::click::destination::Destination;
 use tributary_domain::link::LinkKind;
 
-pub(super) async fn tap(State(state): State<ApiState>, request: TapRequest) -> Response {
+pub(super) async fn tap(State(state): State<ApiState>, request: ClickRequest) -> Response {
     let tap = match resolve_tap(&state, &request, LinkKind::WebFunnel).await {
         Ok(tap) => tap,
         Err(page) => return page,

@@ -1,9 +1,9 @@
 //! `POST /g/{clickId}/hints` — device details collected by the landing page's script.
 //!
-//! The page sends them once, right after its click. Invalid values are dropped, because the page
-//! does not read the response.
+//! The page sends these details once, as soon as it has loaded. Invalid values are dropped instead
+//! of rejected, because the page does not read the response.
 
-use super::tap_request::read_agent;
+use super::click_request::read_agent;
 use crate::error::{ApiError, Code};
 use crate::json::{self, JsonNode};
 use crate::state::ApiState;
@@ -20,14 +20,14 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 
-/// Time after the click in which hints are accepted. A page restored from an old tab says nothing
-/// about the tap.
+/// Device details are accepted for this long after the click. Later details may come from a page
+/// that was restored from an old tab, so they say nothing about the tap.
 const HINTS_WINDOW: Duration = Duration::from_mins(10);
-/// Largest body in bytes. The page sends about 200.
+/// Largest body in bytes. The page sends about 200 bytes.
 const HINTS_BYTES_MAX: usize = 1_024;
-/// Plausible side of a screen in points.
+/// Plausible lengths of a screen side, in points.
 const SCREEN_POINTS: RangeInclusive<u32> = 1..=20_000;
-/// Plausible scale of a screen in hundredths.
+/// Plausible screen scales, in hundredths.
 const SCALE_HUNDREDTHS: RangeInclusive<u32> = 10..=2_000;
 
 pub(super) async fn add(
@@ -59,7 +59,7 @@ pub(super) async fn add(
     }
 }
 
-/// Returns the same error for unknown, forged, expired and other apps' clicks.
+/// Returns the same error for unknown, forged and expired clicks, and for other apps' clicks.
 fn no_such_click() -> ApiError {
     ApiError::new(Code::NotFound, "Click not found or too old.")
 }
@@ -88,7 +88,7 @@ async fn read(state: &ApiState, headers: &HeaderMap, body: Body) -> Result<JsonN
         .ok_or_else(|| ApiError::new(Code::MalformedJson, "The body must be a JSON object."))
 }
 
-/// Reads the hints of the body and the client hints that the browser sends on request.
+/// Reads the hints in the body, and the client hints that the browser sends on request.
 fn hints(headers: &HeaderMap, body: &JsonNode) -> PageHints {
     let agent = read_agent(headers);
     let is_android = agent.platform == Platform::Android;

@@ -1,11 +1,12 @@
 //! `GET /g/{idOrSlug}` — landing page of an `app_install` link, with buttons for both stores.
 //!
-//! Used for networks that forbid bare redirects, and for devices without a store. It works without
-//! JavaScript. With it, the page reports time zone and screen, which a redirect cannot collect.
+//! Used for networks that forbid bare redirects, and for devices without an app store. The page
+//! works without JavaScript. With JavaScript, it reports the time zone and the screen, which a
+//! redirect cannot collect.
 
+use super::click_request::ClickRequest;
 use super::page::{self, Landing, StoreButton};
-use super::tap::{ResolvedTap, resolve_tap};
-use super::tap_request::TapRequest;
+use super::tap::{ResolvedClick, resolve_tap};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::Response;
@@ -18,7 +19,7 @@ use tributary_domain::vocabulary::web_url::HttpsUrl;
 /// Longest URL in the QR code, in bytes. Cheap cameras cannot read larger codes.
 const QR_URL_BYTES_MAX: usize = 300;
 
-pub(super) async fn show(State(state): State<ApiState>, request: TapRequest) -> Response {
+pub(super) async fn show(State(state): State<ApiState>, request: ClickRequest) -> Response {
     match resolve_tap(&state, &request, LinkKind::AppInstall).await {
         Ok(tap) => page(&state, &request, &tap),
         Err(page) => page,
@@ -26,7 +27,7 @@ pub(super) async fn show(State(state): State<ApiState>, request: TapRequest) -> 
 }
 
 /// Renders the landing page.
-pub(super) fn page(state: &ApiState, request: &TapRequest, tap: &ResolvedTap) -> Response {
+pub(super) fn page(state: &ApiState, request: &ClickRequest, tap: &ResolvedClick) -> Response {
     let (link, app) = (&tap.tracked.link, &tap.tracked.app);
     let token = tap.token.as_deref();
     let button = |platform: Platform, label| {
@@ -57,8 +58,8 @@ pub(super) fn page(state: &ApiState, request: &TapRequest, tap: &ResolvedTap) ->
     })
 }
 
-/// Returns a QR code of this page's URL. Keeps the ad's query parameters if they fit.
-fn qr_code(address: &str, request: &TapRequest) -> Option<QrCode> {
+/// Returns a QR code for this page's URL. Keeps the ad's query parameters if they fit.
+fn qr_code(address: &str, request: &ClickRequest) -> Option<QrCode> {
     let whole = match request.query.as_str() {
         "" => address.to_owned(),
         query => format!("{address}?{query}"),

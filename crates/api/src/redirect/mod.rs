@@ -1,22 +1,23 @@
 //! Tracking links: `/c/{link}`, `/w/{link}` and `/g/{link}`.
 //!
 //! Advertisers pay for taps, so the redirect must not fail. The click is recorded before the
-//! redirect. If the database is unavailable, the click record is lost; the visitor is still
+//! redirect. If the database is unavailable, the click record is lost, but the visitor is still
 //! redirected. [`tributary_domain::click::destination`] chooses the destination from the operator's
 //! settings, never from the request.
 //!
-//! Browsers use these endpoints, so they are not in the OpenAPI description and show errors as HTML
-//! pages. The kinds of links have separate paths because installed apps claim `/c/*`.
+//! Browsers use these endpoints, so the endpoints are not in the OpenAPI description and show
+//! errors as HTML pages. Each kind of link has its own path, because installed apps claim only
+//! `/c/*`.
 
 mod assets;
 mod click;
+mod click_request;
 mod find;
 mod funnel;
 mod hints;
 mod landing;
 mod page;
 mod tap;
-mod tap_request;
 
 #[cfg(test)]
 pub(crate) use tap::tests::tracked;

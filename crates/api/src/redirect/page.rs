@@ -1,4 +1,4 @@
-//! HTML pages of tracking links and their headers.
+//! HTML pages for tracking links, and their headers.
 
 use super::{ACCEPT_CH, NO_STORE};
 use askama::Template;
@@ -6,25 +6,25 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tributary_domain::link::qr::QrCode;
 
-/// Allows only our own files and forbids framing.
+/// Content security policy for the landing page. Allows only our own files and forbids framing.
 const LANDING_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
                               connect-src 'self'; form-action 'none'; base-uri 'none'; \
                               frame-ancestors 'none'";
-/// Policy of pages without scripts.
+/// Content security policy for pages without scripts.
 const NOTICE_POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'none'; \
                              base-uri 'none'; frame-ancestors 'none'";
 
 /// `Retry-After` in seconds while the database is unavailable.
 const RETRY_SECONDS: u64 = 5;
 
-/// Button that leads to a store.
+/// A button that links to an app store.
 #[derive(Debug)]
 pub(super) struct StoreButton {
     /// URL of the store page.
     pub(super) url: String,
-    /// Label of the button.
+    /// The button's label.
     pub(super) label: &'static str,
-    /// True for the store of the visitor's device.
+    /// Whether this is the store for the visitor's device.
     pub(super) is_first: bool,
 }
 
@@ -34,11 +34,11 @@ pub(super) struct StoreButton {
 pub(super) struct Landing<'a> {
     /// Name of the app.
     pub(super) app: &'a str,
-    /// Buttons of the stores that offer the app.
+    /// Buttons for the stores that offer the app.
     pub(super) stores: Vec<StoreButton>,
-    /// Website for visitors without a store.
+    /// Website for visitors whose device has no app store.
     pub(super) website: Option<&'a str>,
-    /// QR code of this page's URL.
+    /// QR code for this page's URL.
     pub(super) code: Option<QrCode>,
     /// URL to which the script posts hints, and the app id.
     pub(super) hints: Option<(String, String)>,
@@ -66,8 +66,8 @@ pub(super) fn landing(landing: &Landing<'_>) -> Response {
     ([ACCEPT_CH], page).into_response()
 }
 
-/// Renders the 404 page of an unknown, archived or inactive link, or one of the other kind. It does
-/// not say which.
+/// Renders the 404 page for a link that is unknown, archived or inactive, or whose kind does not
+/// match the path. The page does not say which.
 pub(super) fn no_such_link() -> Response {
     let notice = Notice {
         title: "Link not found",

@@ -1,8 +1,8 @@
-//! Common handling of taps: find the link and record the click.
+//! Common handling of taps: finds the link and records the click.
 
+use super::click_request::ClickRequest;
 use super::find::{LinkLookup, find};
 use super::page;
-use super::tap_request::TapRequest;
 use crate::host::RequestHost;
 use crate::metrics;
 use crate::request::record_organization;
@@ -18,12 +18,12 @@ use tributary_domain::link::LinkKind;
 use tributary_store::TrackedLink;
 
 /// Total time that a tap may wait for the database before the visitor is redirected without a click
-/// record. People give up on pages that take longer.
+/// record. Visitors give up on pages that take longer.
 const STORE_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// A tap with its link and click.
 #[derive(Debug)]
-pub(super) struct ResolvedTap {
+pub(super) struct ResolvedClick {
     /// The link and its app.
     pub(super) tracked: Arc<TrackedLink>,
     /// Platform of the visitor's device.
@@ -34,9 +34,9 @@ pub(super) struct ResolvedTap {
     pub(super) is_person: bool,
 }
 
-impl ResolvedTap {
+impl ResolvedClick {
     /// Returns the destination of the redirect.
-    pub(super) fn destination(&self, request: &TapRequest) -> Destination {
+    pub(super) fn destination(&self, request: &ClickRequest) -> Destination {
         let tap = RedirectRequest {
             link: &self.tracked.link,
             app: &self.tracked.app,
@@ -48,12 +48,12 @@ impl ResolvedTap {
     }
 }
 
-/// Finds the link of a tap and records the click. Returns an error page if there is no usable link.
+/// Finds the tapped link and records the click. Returns an error page if there is no usable link.
 pub(super) async fn resolve_tap(
     state: &ApiState,
-    request: &TapRequest,
+    request: &ClickRequest,
     kind: LinkKind,
-) -> Result<ResolvedTap, Response> {
+) -> Result<ResolvedClick, Response> {
     let deadline = Instant::now() + STORE_WAIT_MAX;
     let tracked = match find(state, &request.name, deadline).await {
         LinkLookup::Link(tracked) => {
@@ -70,7 +70,7 @@ pub(super) async fn resolve_tap(
     let click = request.click(state, &tracked);
     let (id, is_person) = (click.id, click.bot.is_none());
     if !tracked.app.records_clicks() {
-        return Ok(ResolvedTap {
+        return Ok(ResolvedClick {
             platform: request.agent().platform,
             token: None,
             is_person,
@@ -102,7 +102,7 @@ pub(super) async fn resolve_tap(
         (true, false) => "bot",
         (false, _) => "not_recorded",
     });
-    Ok(ResolvedTap {
+    Ok(ResolvedClick {
         platform: request.agent().platform,
         token: recorded.then(|| state.click_tokens.sign(tracked.app.id, id)),
         is_person,
@@ -110,11 +110,11 @@ pub(super) async fn resolve_tap(
     })
 }
 
-/// Tells whether the link was opened on another app's link domain. An app's domain must not
-/// redirect visitors through a link of a different app. Unknown hosts are allowed.
+/// Returns whether the link was opened on another app's link domain. An app's domain must not
+/// redirect visitors through a link that belongs to a different app. Unknown hosts are allowed.
 async fn is_other_apps_host(
     state: &ApiState,
-    request: &TapRequest,
+    request: &ClickRequest,
     tracked: &TrackedLink,
     deadline: Instant,
 ) -> bool {

@@ -1,4 +1,4 @@
-//! Ad cost of a report.
+//! Ad cost in reports.
 
 use crate::error::ApiError;
 use crate::state::ApiState;
@@ -7,7 +7,7 @@ use tributary_domain::report::Spend;
 use tributary_domain::report::range::DayRange;
 use tributary_domain::vocabulary::id::AppId;
 
-/// Loads the ad cost of an app in a range of days.
+/// Loads an app's ad cost in a range of days.
 pub(crate) async fn load_spend(
     state: &ApiState,
     caller: &Authorized<AnalyticsRead>,

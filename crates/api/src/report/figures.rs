@@ -7,7 +7,7 @@ use tributary_domain::report::ReportFigures;
 use tributary_domain::vocabulary::money::Amount;
 use utoipa::ToSchema;
 
-/// Figures of a report. Money is in US dollars.
+/// Figures in a report. Money is in US dollars.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "Figures")]
@@ -36,21 +36,21 @@ pub(crate) struct FiguresOut {
     /// Revenue minus refunds.
     #[schema(value_type = f64)]
     net_revenue: Option<Box<RawValue>>,
-    /// Devices that made their first counted payment.
+    /// Devices whose first counted payment is in this row.
     paying_devices: i64,
     /// Ad cost; null if cost is not available for the requested grouping or filters.
     #[schema(value_type = Option<f64>)]
     cost: Option<Box<RawValue>>,
-    /// Installs per click; null without clicks.
+    /// Installs per click; null if there are no clicks.
     #[schema(value_type = Option<f64>)]
     conversion_rate: Option<Box<RawValue>>,
-    /// Net revenue per install; null without installs.
+    /// Net revenue per install; null if there are no installs.
     #[schema(value_type = Option<f64>)]
     arpu: Option<Box<RawValue>>,
-    /// Cost per install; null without installs or cost.
+    /// Cost per install; null if there are no installs or no cost.
     #[schema(value_type = Option<f64>)]
     cpi: Option<Box<RawValue>>,
-    /// Net revenue per dollar of cost; null without cost.
+    /// Net revenue per dollar of cost; null if there is no cost.
     #[schema(value_type = Option<f64>)]
     roas: Option<Box<RawValue>>,
 }

@@ -1,4 +1,4 @@
-//! Key figures with a comparison to the previous period.
+//! Key figures, compared with the previous period.
 
 use crate::decimal::number;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use tributary_domain::report::{ReportFigures, share};
 use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
 use utoipa::ToSchema;
 
-/// A figure, its value in the previous period and the relative change.
+/// A figure, its value in the previous period, and the relative change.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(title = "Kpi")]
 pub(crate) struct KpiOut {
@@ -46,7 +46,7 @@ macro_rules! kpis {
         }
 
         impl KpisOut {
-            /// Builds the key figures of a period and the previous one.
+            /// Builds the key figures for a period and the previous one.
             pub(crate) fn of(now: &ReportFigures, before: &ReportFigures) -> Self {
                 Self {
                     $($name: {

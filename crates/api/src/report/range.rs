@@ -28,7 +28,7 @@ impl RangeQuery {
         }
     }
 
-    /// Returns the parameters as texts that bind a cursor to its list.
+    /// Returns the range parameters as text. A cursor is valid only for the same parameters.
     pub(crate) fn cursor_values(&self) -> [Option<String>; 3] {
         let day = |day: Option<Day>| day.map(|day| day.to_string());
         let zone = self.timezone.as_ref();

@@ -8,7 +8,7 @@ use serde::Serialize;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::page::ListScope;
 
-/// Key of a row in a cursor.
+/// Key that identifies a row in a cursor.
 pub(crate) type RowKey = [u8; 16];
 
 /// Returns the key of a row with these dimension values.
@@ -16,7 +16,7 @@ pub(crate) fn row_key<'a>(values: impl IntoIterator<Item = &'a str>) -> RowKey {
     let mut bytes = Vec::new();
     for value in values {
         bytes.extend_from_slice(value.as_bytes());
-        // Recorded texts contain no NUL, so it can separate values.
+        // Recorded texts contain no NUL, so NUL can separate the values.
         bytes.push(0);
     }
     let digest = Digest::of(&bytes);
@@ -25,14 +25,14 @@ pub(crate) fn row_key<'a>(values: impl IntoIterator<Item = &'a str>) -> RowKey {
     key
 }
 
-/// One page of rows with the cursor of the next page.
+/// One page of rows, with the cursor for the next page.
 pub(crate) struct RowPage<T> {
     rows: Vec<T>,
     cursor: Option<String>,
 }
 
 impl<T> RowPage<T> {
-    /// Returns the requested page of all rows, starting after the cursor's row.
+    /// Returns the requested page from all rows, starting after the cursor's row.
     pub(crate) fn of(
         all: Vec<(RowKey, T)>,
         query: &PageQuery,
@@ -86,7 +86,7 @@ impl<T> RowPage<T> {
     }
 }
 
-/// Metadata of a page with totals.
+/// Metadata about a page with totals.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TotalsMeta<F> {

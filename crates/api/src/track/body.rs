@@ -1,5 +1,5 @@
-//! Request bodies of the SDK: JSON with the content type JSON or plain text. `sendBeacon` can send
-//! only plain text without a CORS preflight.
+//! Request bodies from the SDK: JSON, with the content type of JSON or plain text. Without a CORS
+//! preflight, `sendBeacon` can send only plain text.
 
 use crate::body::{content_type, is_json, malformed, read_bytes};
 use crate::error::{ApiError, Code};
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use tributary_domain::vocabulary::fault::Faults;
 
-/// A received body. The handler parses it, if it needs it.
+/// A received body. Only handlers that need the body parse it.
 #[derive(Debug)]
 pub(super) struct TrackBody(Bytes);
 
@@ -30,7 +30,8 @@ impl FromRequest<ApiState> for TrackBody {
 }
 
 impl TrackBody {
-    /// Reads the fields. Returns all faults if there are any.
+    /// Reads the fields with `read`. If any field has a fault, returns an error that lists all
+    /// faults.
     pub(super) fn read<T>(
         &self,
         read: impl FnOnce(&mut Fields<'_>) -> Option<T>,
@@ -41,8 +42,8 @@ impl TrackBody {
         value.ok_or_else(ApiError::internal)
     }
 
-    /// Reads the fields and ignores invalid optional ones. Fails only if the reader returns `None`;
-    /// the error then lists all faults.
+    /// Reads the fields and ignores invalid optional fields. Fails only if the reader returns
+    /// `None`; the error then lists all faults.
     pub(super) fn read_lenient<T>(
         &self,
         read: impl FnOnce(&mut Fields<'_>) -> Option<T>,

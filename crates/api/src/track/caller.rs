@@ -1,4 +1,4 @@
-//! Authentication of the SDK by its key, which ships inside the app and is not secret.
+//! Authenticates the SDK by its key, which ships inside the app and is not secret.
 
 use crate::error::{ApiError, Code};
 use crate::geo::GeoLocation;
@@ -20,14 +20,14 @@ const X_TRIBUTARY_KEY: HeaderName = HeaderName::from_static("x-tributary-key");
 /// Query parameter with the SDK key, for `sendBeacon`, which cannot set headers.
 const KEY_PARAMETER: &str = "key";
 
-/// App that an SDK request belongs to.
+/// The app that an SDK request belongs to.
 #[derive(Debug)]
 pub(super) struct SdkCaller {
-    /// App of the key.
+    /// The key's app.
     pub(super) app: App,
-    /// Environment of the key.
+    /// The key's environment.
     pub(super) environment: Environment,
-    /// Encrypted key that decrypts Meta's install referrer, if it is set.
+    /// Encrypted key that decrypts Meta's install referrer, if one is set.
     pub(super) social_referrer_key: Option<SealedSecret>,
     /// Client address.
     pub(super) address: IpAddr,
@@ -110,7 +110,7 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<SdkApp, ApiErro
     found.ok_or_else(invalid)
 }
 
-/// Returns the key in a query. Keys need no percent-decoding.
+/// Returns the key in a query string. Keys need no percent-decoding.
 fn key_in_query(query: &str) -> Option<&str> {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs

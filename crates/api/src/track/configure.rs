@@ -33,14 +33,14 @@ use utoipa::ToSchema;
 #[serde(rename_all = "camelCase")]
 #[schema(title = "Configured")]
 struct ConfigureOut {
-    /// False: the SDK must stop and send nothing more. All other fields are then null or false.
+    /// If false, the SDK must stop and send nothing more. All other fields are then null or false.
     sdk_enabled: bool,
-    /// True if this was the device's first call, which recorded its install.
+    /// Whether this was the device's first call, which recorded its install.
     first_open: bool,
     attribution: Option<DecisionOut>,
-    /// Link that opened the app, if `openedUrl` is a link of this app.
+    /// Link that opened the app, if `openedUrl` is one of the app's links.
     opened: Option<OpenedOut>,
-    /// Same document as `GET /api/track/skan`.
+    /// The same document that `GET /api/track/skan` returns.
     skan: Option<DeviceSkanOut>,
 }
 
@@ -51,7 +51,7 @@ struct OpenedOut {
     link_id: String,
     deep_link: Option<String>,
     custom_data: BTreeMap<String, String>,
-    /// Other query parameters of the URL.
+    /// Query parameters in the URL, except known tracking parameters such as click ids.
     query_params: BTreeMap<String, String>,
 }
 
@@ -102,11 +102,11 @@ type ConfigureEnvelope = Envelope<ConfigureOut>;
 #[utoipa::path(
     post, path = "/api/track/configure", tag = "SDK", operation_id = "configureDevice",
     summary = "Register a device and get its attribution",
-    description = "The first call of a device records its `install` and attributes it. Later calls \
-                   return the same attribution, or a better one if late evidence arrived. The \
-                   platform `web` records no install. The same `openedUrl` within ten minutes \
-                   counts as the same tap. The body may also be sent as `text/plain` and the key \
-                   as `?key=`.",
+    description = "A device's first call records its `install` and attributes it. Later calls \
+                   return the same attribution, or a better one if late evidence arrived. A call \
+                   from the platform `web` records no install. Calls with the same `openedUrl` \
+                   within ten minutes count as one tap. The body may also be sent as `text/plain`, \
+                   and the key as `?key=`.",
     security(("sdkKey" = [])),
     request_body(content = inline(ConfigureFields), description = "The device.", example = json!({
         "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
@@ -165,7 +165,7 @@ pub(crate) async fn configure(
     Ok(JsonResponse::ok(answer))
 }
 
-/// Builds the store's command from the request and the server's view of the client.
+/// Builds the store's command from the request and from what the server knows about the client.
 fn configure_command(
     state: &ApiState,
     caller: &SdkCaller,

@@ -8,10 +8,11 @@ use axum::response::{IntoResponse, Response};
 
 /// Path prefix of the SDK endpoints.
 const PREFIX: &str = "/api/track/";
-/// Lifetime of a preflight response in seconds: one day. Browsers may shorten it.
+/// How long browsers may cache a preflight response, in seconds: one day. Browsers may use a
+/// shorter time.
 const MAX_AGE: &str = "86400";
 
-/// Adds CORS headers to every response of the SDK endpoints. It is the outermost layer, so that
+/// Adds CORS headers to every response from the SDK endpoints. This is the outermost layer, so that
 /// pages can read errors such as 429, too.
 pub(crate) async fn allow_every_origin(request: Request, next: Next) -> Response {
     let is_ours = request.uri().path().starts_with(PREFIX);

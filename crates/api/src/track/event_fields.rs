@@ -1,4 +1,4 @@
-//! Parsing of a single event of a batch, independent of the other events.
+//! Parses a single event in a batch, independently of the other events.
 
 use super::params::compact;
 use crate::fields::{Fields, InputValue, amount, integer, text_as, value_as, wrong_type};
@@ -16,12 +16,12 @@ use tributary_domain::vocabulary::time::{EARLIEST_EVENT, Timestamp, event_time};
 /// A rejected event.
 #[derive(Debug)]
 pub(super) struct RejectedEvent {
-    /// Event id of the sender, if it is valid.
+    /// The sender's event id, if it is valid.
     pub(super) external_id: Option<String>,
     pub(super) faults: Faults,
 }
 
-/// Builds the event to store from the event at `index` in its batch.
+/// Builds the event to store. `index` is the event's position in its batch.
 pub(super) fn into_sdk_event(
     event: ParsedSdkEvent,
     index: u16,
@@ -44,14 +44,14 @@ pub(super) fn into_sdk_event(
     }
 }
 
-/// Returns random bytes prefixed with the index in the batch, so that events of the same
+/// Returns random bytes prefixed with the position in the batch, so that events with the same
 /// millisecond keep their order.
 fn ordered_random_bytes(index: u16, mut random: [u8; 10]) -> [u8; 10] {
     random[..2].copy_from_slice(&index.to_be_bytes());
     random
 }
 
-/// An event as it was sent.
+/// An event as the SDK sent it.
 #[derive(Debug)]
 pub(super) struct ParsedSdkEvent {
     external_id: Option<String>,
@@ -62,7 +62,7 @@ pub(super) struct ParsedSdkEvent {
     params: Option<String>,
 }
 
-/// Reads one event of a batch.
+/// Reads one event in a batch.
 pub(super) fn read(event: InputValue<'_>) -> Result<ParsedSdkEvent, RejectedEvent> {
     let mut faults = Faults::new();
     if !event.is_object() {
@@ -83,29 +83,29 @@ pub(super) fn read(event: InputValue<'_>) -> Result<ParsedSdkEvent, RejectedEven
 /// Reads an event. Returns its id separately, because a rejected event is reported with its id.
 pub(super) fn fields(fields: &mut Fields<'_>) -> (Option<String>, Option<ParsedSdkEvent>) {
     let id = text_as(parse_external_id).about(
-        "Idempotency key, 1–255 bytes: an event with a known id is a duplicate, even if it \
-         differs. Absent: the service creates one.",
+        "Idempotency key, 1–255 bytes. An event with an id that was already recorded is a \
+         duplicate, even if its content differs. Absent: the service creates an id.",
     );
     let external_id = fields.optional("eventId", id);
     let name = text_as(parse_event_name).size(1..=EVENT_NAME_CHARS_MAX);
     let name = fields.required("name", name.about("1–255 characters."));
-    // An invalid time is a fault, because the service cannot guess the right one.
+    // An invalid time is a fault, because the service cannot guess the correct time.
     let time = integer()
         .then(event_time)
         .at_least(EARLIEST_EVENT.as_millis())
         .about(
             "Unix time of the event in milliseconds, not before 2015. A time more than ten minutes \
-         after its arrival is clamped. Absent: now.",
+         after the request's arrival is clamped. Absent: now.",
         );
     let client_timestamp = fields.optional("timestampMs", time);
     let revenue = fields.input(
         "revenue",
-        amount().about("A number or a decimal string. If absent, it is read from `params`."),
+        amount().about("A number or a decimal string. If absent, `params.revenue` is used."),
     );
     let currency = text_as(sdk::currency);
     let currency = fields.input(
         "currency",
-        currency.about("ISO 4217 code. If absent, it is read from `params`."),
+        currency.about("ISO 4217 code. If absent, `params.currency` is used."),
     );
     let params = value_as(params).about("At most 16 KiB as compact JSON.");
     let params = fields.optional("params", params).unwrap_or_default();
@@ -140,7 +140,7 @@ fn parse_external_id(text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-/// Parameters of an event. They may contain revenue and currency, which are ignored if invalid.
+/// An event's parameters. They may contain revenue and currency, which are ignored if invalid.
 #[derive(Default)]
 struct EventParams {
     text: Option<String>,

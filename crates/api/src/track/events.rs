@@ -1,4 +1,4 @@
-//! `POST /api/track/events` — accepts a batch of events of one device.
+//! `POST /api/track/events` — accepts a batch of events from one device.
 
 use super::body::TrackBody;
 use super::caller::EnabledSdkCaller;
@@ -13,7 +13,9 @@ use axum::response::IntoResponse;
 use serde::Serialize;
 use tributary_domain::app::FraudPolicy;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::sdk::{Acceptance, BATCH_EVENTS_MAX, SdkEvent, SdkRequestContext};
+use tributary_domain::event::sdk::{
+    BATCH_EVENTS_MAX, SdkEvent, SdkEventOutcome, SdkRequestContext,
+};
 use tributary_domain::ledger::sdk_policy;
 use tributary_domain::vocabulary::fault::{Fault, FaultCode, Problem};
 use utoipa::ToSchema;
@@ -22,7 +24,8 @@ use utoipa::ToSchema;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct OutcomeOut {
-    /// Event id, sent or created; null if a rejected event had no valid id.
+    /// The event id that the SDK sent or that the service created. Null for a rejected event
+    /// without a valid id.
     event_id: Option<String>,
     /// `accepted`, `duplicate` or `rejected`.
     status: &'static str,
@@ -30,7 +33,7 @@ struct OutcomeOut {
     error: Option<RejectionOut>,
 }
 
-/// Reason for the rejection of an event.
+/// Reason why an event was rejected.
 #[derive(Debug, Serialize, ToSchema)]
 struct RejectionOut {
     code: &'static str,
@@ -48,10 +51,10 @@ struct DetailOut {
 }
 
 impl OutcomeOut {
-    fn of(event_id: String, acceptance: Acceptance) -> Self {
+    fn of(event_id: String, acceptance: SdkEventOutcome) -> Self {
         let status = match acceptance {
-            Acceptance::Accepted => "accepted",
-            Acceptance::Duplicate => "duplicate",
+            SdkEventOutcome::Accepted => "accepted",
+            SdkEventOutcome::Duplicate => "duplicate",
         };
         Self {
             event_id: Some(event_id),
@@ -70,7 +73,7 @@ impl From<RejectedEvent> for OutcomeOut {
         };
         let error = RejectionOut {
             code: Code::ValidationFailed.as_str(),
-            message: "Event rejected; other events of the batch are not affected. See details.",
+            message: "Event rejected; other events in the batch are not affected. See details.",
             details: rejected.faults.iter().map(detail).collect(),
         };
         Self {
@@ -81,7 +84,7 @@ impl From<RejectedEvent> for OutcomeOut {
     }
 }
 
-/// Envelope of the response.
+/// The response.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the envelope that JsonResponse writes")]
 struct OutcomesEnvelope {
@@ -89,16 +92,16 @@ struct OutcomesEnvelope {
 }
 
 described_body! {
-    /// Events of one device.
+    /// Events from one device.
     BatchFields("EventBatch") = batch
 }
 
 #[utoipa::path(
     post, path = "/api/track/events", tag = "SDK", operation_id = "sendEvents",
-    summary = "Send events of a device",
+    summary = "Send a device's events",
     description = "Returns one outcome per event, in order. An invalid event does not affect the \
-                   others. Events of a device that was never configured are stored without \
-                   attribution. The body may also be sent as `text/plain` and the key as `?key=`.",
+                   others. Events from a device that was never configured are stored without \
+                   attribution. The body may also be sent as `text/plain`, and the key as `?key=`.",
     security(("sdkKey" = [])),
     request_body(content = inline(BatchFields), description = "The events.", example = json!({
         "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
@@ -118,7 +121,7 @@ described_body! {
             {"eventId": "0b7f0b1e-5d0c-4a43-9c39-0c2f4f2f7a11", "status": "accepted"},
             {"eventId": "e2", "status": "rejected", "error": {
                 "code": "validation_failed",
-                "message": "Event rejected; other events of the batch are not affected. See details.",
+                "message": "Event rejected; other events in the batch are not affected. See details.",
                 "details": [{"field": "name", "code": "required", "message": "Required."}]
             }}
         ]})))
@@ -179,10 +182,10 @@ fn items(items: Vec<InputValue<'_>>) -> Result<ParsedEvents, Problem> {
     }
 }
 
-/// Merges the store's results with the rejected events, in the order of the batch.
+/// Merges the store's results and the rejected events, in the order of the batch.
 fn outcomes(
     read: Vec<Result<SdkEvent, RejectedEvent>>,
-    accepted: Vec<Acceptance>,
+    accepted: Vec<SdkEventOutcome>,
 ) -> Result<Vec<OutcomeOut>, ApiError> {
     let mut accepted = accepted.into_iter();
     read.into_iter()

@@ -1,4 +1,4 @@
-//! `POST /api/track/identify` — sets the user of a device.
+//! `POST /api/track/identify` — sets a device's user.
 
 use super::body::TrackBody;
 use super::caller::EnabledSdkCaller;
@@ -12,16 +12,16 @@ use axum::http::StatusCode;
 use tributary_domain::device::{ContactHashes, DeviceKey, Identity};
 
 described_body! {
-    /// User of a device. Missing fields keep their value.
+    /// A device's user. Missing fields keep their values.
     IdentifyFields("Identify") = read
 }
 
 #[utoipa::path(
     post, path = "/api/track/identify", tag = "SDK", operation_id = "identifyDevice",
-    summary = "Identify the user of a device",
+    summary = "Identify a device's user",
     description = "Sets the app's user id and hashes of the user's email address and phone number. \
-                   The hashes are computed on the device; plain text is rejected. May be called \
-                   before `configure`.",
+                   The hashes are computed on the device; plain text is rejected. This may be \
+                   called before `configure`.",
     security(("sdkKey" = [])),
     request_body(content = inline(IdentifyFields), description = "The user.", example = json!({
         "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",

@@ -1,12 +1,12 @@
-//! `/api/track/*`: endpoints of the SDK.
+//! `/api/track/*`: endpoints for the SDK.
 //!
 //! Installed apps cannot be fixed quickly, so these endpoints are more lenient than the REST API.
 //! Unknown fields are ignored, null means missing, long texts are cut where that is harmless, and
-//! invalid optional fields of `configure` are ignored. The SDK does not retry after a 4xx, so a 4xx
-//! is returned only for requests that can never succeed.
+//! invalid optional fields in `configure` are ignored. The SDK does not retry after a 4xx, so the
+//! server returns a 4xx only for requests that can never succeed.
 //!
-//! Event batches are the most frequent requests. They stay text, and only the fields that the
-//! reader asks for are parsed; see [`crate::fields`].
+//! Event batches are the most frequent requests. Their JSON stays text, and only the fields that
+//! the reader asks for are parsed; see [`crate::fields`].
 
 pub(crate) mod shape;
 

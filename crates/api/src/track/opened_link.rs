@@ -1,8 +1,8 @@
-//! Link that opened the app.
+//! The link that opened the app.
 //!
 //! An installed app opens its links directly, so the tap never reaches the redirect. The SDK sends
-//! the URL, and the tap is recorded here. The SDK retries calls without a response, so the click id
-//! is derived from the request: recording a retry changes nothing.
+//! the URL, and the server records the tap here. The SDK retries calls that got no response, so the
+//! click id is derived from the request: a retry gets the same click id and is not recorded twice.
 
 use super::caller::SdkCaller;
 use super::configure_fields::ConfigureRequest;
@@ -19,22 +19,22 @@ use tributary_domain::vocabulary::id::LinkId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::LinkRef;
 
-/// Longest accepted URL in bytes. Servers and browsers do not pass on longer ones.
+/// Longest accepted URL in bytes. Servers and browsers do not pass on longer URLs.
 pub(super) const OPENED_URL_BYTES_MAX: usize = 8_192;
 /// Path prefix that installed apps claim.
 const CLAIMED_PATH: &str = "/c/";
 /// Query parameter with the click id.
 const CLICK_ID: &str = "ar_click_id";
 
-/// Link that opened the app, and its click.
+/// The link that opened the app, and its click.
 #[derive(Debug)]
 pub(super) struct OpenedLink {
     pub(super) link: Link,
     pub(super) click: Click,
 }
 
-/// Returns the link that opened the app with its click; `None` if it is not an active link of this
-/// app.
+/// Returns the link that opened the app, with its click. Returns `None` if the URL is not one of
+/// this app's active links.
 pub(super) async fn find_opened_link(
     state: &ApiState,
     caller: &SdkCaller,
@@ -56,8 +56,8 @@ pub(super) async fn find_opened_link(
     }))
 }
 
-/// Builds the click. It happened on this device, so it takes the device's traits. An opened app is
-/// never a bot.
+/// Builds the click. The tap happened on this device, so the click takes the device's traits. A tap
+/// that opened the app is never from a bot.
 fn opening_click(
     state: &ApiState,
     caller: &SdkCaller,

@@ -1,4 +1,4 @@
-//! `params` of an event, stored as compact JSON.
+//! An event's `params`, stored as compact JSON.
 //!
 //! Only white space between tokens is removed, so numbers keep their exact digits. Unpaired
 //! surrogates, which databases reject, are replaced.
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use tributary_domain::event::PARAMS_BYTES_MAX;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 
-/// Deepest nesting. Bounds the stack of readers.
+/// Maximum nesting depth, so that recursive JSON parsers cannot overflow their stack.
 const DEPTH_MAX: usize = 32;
 /// Replaces the escape of an unpaired surrogate.
 const REPLACEMENT: &str = "\\ufffd";
@@ -62,7 +62,7 @@ impl CompactWriter {
         1
     }
 
-    /// Copies a string with its quotes. Returns the length that was read.
+    /// Copies a string with its quotes. Returns the number of bytes read.
     fn string(&mut self, rest: &str) -> Result<usize, Problem> {
         let mut at = self.push(&rest[..1]);
         while let Some(length) = rest[at..].find(['"', '\\']) {
@@ -76,7 +76,7 @@ impl CompactWriter {
         Ok(rest.len())
     }
 
-    /// Copies an escape sequence. Returns the length that was read.
+    /// Copies an escape sequence. Returns the number of bytes read.
     fn escape(&mut self, rest: &str) -> Result<usize, Problem> {
         let Some(unit) = parse_unicode_escape(rest) else {
             let length = rest.len().min(2);

@@ -14,7 +14,7 @@ use tributary_domain::install::{ClaimedClick, ClickClaim};
 use tributary_domain::vocabulary::fault::{Faults, Problem};
 use tributary_domain::vocabulary::id::AppId;
 
-/// Returns the click ids of the store referrer and of the client. Attribution decides which one
+/// Returns the click ids from the store referrer and from the client. Attribution decides which one
 /// counts.
 pub(super) fn claims(
     tokens: &ClickTokens,
@@ -40,7 +40,7 @@ pub(super) fn claims(
     by_store.into_iter().chain(by_client).map(claim).collect()
 }
 
-/// Decrypts the Meta envelope of a referrer if the app has its key.
+/// Decrypts the Meta envelope in a referrer if the app's decryption key is set.
 pub(super) fn decrypt_referrer(
     state: &ApiState,
     caller: &SdkCaller,
@@ -55,8 +55,8 @@ pub(super) fn decrypt_referrer(
     }
 }
 
-/// Returns the campaign in the envelope. `None` if there is no key, the key does not fit or the
-/// content is not JSON. The network is known from the envelope's shape regardless.
+/// Returns the campaign in the envelope. Returns `None` if there is no key, the key is wrong, or
+/// the content is not JSON. Even then the network is known: only Meta's referrers have an envelope.
 fn decrypt_meta_campaign(
     state: &ApiState,
     caller: &SdkCaller,
@@ -88,7 +88,7 @@ fn read_campaign(bytes: &[u8]) -> Option<MetaCampaign> {
     })
 }
 
-/// Reads an id as text. Meta sends strings today; a number would be the same id.
+/// Reads an id as text. Meta sends ids as strings today; numbers are accepted as well.
 fn text_or_digits(value: InputValue<'_>) -> Result<String, Problem> {
     let text = value.text().map(Cow::into_owned);
     let text = text.or_else(|| value.digits().map(str::to_owned));

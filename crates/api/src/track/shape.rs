@@ -11,12 +11,12 @@ use tributary_domain::install::Attribution;
 use tributary_domain::vocabulary::id::AppId;
 use utoipa::ToSchema;
 
-/// Attribution of an install.
+/// An install's attribution.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "Attribution")]
 pub(crate) struct DecisionOut {
-    /// Stable id. A later, better decision keeps it.
+    /// Attribution id. It stays the same when a later decision replaces this one.
     id: String,
     /// `network_a` to `network_d`, `apple_ads`, `other` or `organic`.
     #[schema(example = "network_a")]
@@ -24,19 +24,19 @@ pub(crate) struct DecisionOut {
     /// `click_id`, `referrer`, `adservices`, `probabilistic` or `organic`.
     #[schema(example = "click_id")]
     match_type: &'static str,
-    /// From 0 to 1; null for organic installs.
+    /// Confidence from 0 to 1; null for organic installs.
     #[schema(value_type = Option<f64>)]
     confidence: Option<Box<RawValue>>,
     link_id: Option<String>,
     click_id: Option<String>,
     campaign: CampaignOut,
-    /// Deep link of the link.
+    /// The link's deep link.
     deep_link: Option<String>,
-    /// Custom data of the link.
+    /// The link's custom data.
     custom_data: BTreeMap<String, String>,
-    /// Other query parameters of the click's URL.
+    /// Query parameters in the click's URL, except known tracking parameters such as click ids.
     query_params: BTreeMap<String, String>,
-    /// Reason in one sentence.
+    /// Why the install was attributed this way, in one sentence.
     reason: String,
     #[schema(format = DateTime)]
     decided_at: String,

@@ -17,16 +17,16 @@ type DeviceSkanEnvelope = Envelope<DeviceSkanOut>;
 #[utoipa::path(
     get, path = "/api/track/skan", tag = "SDK", operation_id = "getDeviceSkan",
     summary = "Get the conversion-value configuration",
-    description = "Data with which the device computes its conversion value: the enabled windows \
-                   without value names, the day's exchange rates, and the device's events that \
-                   only the server knows. If the app was never configured: a disabled document, \
-                   version 0, no windows. The key may also be sent as `?key=`.",
+    description = "The data that the device needs to compute its conversion value: the enabled \
+                   windows without value names, the day's exchange rates, and the device's events \
+                   that only the server knows. If the app was never configured, returns a disabled \
+                   document with version 0 and no windows. The key may also be sent as `?key=`.",
     security(("sdkKey" = [])),
     params(
         ("deviceId" = Option<String>, Query,
-            description = "Device id. Without it, `server` is empty."),
+            description = "Device id. If omitted, `server` in the response is empty."),
         ("If-None-Match" = Option<String>, Header,
-            description = "ETag of the device's current document."),
+            description = "ETag of the document that the device has."),
     ),
     extensions(("x-errors" = json!([SDK_KEY, [Code::SdkDisabled, Code::ValidationFailed]]))),
     responses(

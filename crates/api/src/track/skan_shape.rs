@@ -13,44 +13,46 @@ use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::digest::{Digest, hex};
 use utoipa::ToSchema;
 
-/// Bytes of the digest in the ETag. Enough to tell the documents of one device apart.
+/// Number of digest bytes in the ETag: enough to distinguish the documents for one device.
 const TAG_BYTES: usize = 16;
 
-/// Data with which a device computes its conversion value.
+/// The data that a device needs to compute its conversion value.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "DeviceConversionValues")]
 pub(super) struct DeviceSkanOut {
-    /// Version of the configuration; 0 if it was never configured.
+    /// Version of the configuration; 0 if the app was never configured.
     version: i64,
     enabled: bool,
     /// Currency of all amounts in this document.
     currency: String,
-    /// Maximum age. The device must fetch an older document again before it evaluates events.
+    /// Maximum age of this document in seconds. The device must fetch an older document again
+    /// before it evaluates events.
     max_age_seconds: u64,
-    /// Units of `currency` per unit of the key's currency. Empty if no condition uses revenue.
+    /// Exchange rates by currency code: units of `currency` per unit of that currency. Empty if no
+    /// condition uses revenue.
     rates: BTreeMap<String, String>,
     /// Enabled windows.
     windows: Vec<DeviceWindowOut>,
-    /// Events of this device that only the server knows, by name. Add them to the device's own
-    /// counts.
+    /// This device's events that only the server knows about, by event name. Add their counts and
+    /// revenue to the device's own.
     server: BTreeMap<String, Vec<ServerEventsOut>>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DeviceWindowOut {
-    /// 0, 1 or 2.
+    /// Number of the conversion window: 0, 1 or 2.
     index: u8,
     lock_on: Option<LockOnOut>,
-    /// Values by priority: the first whose conditions all hold wins.
+    /// Values by priority: the first value whose conditions all hold wins.
     values: Vec<DeviceValueOut>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DeviceValueOut {
-    /// Window 0 only.
+    /// Fine value; only in window 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     fine_value: Option<u8>,
     #[schema(inline, value_type = crate::choices::CoarseChoice)]
@@ -59,14 +61,14 @@ struct DeviceValueOut {
     conditions: Vec<ConditionOut>,
 }
 
-/// Events of one name in one window.
+/// Events with the same name in the same conversion window.
 #[derive(Debug, Serialize, ToSchema)]
 struct ServerEventsOut {
     count: i64,
-    /// Sum of their revenue in `currency`.
+    /// Sum of the events' revenue in `currency`.
     #[schema(value_type = f64)]
     revenue: Option<Box<RawValue>>,
-    /// 0, 1 or 2.
+    /// Number of the conversion window: 0, 1 or 2.
     window: u8,
 }
 
@@ -117,7 +119,7 @@ impl DeviceSkanOut {
         }
     }
 
-    /// Returns an ETag of the whole content.
+    /// Returns an ETag for the whole content.
     pub(super) fn tag(&self) -> String {
         let bytes = serde_json::to_vec(self).unwrap_or_default();
         hex(&Digest::of(&bytes).as_bytes()[..TAG_BYTES])

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tributary_domain::access::Environment;
 use tributary_domain::app::{App, BillingProvider};
-use tributary_domain::billing::certificate::{Roots, is_signed};
+use tributary_domain::billing::certificate::{TrustedRoots, is_signed};
 use tributary_domain::billing::money::ReportedPrice;
 use tributary_domain::billing::{
     BILLING_ISSUE, CANCELLATION, EXPIRATION, NotificationMeaning, PRODUCT_CHANGE, PaymentClaim,
@@ -22,11 +22,11 @@ use tributary_domain::vocabulary::money::Amount;
 
 pub(super) struct AppStore;
 
-/// The only accepted algorithm. The header cannot select another one.
+/// The only accepted algorithm, whatever the header says.
 const ALGORITHM: &str = "ES256";
 /// Payload sections that identify the app. A payload has exactly one of them.
 const PARTS: &[&str] = &["data", "summary", "externalPurchaseToken", "appData"];
-/// Certificates of a chain: leaf, Apple's intermediate and root.
+/// Number of certificates in a chain: leaf, Apple's intermediate and root.
 const CHAIN_CERTIFICATES: usize = 3;
 /// Micros per thousandth of a currency unit.
 const MICROS_PER_MILLI: i64 = 1_000;
@@ -38,7 +38,7 @@ impl Provider for AppStore {
         let envelope = request.json()?;
         let signed = read(&envelope, |fields| fields.optional("signedPayload", text()));
         let signed = signed.ok_or(WebhookRejection::Malformed)?;
-        // With another provider, the same payments would arrive twice.
+        // Another provider reports the same payments, so accepting both would count them twice.
         let has_other = BillingProvider::WITH_SECRET
             .iter()
             .any(|one| request.app.has_provider(*one));
@@ -133,8 +133,8 @@ fn read_notification(body: &mut Fields<'_>) -> Option<ProviderNotification> {
     })
 }
 
-/// Returns the payload of a JWS if its certificate chain was valid at its signing time.
-fn verify_jws(signed: &str, roots: &Roots) -> Option<JsonNode> {
+/// Returns the payload of a JWS if the certificate chain was valid when the JWS was signed.
+fn verify_jws(signed: &str, roots: &TrustedRoots) -> Option<JsonNode> {
     let jws = Jws::split(signed).ok()?;
     let parsed = |bytes: &[u8]| json::parse(std::str::from_utf8(bytes).ok()?).ok();
     let (header, payload) = (parsed(&jws.header)?, parsed(&jws.payload)?);
@@ -164,13 +164,14 @@ fn is_for_app(app: &App, part: &mut Fields<'_>) -> bool {
     let is_store_id = part.optional("appAppleId", name()).as_ref() == Some(store_id);
     match part.optional("environment", name()).as_deref() {
         Some("Production") => is_bundle && is_store_id,
-        // Payloads without an environment are signed by Apple and carry no money.
+        // Payloads without an environment contain no payment, and their signature proves that they
+        // are from Apple. The bundle id is enough.
         Some("Sandbox") | None => is_bundle,
         Some(_) => false,
     }
 }
 
-/// Fields that determine the meaning of a notification.
+/// Fields that determine what a notification means.
 struct AppStoreTraits<'a> {
     kind: &'a str,
     subtype: Option<&'a str>,
@@ -210,7 +211,8 @@ impl AppStoreTraits<'_> {
     }
 }
 
-/// Computes the price. Apple sends thousandths per item; a refund may be partial.
+/// Computes the price. Apple sends thousandths of the currency unit per item; a refund may be
+/// partial.
 fn price(bought: &mut Fields<'_>, meaning: &NotificationMeaning) -> ReportedPrice {
     let currency = bought.optional("currency", currency());
     let is_part = bought.optional("revocationType", name()).as_deref() == Some("REFUND_PRORATED");

@@ -11,9 +11,10 @@ use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::text::check_external_id;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Longest share, such as 0.3, in characters. It is stored as text; floats are shorter.
+/// Longest share (such as 0.3) in characters. A share is stored as text, and no float needs this
+/// many characters.
 const SHARE_CHARS_MAX: usize = 32;
-/// Letters of a country code.
+/// Number of letters in a country code.
 const COUNTRY_CHARS: usize = 2;
 
 /// Reads an object and ignores faults: an invalid field counts as absent.
@@ -22,7 +23,7 @@ pub(super) fn read<T>(node: &JsonNode, read: impl FnOnce(&mut Fields<'_>) -> T) 
     read(&mut Fields::lenient(InputValue::Tree(node), &mut faults))
 }
 
-/// Reads an id of the provider: a string.
+/// Reads a provider's id: a string.
 pub(super) fn id() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem>> {
     text_as(|text| check_external_id(text).map(str::to_owned))
 }
@@ -32,7 +33,7 @@ pub(super) fn name() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, 
     value_as(read_name)
 }
 
-/// Reads the valid names of a list.
+/// Reads the valid names in a list.
 pub(super) fn names() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Vec<String>, Problem>> {
     list_as("a list", |items| {
         Ok(items

@@ -1,10 +1,10 @@
-//! Meaning of notifications that use `RevenueCat`'s vocabulary.
+//! What notifications that use `RevenueCat`'s vocabulary mean.
 
 use tributary_domain::billing::money::ReportedPrice;
 use tributary_domain::billing::{NotificationMeaning, PaymentClaim, TRIAL_CANCELLED};
 use tributary_domain::vocabulary::money::Amount;
 
-/// Fields that determine the meaning of a notification.
+/// Fields that determine what a notification means.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NotificationTraits<'a> {
     /// Notification type in upper case.
@@ -16,7 +16,7 @@ pub(super) struct NotificationTraits<'a> {
     pub(super) is_conversion: bool,
 }
 
-/// Types that become events of the same name.
+/// Types that become events with the same name.
 const LIFECYCLE: &[&str] = &[
     "UNCANCELLATION",
     "EXPIRATION",
@@ -26,7 +26,7 @@ const LIFECYCLE: &[&str] = &[
     "SUBSCRIPTION_EXTENDED",
 ];
 
-/// Returns the meaning of a notification and the price that applies to it.
+/// Returns what a notification means, and the price that applies to it.
 pub(super) fn meaning(
     traits: &NotificationTraits<'_>,
     price: ReportedPrice,
@@ -61,7 +61,7 @@ pub(super) fn meaning(
         "NON_RENEWING_PURCHASE" => (NotificationMeaning::Payment(PaymentClaim::OneOff), price),
         "CANCELLATION" if price.is_negative() => (NotificationMeaning::Refund, price),
         "CANCELLATION" if is_trial => lifecycle(TRIAL_CANCELLED),
-        // A refund of unknown amount.
+        // A refund whose amount is unknown.
         "CANCELLATION" if traits.cancel_reason == Some("CUSTOMER_SUPPORT") => {
             (NotificationMeaning::Refund, ReportedPrice::default())
         }
@@ -74,7 +74,8 @@ pub(super) fn meaning(
     }
 }
 
-/// Returns zero in the same currency. For a trial, some providers send the later price.
+/// Returns zero in the same currency. For a trial, some providers send the price that applies after
+/// the trial.
 fn zero_price(price: ReportedPrice) -> ReportedPrice {
     ReportedPrice {
         paid: price.paid.map(|(_, currency)| (Amount::ZERO, currency)),

@@ -1,10 +1,10 @@
-//! `POST /api/webhook/{provider}/{appId}` — accepts notifications of billing providers.
+//! `POST /api/webhook/{provider}/{appId}` — accepts notifications from billing providers.
 //!
 //! Each provider is a file that authenticates requests and translates notifications. Everything
-//! else is shared. Success is always 200, after the commit, because some providers accept no other
-//! status. A request that fails authentication is neither parsed nor stored. Unknown notification
-//! types are stored and acknowledged. Only requests that can never become valid return 400, because
-//! providers may not retry after it.
+//! else is shared. A successful request always gets 200, after the commit, because some providers
+//! accept no other status. A request that fails authentication is neither parsed nor stored.
+//! Unknown notification types are stored and acknowledged. Only requests that can never become
+//! valid get 400, because some providers do not retry after a 400.
 //!
 //! # Adding a provider
 //!
@@ -35,7 +35,7 @@ use axum::routing::post;
 use redact::redact;
 use tracing::Span;
 use tributary_domain::app::{App, AppSecret, BillingProvider, FraudPolicy};
-use tributary_domain::billing::certificate::Roots;
+use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::billing::hold::trial_hold;
 use tributary_domain::billing::{
     IncomingNotification, PREVIOUS_SECRET_VALID, ProviderNotification,
@@ -50,18 +50,18 @@ pub(crate) fn router() -> Router<ApiState> {
     Router::new().route("/api/webhook/{provider}/{appId}", post(accept))
 }
 
-/// A received request with the data needed to authenticate it.
+/// A received request, with the data needed to authenticate it.
 struct WebhookRequest<'a> {
     headers: &'a HeaderMap,
     body: &'a [u8],
     app: &'a App,
     secrets: &'a ProviderSecrets,
-    roots: &'a Roots,
+    roots: &'a TrustedRoots,
     now: Timestamp,
 }
 
 impl WebhookRequest<'_> {
-    /// Returns a header as text. `None` if it is missing or occurs twice.
+    /// Returns a header as text. `None` if the header is missing or occurs twice.
     fn header(&self, name: &str) -> Option<&str> {
         let mut all = self.headers.get_all(name).iter();
         match (all.next(), all.next()) {
@@ -80,7 +80,7 @@ impl WebhookRequest<'_> {
 /// Decrypted secrets of an app for one provider.
 #[derive(Default)]
 struct ProviderSecrets {
-    /// Current secret, and the previous one during its grace period.
+    /// The current secret, and the previous one during its grace period.
     values: Vec<String>,
     signing: Option<String>,
 }
@@ -101,7 +101,7 @@ trait Provider: Sync {
     /// Authenticates the raw request, then parses its body.
     fn authenticate(&self, request: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection>;
 
-    /// Translates the body. Only id and type are required.
+    /// Translates the body. Only the id and the type are required.
     fn translate(&self, body: &JsonNode) -> Result<ProviderNotification, WebhookRejection>;
 }
 
@@ -156,7 +156,8 @@ fn open_secrets(
     let sealer = AppSealer::new(state, found.app.organization, found.app.id);
     let mut secrets = ProviderSecrets::default();
     for one in &found.secrets {
-        // A previous secret is still encrypted for the current secret's field.
+        // A previous secret was encrypted for the current secret's field, so it is decrypted for
+        // that field.
         let field = match one.secret {
             AppSecret::BillingPrevious(it) => AppSecret::Billing(it),
             other => other,
@@ -188,7 +189,7 @@ async fn reject(
         }
         WebhookRejection::Malformed => {
             metrics::count_notification(provider.as_str(), "malformed");
-            let message = "Not a notification of this provider: it must have an id and a type.";
+            let message = "Not a notification from this provider: it must have an id and a type.";
             ApiError::new(Code::MalformedNotification, message)
         }
         WebhookRejection::Unauthorized => {
@@ -211,7 +212,7 @@ const fn unauthorized_message(provider: BillingProvider) -> &'static str {
              and `ios.appStoreId`."
         }
         BillingProvider::Revenuecat | BillingProvider::Superwall => {
-            "The notification is not authentic. Set the same secret here and at the provider."
+            "The notification is not authentic. Set the same secret in Tributary and the provider."
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Removal of personal data from stored notifications.
+//! Removes personal data from notifications before they are stored.
 
 use crate::json::JsonNode;
 use std::fmt::Write as _;

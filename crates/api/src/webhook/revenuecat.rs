@@ -1,4 +1,4 @@
-//! `RevenueCat`, authenticated by a value in `Authorization`, a signature, or both.
+//! `RevenueCat`: authenticated by a value in `Authorization`, by a signature, or by both.
 
 use super::fields::{amount, country, currency, id, name, names, read, share, time};
 use super::meaning::{NotificationTraits, meaning};
@@ -15,7 +15,7 @@ use tributary_domain::device::{AdvertisingId, DeviceKey};
 
 pub(super) struct RevenueCat;
 
-/// Signature header: the name in the reference and the name in a guide.
+/// Names of the signature header: one from RevenueCat's reference, one from a guide.
 const SIGNATURES: &[&str] = &["x-revenuecat-webhook-signature", "x-revenuecat-signature"];
 
 impl Provider for RevenueCat {

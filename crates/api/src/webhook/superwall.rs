@@ -1,4 +1,4 @@
-//! Superwall, signed according to Standard Webhooks, with `RevenueCat`'s vocabulary.
+//! Superwall: signed according to Standard Webhooks, with `RevenueCat`'s vocabulary.
 
 use super::fields::{amount, country, currency, id, name, names, read, share, time};
 use super::meaning::{NotificationTraits, meaning};
@@ -15,7 +15,7 @@ use tributary_domain::device::DeviceKey;
 
 pub(super) struct Superwall;
 
-/// The two names of each header. A request uses one set.
+/// The two sets of header names. A request uses the names from one set.
 const HEADERS: &[[&str; 3]] = &[
     ["svix-id", "svix-timestamp", "svix-signature"],
     ["webhook-id", "webhook-timestamp", "webhook-signature"],
@@ -109,8 +109,8 @@ fn read_notification(body: &mut Fields<'_>) -> Option<ProviderNotification> {
     })
 }
 
-/// Reads the subscriber. The member with attributes is not documented, so both known names are
-/// tried.
+/// Reads the subscriber. The name of the member with the attributes is not documented, so both
+/// known names are tried.
 fn subscriber(data: &mut Fields<'_>) -> Subscriber {
     let device = ["userAttributes", "attributes"]
         .into_iter()

@@ -10,7 +10,7 @@ pub(super) async fn file(AppsOfHost(apps): AppsOfHost) -> Response {
 }
 
 /// Returns the statement that allows an app with these certificates to open the host's links. The
-/// app's manifest selects the links.
+/// app's manifest selects which links.
 fn statement(app: &App) -> Option<String> {
     let package = app.android.package_name.as_ref()?;
     let certificates = &app.android.sha256_cert_fingerprints;

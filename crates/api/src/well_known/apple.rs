@@ -5,7 +5,7 @@ use axum::response::Response;
 use serde_json::json;
 use tributary_domain::app::App;
 
-/// Paths that the apps claim. The first matching pattern decides.
+/// Paths that apps claim. The first matching pattern applies.
 const CLAIMS: &str =
     r#"],"components":[{"/":"/g/*","exclude":true},{"/":"/w/*","exclude":true},{"/":"/c/*"}]}]}}"#;
 

@@ -19,10 +19,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tributary_domain::app::App;
 
-/// Largest file in bytes. It is Apple's limit; Google documents none.
+/// Largest file in bytes. This is Apple's limit; Google documents no limit.
 const FILE_BYTES_MAX: usize = 128 * 1024;
-/// Cache lifetime of five minutes, so that operators see their changes soon. Apple's CDN caches
-/// files for at least a day regardless.
+/// The files may be cached for five minutes, so that operators see their changes soon. Apple's CDN
+/// caches them for at least a day regardless.
 const CACHE_POLICY: &str = "public, max-age=300";
 
 pub(crate) fn router() -> Router<ApiState> {
@@ -32,7 +32,7 @@ pub(crate) fn router() -> Router<ApiState> {
         .merge(postbacks::router())
 }
 
-/// Apps listed in the files of the requested host, oldest first.
+/// Apps listed in the requested host's files, oldest first.
 struct AppsOfHost(Vec<App>);
 
 impl FromRequestParts<ApiState> for AppsOfHost {
@@ -48,8 +48,8 @@ impl FromRequestParts<ApiState> for AppsOfHost {
     }
 }
 
-/// Builds a file with as many items as fit, in order. Returns 404 without items. Apple and Google
-/// accept no redirect and no other content type.
+/// Builds a file with as many items as fit, in order. Returns 404 if there are no items. Apple and
+/// Google accept neither a redirect nor another content type.
 fn association_file(before: &str, items: Vec<String>, after: &str) -> Response {
     if items.is_empty() {
         let message = "No app on this host has the ids that this file requires.";

@@ -1,7 +1,7 @@
-//! Body of `configure`: the device and the evidence of its install.
+//! The body of `configure`: the device, and the evidence for its install.
 //!
 //! Only the device id and the platform are required. A 4xx would lose the install for good, so
-//! other invalid fields are ignored. Their faults are still collected and listed if the request is
+//! other invalid fields are ignored. Their faults are still collected, and listed if the request is
 //! rejected.
 
 use super::opened_link::OPENED_URL_BYTES_MAX;
@@ -20,13 +20,13 @@ use tributary_domain::vocabulary::number::parse_rounded;
 use tributary_domain::vocabulary::time::Timestamp;
 use utoipa::ToSchema;
 
-/// Largest plausible side in points, or scale in thousandths. Larger values are ignored.
+/// Largest plausible screen side in points, or scale in thousandths. Larger values are ignored.
 const SCREEN_MAX: i64 = 100_000;
-/// Tracking status of iOS if the user may not decide, such as on a managed device.
+/// iOS tracking status of a user who is not allowed to choose, such as on a managed device.
 const RESTRICTED: &str = "restricted";
-/// Longest AdServices token in bytes. Apple's have a few hundred.
+/// Longest AdServices token in bytes. Apple's tokens are a few hundred bytes long.
 const AD_SERVICES_TOKEN_BYTES_MAX: usize = 4_096;
-/// Longest click id in bytes. Ours have 54.
+/// Longest click id in bytes. Our click ids are 54 bytes long.
 const CLICK_ID_BYTES_MAX: usize = 500;
 const MILLIS_PER_SECOND: i64 = 1_000;
 
@@ -50,7 +50,7 @@ pub(super) struct ConfigureRequest {
 }
 
 described_body! {
-    /// The device and the evidence of its install. Null means missing, and unknown fields are
+    /// The device and the evidence for its install. Null means missing, and unknown fields are
     /// ignored. Only `deviceId` and `platform` are required: any other invalid field is ignored.
     pub(super) ConfigureFields("Configure") = read
 }
@@ -58,9 +58,9 @@ described_body! {
 /// Reads the body. Returns `None` only if `deviceId` or `platform` is invalid.
 pub(super) fn read(fields: &mut Fields<'_>) -> Option<ConfigureRequest> {
     let device = text_as(DeviceKey::parse)
-        .about("Device id of the SDK, 1–255 bytes. UUIDs are case-insensitive.");
+        .about("The SDK's device id, 1–255 bytes. UUIDs are case-insensitive.");
     let device = fields.required("deviceId", device);
-    let platform = choice(Platform::ALL, Platform::as_str).about("Platform of the app.");
+    let platform = choice(Platform::ALL, Platform::as_str).about("The app's platform.");
     let platform = fields.required("platform", platform);
     let user = user_id().about("The app's user id.");
     let user = fields.optional("userId", user).flatten();
@@ -73,11 +73,11 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<ConfigureRequest> {
     let (idfa, gaid) = (
         advertising_id(
             "idfa",
-            "iOS advertising id, with permission. All zeros means none.",
+            "iOS advertising id, if the user permitted it. All zeros means none.",
         ),
         advertising_id(
             "gaid",
-            "Android advertising id, with permission. All zeros means none.",
+            "Android advertising id, if the user permitted it. All zeros means none.",
         ),
     );
     let (referrer, times) = install_referrer(fields);
@@ -85,20 +85,20 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<ConfigureRequest> {
         let whole = fields.optional(name, cleaned().about(about)).flatten();
         whole.filter(|text| text.len() <= bytes_max)
     };
-    let about = "Click id, if the client has it.";
+    let about = "Click id, if the client has one.";
     let click_id = limited_text("arClickId", about, CLICK_ID_BYTES_MAX);
-    let about = "URL that opened the app, if any.";
+    let about = "URL that opened the app, if a URL opened it.";
     let opened_url = limited_text("openedUrl", about, OPENED_URL_BYTES_MAX);
-    let about = "AdServices token (iOS), redeemed after the response.";
+    let about = "AdServices token (iOS). The server redeems it after the response.";
     let token = limited_text("adServicesToken", about, AD_SERVICES_TOKEN_BYTES_MAX);
     let idfv = fields.optional("idfv", trait_text()).flatten();
-    // Cleaned and cut like the user agent of a click.
+    // Cleaned and cut in the same way as a click's user agent.
     let user_agent = text_as(|text| Ok(clean_user_agent(text))).about(
         "User agent of the platform's web view. Stored with the click that `openedUrl` records, \
-         because some networks reject events without one.",
+         because some networks reject events without a user agent.",
     );
     let user_agent = fields.optional("userAgent", user_agent).flatten();
-    // Read even without a platform, so that the error lists all faults.
+    // Read even if the platform is invalid, so that the error lists all faults.
     let traits = traits(fields, platform.unwrap_or(Platform::Web));
     let platform = platform?;
     Some(ConfigureRequest {
@@ -130,14 +130,14 @@ fn traits(fields: &mut Fields<'_>, platform: Platform) -> Traits {
         manufacturer: text("manufacturer", ""),
         app_version: text("appVersion", ""),
         bundle_id: text("bundleId", ""),
-        locale: text("locale", "Such as `en_US`."),
+        locale: text("locale", "Locale, such as `en_US`."),
         timezone: text("timezone", "IANA time zone name."),
         sdk_version: text("sdkVersion", ""),
         screen: screen(fields),
     }
 }
 
-/// Reads a user id. An empty one means that no user is signed in.
+/// Reads a user id. An empty id means that no user is signed in.
 pub(super) fn user_id() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Option<UserKey>, Problem>>
 {
     text_as(|text| {
@@ -148,7 +148,7 @@ pub(super) fn user_id() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Optio
     })
 }
 
-/// Reads a text without control characters and surrounding blanks; `None` if nothing is left.
+/// Reads a text and removes control characters and surrounding blanks; `None` if nothing is left.
 fn cleaned() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Option<String>, Problem>> {
     text_as(|text| {
         let plain: String = text.chars().filter(|c| !c.is_control()).collect();
@@ -172,17 +172,18 @@ fn screen(fields: &mut Fields<'_>) -> Option<Screen> {
         u32::try_from(number.filter(|number| *number <= SCREEN_MAX)?).ok()
     };
     let (width, height, thousandths) = (side("width", 0), side("height", 0), side("scale", 3));
-    // Truncated like on the landing page, so that a scale of 2.625 matches.
+    // Truncated to hundredths, as on the landing page, so that both get the same number from a
+    // scale such as 2.625.
     Screen::new(width?, height?, thousandths? / 10)
 }
 
 fn consent(fields: &mut Fields<'_>) -> Consent {
-    let about = "Consent of the user; absent: not asked.";
+    let about = "The user's consent. Absent: the user was not asked.";
     let mut fields = fields.section_as("consent", object().about(about));
     let words = Tracking::ALL.iter().map(|one| one.as_str());
     let tracking = text_as(tracking)
         .words(words.chain([RESTRICTED]))
-        .about("Answer to the platform's tracking prompt. `restricted` counts as `denied`.");
+        .about("Choice in the platform's tracking prompt. `restricted` counts as `denied`.");
     Consent {
         ad_user_data: fields.optional("adUserData", flag()),
         ad_personalization: fields.optional("adPersonalization", flag()),
@@ -190,7 +191,8 @@ fn consent(fields: &mut Fields<'_>) -> Consent {
     }
 }
 
-/// Parses the answer to the tracking prompt. A user who may not decide has not consented.
+/// Parses the user's choice in the tracking prompt. A user who is not allowed to choose has not
+/// consented.
 fn tracking(text: &str) -> Result<Tracking, Problem> {
     if text == RESTRICTED {
         return Ok(Tracking::Denied);
@@ -200,9 +202,9 @@ fn tracking(text: &str) -> Result<Tracking, Problem> {
 }
 
 /// Reads the Play Store's install referrer. An object without `referrer` means that the store was
-/// unavailable, which differs from no object.
+/// unavailable. A missing object means that the SDK sent no information about the referrer.
 fn install_referrer(fields: &mut Fields<'_>) -> (Option<Referrer>, ReferrerTimes) {
-    let about = "Install referrer of the Play Store, as its library returns it. Without \
+    let about = "The Play Store's install referrer, as the Play library returns it. Without \
                  `referrer`: the store was unavailable. A time of zero means unknown.";
     let mut fields = fields.section_as("installReferrer", object().about(about));
     let is_there = fields.is_present();
@@ -214,7 +216,7 @@ fn install_referrer(fields: &mut Fields<'_>) -> (Option<Referrer>, ReferrerTimes
         let millis = millis.checked_mul(MILLIS_PER_SECOND)?;
         Some(Timestamp::from_millis(millis))
     };
-    let (device, google) = ("Device clock.", "Google's clock.");
+    let (device, google) = ("By the device's clock.", "By Google's clock.");
     let times = ReferrerTimes {
         click_at: time("clickAtSeconds", device),
         install_begin_at: time("installBeginAtSeconds", device),
@@ -227,7 +229,7 @@ fn install_referrer(fields: &mut Fields<'_>) -> (Option<Referrer>, ReferrerTimes
     )
 }
 
-/// Platform of an app.
+/// An app's platform.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[expect(dead_code, reason = "only the OpenAPI description uses it")]

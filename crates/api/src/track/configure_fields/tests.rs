@@ -2,7 +2,7 @@ use super::*;
 use rstest::rstest;
 use tributary_domain::vocabulary::fault::Faults;
 
-/// Returns the request that was read, or all faults.
+/// Returns the parsed request, or all faults.
 fn parse(body: &str) -> Result<ConfigureRequest, Vec<(String, &'static str)>> {
     let body = InputValue::Text(serde_json::from_str(body).unwrap());
     let mut faults = Faults::new();

@@ -18,13 +18,14 @@ use utoipa::ToSchema;
 /// Prefix of Standard Webhooks secrets.
 const PREFIX: &str = "whsec_";
 
-/// URL and signing secret of alerts.
+/// The URL that alerts are posted to, and their signing secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct AlertWebhookOut {
-    /// The app's `alertWebhookUrl`; null: alerts are off.
+    /// The app's `alertWebhookUrl`. If null, alerts are off.
     url: Option<String>,
-    /// Secret with which alerts are signed, in Standard Webhooks format. Unique per app.
+    /// Secret that alerts are signed with, in Standard Webhooks format. Each app has its own
+    /// secret.
     signing_secret: String,
 }
 
@@ -48,10 +49,11 @@ impl AlertWebhookOut {
     operation_id = "getAlertWebhook",
     summary = "Get the alert webhook",
     description = "Alerts are posted to the app's `alertWebhookUrl` when an integration pauses, \
-                   many deliveries fail or exchange rates are stale. They are signed according to \
-                   Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature: \
-                   v1,` followed by the base64 HMAC-SHA256 of `id.timestamp.body`. The secret is \
-                   derived from the server's `secret_key`. Requires `apps:write` and a live key.",
+                   many deliveries fail, or exchange rates are stale. They are signed according to \
+                   Standard Webhooks, with the headers `webhook-id`, `webhook-timestamp` and \
+                   `webhook-signature`. The signature is `v1,` followed by the base64 HMAC-SHA256 \
+                   of `id.timestamp.body`. The secret is derived from the server's `secret_key`. \
+                   Requires `apps:write` and a live key.",
     params(("appId" = String, Path, description = "App id.")),
     extensions(("x-errors" = json!([API_KEY, [Code::LiveOnly, Code::AppNotFound]]))),
     responses((status = 200, description = "The URL and the secret.",

@@ -17,10 +17,10 @@ use tributary_domain::vocabulary::page::ListScope;
     summary = "List apps",
     description = "Newest first, without archived apps.",
     params(
-        ("archived" = Option<bool>, Query, description = "`true`: include archived apps."),
+        ("archived" = Option<bool>, Query, description = "If `true`, archived apps are included."),
         ("limit" = Option<i64>, Query,
             description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` from the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY]))),
     responses((status = 200, description = "A page of apps.", body = inline(AppListEnvelope),

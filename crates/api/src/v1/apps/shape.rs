@@ -15,22 +15,23 @@ pub(crate) struct AppOut {
     #[schema(example = "app_01k9z3v7q8e4r9m2x5c6b7n8d0")]
     id: String,
     name: String,
-    /// IANA time zone of the app's days.
+    /// IANA time zone that defines the app's days.
     timezone: String,
     archived: bool,
     ios: IosOut,
     android: AndroidOut,
     web_events: WebEventsOut,
-    /// Host of the app's links and association files.
+    /// Host that serves the app's links and association files.
     link_domain: Option<String>,
     sdk: SdkOut,
     attribution: AttributionOut,
     qualified_trial: QualifiedTrialOut,
-    /// True: development-signed SKAdNetwork and AdAttributionKit postbacks count.
+    /// Whether development-signed SKAdNetwork and AdAttributionKit postbacks count.
     skan_test_signals: bool,
-    /// Custom events that count as revenue, besides `purchase`, `subscribe` and `renewal`.
+    /// Custom events whose amounts count as revenue, besides `purchase`, `subscribe` and `renewal`.
     revenue_events: Vec<String>,
-    /// Receives alerts when an integration pauses, many deliveries fail or rates are stale.
+    /// URL that receives alerts when an integration is paused, many deliveries fail, or exchange
+    /// rates are out of date.
     alert_webhook_url: Option<String>,
     billing: BillingOut,
     #[schema(format = DateTime)]
@@ -56,14 +57,14 @@ struct AndroidOut {
 
 #[derive(Debug, Serialize, ToSchema)]
 struct WebEventsOut {
-    /// Enables the web-events endpoint for the app.
+    /// Whether the web-events endpoint is enabled for the app.
     enabled: bool,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct SdkOut {
-    /// False: SDKs stop sending.
+    /// If false, SDKs stop sending.
     enabled: bool,
     #[schema(inline, value_type = crate::choices::SdkRevenueChoice)]
     revenue: &'static str,
@@ -91,7 +92,7 @@ struct ProbabilisticOut {
     window_hours: i64,
 }
 
-/// A secret. Only its presence is shown.
+/// A secret. The response shows whether it is set, but not the secret itself.
 #[derive(Debug, Serialize, ToSchema)]
 struct SecretOut {
     set: bool,
@@ -113,9 +114,9 @@ struct BillingOut {
 
 #[derive(Debug, Serialize, ToSchema)]
 struct BillingProviderOut {
-    /// True if a secret is set; for the App Store, after its first notification.
+    /// True if a secret is set. For the App Store, true once the first notification has arrived.
     configured: bool,
-    /// URL for the provider's notifications.
+    /// URL that the provider must send notifications to.
     url: String,
 }
 

@@ -20,10 +20,10 @@ use tributary_domain::access::AppsWrite;
 #[utoipa::path(
     patch, path = "/api/v1/apps/{appId}", tag = "Apps", operation_id = "updateApp",
     summary = "Change an app",
-    description = "Missing fields are unchanged; null resets a field to its default. Lists are \
-                   replaced as a whole. You may send back the document that GET returned: \
-                   read-only fields are ignored if they have their current value. Requires \
-                   `apps:write` and a live key.",
+    description = "Missing fields are unchanged; null resets a field to its default. A list in the \
+                   request replaces the stored list. You may send back the document that GET \
+                   returned: read-only fields are ignored if they have their current value. \
+                   Requires `apps:write` and a live key.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("If-Match" = Option<String>, Header, description = "ETag of the version to change."),

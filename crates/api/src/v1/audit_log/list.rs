@@ -1,4 +1,4 @@
-//! `GET /api/v1/audit-log` — lists changes with actor, time and origin.
+//! `GET /api/v1/audit-log` — lists changes with their actor, time and origin.
 
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -29,16 +29,16 @@ struct EntryOut {
     /// Action, such as `app.created` or `link.updated`.
     action: &'static str,
     app_id: Option<String>,
-    /// Changed object: its id, or the network's identifier.
+    /// The changed object: its id, or the network's identifier.
     target: String,
-    /// Changed fields. Secrets are shown only as set or not set.
+    /// Changed fields. For a secret, the values only say whether it is set.
     changes: Vec<ChangeOut>,
     /// Client IP address.
     address: Option<String>,
     request_id: Option<String>,
 }
 
-/// Actor of a change.
+/// Who made a change.
 #[derive(Debug, Serialize, ToSchema)]
 struct ActorOut {
     /// `key`, `user`, `operator` (the command line) or `service`.
@@ -91,13 +91,13 @@ fn app_id(text: &str) -> Result<AppId, Problem> {
 #[utoipa::path(
     get, path = "/api/v1/audit-log", tag = "Audit log", operation_id = "listAuditLog",
     summary = "List the audit log",
-    description = "All changes, newest first, with actor (key, user or command line), time and \
+    description = "All changes, newest first, with the actor (key, user or command line), time and \
                    client address.",
     params(
         ("appId" = Option<String>, Query, description = "Filter by app id."),
         ("limit" = Option<i64>, Query,
             description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` from the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY]))),
     responses((status = 200, description = "A page of the log.", body = inline(EntryListEnvelope),

@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/billing` — returns statistics of billing notifications.
+//! `GET /api/v1/apps/{appId}/billing` — returns statistics about billing notifications.
 
 use crate::body::{Envelope, JsonResponse};
 use crate::caller::Caller;
@@ -19,14 +19,14 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_store::BillingFigures;
 use utoipa::ToSchema;
 
-/// Days in the statistics.
+/// Number of days that the statistics cover.
 const DAYS: i32 = 30;
 
-/// Statistics of an app's billing notifications.
+/// Statistics about an app's billing notifications.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct BillingFiguresOut {
-    /// Number of days, including today.
+    /// Number of days that the statistics cover, including today.
     days: i32,
     providers: Vec<ProviderOut>,
 }
@@ -36,24 +36,26 @@ struct BillingFiguresOut {
 struct ProviderOut {
     /// `revenuecat`, `superwall` or `appstore`.
     provider: &'static str,
-    /// True if a secret is set; for the App Store, after its first notification.
+    /// True if a secret is set. For the App Store, true once the first notification has arrived.
     configured: bool,
-    /// URL for the provider's notifications.
+    /// URL that the provider must send notifications to.
     url: String,
-    /// Stored notifications.
+    /// Number of stored notifications.
     notifications: i64,
-    /// Notifications that became events.
+    /// Number of notifications that became events.
     events: i64,
-    /// Events matched to a device.
+    /// Number of events matched to a device.
     matched: i64,
-    /// Events without a device. Usual cause: the app does not send `tributaryId` to the provider.
+    /// Number of events without a device. The usual cause is that the app does not send
+    /// `tributaryId` to the provider.
     unmatched: i64,
-    /// `matched` divided by `events`; null without events.
+    /// `matched` divided by `events`; null if there are no events.
     #[schema(value_type = Option<f64>)]
     join_rate: Option<Box<RawValue>>,
-    /// Requests that failed authentication. Counted as live, because their environment is unknown.
+    /// Number of requests that failed authentication. They count as live, because their environment
+    /// is unknown.
     unauthorized: i64,
-    /// Notifications that reuse an id with different content.
+    /// Number of notifications that reused an id with different content.
     id_reuse: i64,
 }
 
@@ -82,7 +84,7 @@ impl ProviderOut {
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/billing", tag = "Billing", operation_id = "getBilling",
     summary = "Get billing statistics",
-    description = "Statistics of the last 30 days in the environment of the key. Events without a \
+    description = "Statistics for the last 30 days in the key's environment. Events without a \
                    device are neither attributed nor forwarded. If `unmatched` is high, make the \
                    app send its `tributaryId` to the provider. Requires `apps:read`.",
     params(("appId" = String, Path, description = "App id.")),

@@ -24,9 +24,9 @@ use utoipa::ToSchema;
 #[serde(rename_all = "camelCase")]
 struct MadeSecretOut {
     provider: &'static str,
-    /// Shown only once. Paste it into the provider's webhook settings.
+    /// The secret, shown only once. Paste it into the provider's webhook settings.
     secret: String,
-    /// Time until which the previous secret remains valid.
+    /// The previous secret remains valid until this time.
     #[schema(format = DateTime)]
     previous_valid_until: String,
 }
@@ -37,10 +37,10 @@ type SecretEnvelope = Envelope<MadeSecretOut>;
     post, path = "/api/v1/apps/{appId}/billing/{provider}/secret", tag = "Billing",
     operation_id = "makeBillingSecret", summary = "Create a billing provider's secret",
     description = "The secret is shown only once. The previous secret remains valid for 24 hours, \
-                   so that you can update the provider without losing notifications. `PATCH` of \
-                   the app, in contrast, replaces a secret at once. For `revenuecat` it is the \
-                   value of the `Authorization` header, for `superwall` the signing secret. \
-                   Requires `apps:write` and a live key.",
+                   so that you can update the provider without losing notifications. In contrast, \
+                   `PATCH` on the app replaces a secret at once. For `revenuecat`, the secret is \
+                   the value of the `Authorization` header; for `superwall`, it is the signing \
+                   secret. Requires `apps:write` and a live key.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("provider" = String, Path,

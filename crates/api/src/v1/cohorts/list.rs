@@ -25,9 +25,9 @@ use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::page::ListScope;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Default of `maxAge`.
+/// Default value of `maxAge`.
 const AGES_DEFAULT: u8 = 30;
-/// Maximum rows of a report, one per cohort and age.
+/// Maximum number of rows to read for a report. There is one row per cohort and day since install.
 const ROWS_MAX: u32 = 200_000;
 
 struct CohortsQuery {
@@ -71,9 +71,9 @@ fn read(parameters: &mut QueryParameters<'_>) -> CohortsQuery {
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/cohorts", tag = "Analytics", operation_id = "getCohorts",
     summary = "Get cohorts",
-    description = "Installs by day, week or month, newest first. For each age in days (24 hours \
-                   since the device's install): the number of active devices and the revenue. Web \
-                   events belong to no install. Requires `apps:read`.",
+    description = "Installs by day, week or month, newest first. Each cohort has the number of \
+                   active devices and the revenue for each age in days (24 hours since the \
+                   device's install). Web events belong to no install. Requires `apps:read`.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("interval" = Option<String>, Query,
@@ -81,15 +81,15 @@ fn read(parameters: &mut QueryParameters<'_>) -> CohortsQuery {
         ("groupBy" = Option<String>, Query,
             description = "`network`, `link`, `campaign` or `country`. Default: no grouping."),
         ("maxAge" = Option<i64>, Query,
-            description = "Last age in days. Default: 30.", minimum = 0, maximum = 127),
+            description = "Highest age in days. Default: 30.", minimum = 0, maximum = 127),
         ("from" = Option<String>, Query,
-            description = "First install day, such as `2026-01-01`. Default: the last 30 days."),
+            description = "First install day, such as `2026-01-01`. If omitted, the range covers 30 days."),
         ("to" = Option<String>, Query, description = "Last day, inclusive. Default: today."),
         ("timezone" = Option<String>, Query,
-            description = "Time zone of the days. Default: the app's."),
+            description = "Time zone for day boundaries. Default: the app's time zone."),
         ("limit" = Option<i64>, Query,
             description = "Cohorts per page. Default: 50.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` from the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of cohorts.",
@@ -146,7 +146,8 @@ pub(crate) async fn list(
     Ok(RowPage::of(rows, &request.page, &state, &scope)?.into_list())
 }
 
-/// Returns the cost of each cohort. Costs have no link or country, so they are `None` for these.
+/// Returns the cost of each cohort. Costs have no link or country, so there is no cost for cohorts
+/// grouped by link or by country.
 fn costs_by_cohort(
     costs: &Spend,
     spans: &[Span],

@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 #[serde(rename_all = "camelCase")]
 #[schema(title = "Cohort")]
 pub(super) struct CohortOut {
-    /// Day, Monday of the week, or month of the installs.
+    /// Period of the installs: the day, the Monday of the week, or the month.
     #[schema(example = "2026-01-01")]
     cohort: String,
     /// `network`, `link`, `campaign` or `country` if requested with `groupBy`; null if unknown.
@@ -30,24 +30,25 @@ pub(super) struct CohortOut {
     /// Ad cost; null if cost is not available for the requested grouping.
     #[schema(value_type = Option<f64>)]
     cost: Option<Box<RawValue>>,
-    /// Ages that the first devices of the cohort have reached.
+    /// Figures by day since install, up to the latest day that devices installed at the start of
+    /// the period have reached.
     ages: Vec<AgeOut>,
 }
 
-/// Figures of a cohort at one age.
+/// A cohort's figures for one day since install.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AgeOut {
-    /// Age in days of 24 hours since each device's install.
+    /// Day since install: 0 is the first 24 hours after a device's install, 1 the next 24 hours.
     day: u8,
-    /// True once all devices of the cohort have completed this day.
+    /// True once all devices in the cohort have completed this day.
     complete: bool,
-    /// Devices with at least one event on this day.
+    /// Number of devices with at least one event on this day.
     devices: i64,
-    /// Active devices per install.
+    /// Devices active on this day, per install.
     #[schema(value_type = Option<f64>)]
     retention: Option<Box<RawValue>>,
-    /// Net revenue of this day.
+    /// Net revenue on this day.
     #[schema(value_type = f64)]
     revenue: Option<Box<RawValue>>,
     /// Net revenue up to and including this day.
@@ -56,7 +57,7 @@ pub(super) struct AgeOut {
     /// Cumulative revenue per install.
     #[schema(value_type = Option<f64>)]
     revenue_per_install: Option<Box<RawValue>>,
-    /// Cumulative revenue per dollar of cost; null without cost.
+    /// Cumulative revenue per dollar of cost; null if there is no cost.
     #[schema(value_type = Option<f64>)]
     roas: Option<Box<RawValue>>,
 }
@@ -70,7 +71,7 @@ impl CohortOut {
         age_max: u8,
         now: Timestamp,
     ) -> Self {
-        // The install itself is an event of day 0.
+        // The install itself is an event on day 0.
         let installs = ages.get(&0).map_or(0, |first| first.devices);
         let days = |age: u8| Duration::from_hours(24 * u64::from(age));
         let (begin, end) = span.period;

@@ -1,5 +1,5 @@
-//! Costs as CSV: `day,network,campaign,amount,currency` in any order. `campaign` and `currency` are
-//! optional.
+//! Costs as CSV: the columns `day,network,campaign,amount,currency` in any order. `campaign` and
+//! `currency` are optional.
 
 use super::fields::{campaign, cost};
 use ::csv::{ReaderBuilder, StringRecord, Trim};
@@ -8,7 +8,7 @@ use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 
-/// Content type of CSV.
+/// Content type for CSV.
 pub(super) const CONTENT_TYPE: &str = "text/csv";
 
 const COLUMNS: [&str; 5] = ["day", "network", "campaign", "amount", "currency"];

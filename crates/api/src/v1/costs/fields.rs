@@ -1,4 +1,4 @@
-//! Request body of costs: JSON or CSV.
+//! Request body for costs: JSON or CSV.
 
 use super::csv;
 use crate::body::{content_type, is_json, malformed, read_bytes};
@@ -16,15 +16,15 @@ use tributary_domain::vocabulary::field_input::FieldInput;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::text::check_length;
 
-/// Longest campaign id in characters, as for clicks.
+/// Longest campaign id in characters, the same as for clicks.
 const CAMPAIGN_CHARS_MAX: usize = 500;
 
 described_body! {
-    /// Costs of ads.
+    /// Ad costs.
     pub(super) CostsFields("CostsToStore") = read
 }
 
-/// A body of costs.
+/// A request body with costs.
 #[derive(Debug)]
 pub(crate) struct CostsBody(pub(super) Vec<Cost>);
 
@@ -86,12 +86,12 @@ fn read_cost(fields: &mut Fields<'_>) -> Option<Cost> {
     let campaign = text_as(campaign).size(0..=CAMPAIGN_CHARS_MAX);
     let campaign = fields.input(
         "campaign",
-        campaign.about("Campaign id. Missing: no campaign."),
+        campaign.about("Campaign id. Omit it for a cost without a campaign."),
     );
     let amount = amount().then(|amount| parse_paid_amount(&amount.to_string()));
     let amount = fields.required(
         "amount",
-        amount.about("Not negative; 0 removes the cost. A number or a decimal string."),
+        amount.about("A number or a decimal string, not negative. 0 removes the cost."),
     );
     let currency = text_as(Currency::parse).about("Current ISO 4217 code. Default: USD.");
     let currency = fields.input("currency", currency);

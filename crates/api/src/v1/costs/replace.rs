@@ -27,10 +27,10 @@ type StoredEnvelope = Envelope<StoredOut>;
 #[utoipa::path(
     put, path = "/api/v1/apps/{appId}/costs", tag = "Analytics", operation_id = "putCosts",
     summary = "Store ad costs",
-    description = "Each cost replaces the stored cost of its day, network and campaign; 0 removes \
-                   it. Other costs are unchanged. Either all costs are stored or none. CSV \
-                   (`text/csv`) has the columns `day`, `network`, `campaign`, `amount` and \
-                   `currency` in any order. Requires `apps:write` and a live key.",
+    description = "Each cost replaces the stored cost for the same day, network and campaign; an \
+                   amount of 0 removes it. Other costs are unchanged. Either all costs are stored \
+                   or none. CSV (`text/csv`) has the columns `day`, `network`, `campaign`, \
+                   `amount` and `currency` in any order. Requires `apps:write` and a live key.",
     params(("appId" = String, Path, description = "App id.")),
     request_body(description = "Costs as JSON, or as CSV with a header row.", content(
         (inline(CostsFields) = "application/json", example = json!({

@@ -16,13 +16,13 @@ pub(super) struct CostOut {
     #[schema(format = Date)]
     day: String,
     network: &'static str,
-    /// Campaign id; null without a campaign.
+    /// Campaign id; null if the cost has no campaign.
     campaign: Option<String>,
     /// Amount as it was sent.
     #[schema(value_type = f64)]
     amount: Option<Box<RawValue>>,
     currency: String,
-    /// Amount in US dollars at the rate of its day.
+    /// Amount in US dollars at the rate for the cost's day.
     #[schema(value_type = f64)]
     usd: Option<Box<RawValue>>,
     /// Day of the exchange rate.

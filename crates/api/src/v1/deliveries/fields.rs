@@ -1,4 +1,4 @@
-//! Filters of deliveries: query of the list, body of the bulk retry.
+//! Filters for deliveries: the query of the list, and the body of the bulk retry.
 
 use crate::days::{DayFilter, parse_last_day};
 use crate::error::ApiError;
@@ -17,11 +17,11 @@ use tributary_domain::vocabulary::text::EXTERNAL_ID_BYTES_MAX;
 use tributary_domain::vocabulary::timezone::Timezone;
 
 described_body! {
-    /// Filter of the deliveries to retry. At least one field other than `timezone` is required.
+    /// Filter for the deliveries to retry. At least one field other than `timezone` is required.
     pub(super) RetryFields("DeliveryRetryFields") = DeliveriesQuery::from_body
 }
 
-/// Filter of deliveries.
+/// Filter for deliveries.
 #[derive(Debug)]
 pub(super) struct DeliveriesQuery {
     status: Option<DeliveryStatus>,
@@ -57,7 +57,7 @@ impl DeliveriesQuery {
         let network = choice(&Network::ALL, Network::as_str).about("An ad network.");
         let network = fields.input("network", network);
         let external_id = text_as(parse_external_id).size(1..=EXTERNAL_ID_BYTES_MAX);
-        let external_id = fields.input("eventId", external_id.about("Event id of the sender."));
+        let external_id = fields.input("eventId", external_id.about("The sender's event id."));
         let from = text_as(Day::parse).format("date");
         let from = fields.input("from", from.about("First day, by event time."));
         let first = from.clone().value();
@@ -68,7 +68,7 @@ impl DeliveriesQuery {
         let timezone = text_as(Timezone::parse);
         let timezone = fields.input(
             "timezone",
-            timezone.about("Time zone of the days. Default: the app's."),
+            timezone.about("Time zone for day boundaries. Default: the app's time zone."),
         );
         let narrows = status.is_present()
             || network.is_present()

@@ -15,7 +15,7 @@ use tributary_domain::access::AppsRead;
     get, path = "/api/v1/apps/{appId}/deliveries/{deliveryId}", tag = "Deliveries",
     operation_id = "getDelivery",
     summary = "Get a delivery",
-    description = "Returns a delivery with its attempts. Deliveries are live data: a test key \
+    description = "Returns a delivery with its attempts. Deliveries are live data, so a test key \
                    finds none. Requires `apps:read`.",
     params(
         ("appId" = String, Path, description = "App id."),

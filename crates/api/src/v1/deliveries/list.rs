@@ -19,7 +19,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::ListScope;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Returns the filters, to bind cursors to this list.
+/// Serializes app and filters for the cursor, which is valid only for the same ones.
 fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &DeliveryFilter) -> String {
     serde_json::json!([
         app.to_string(),
@@ -37,9 +37,10 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &DeliveryFilter) -
     get, path = "/api/v1/apps/{appId}/deliveries", tag = "Deliveries",
     operation_id = "listDeliveries",
     summary = "List deliveries",
-    description = "One delivery per event and network, newest first by event time. Skipped events \
-                   have no delivery; the event's `deliveries` show the reason. Test events are \
-                   never forwarded, so a test key gets an empty list. Requires `apps:read`.",
+    description = "One delivery per event and network, newest first by event time. An event that \
+                   is skipped for a network has no delivery; the event's `deliveries` show the \
+                   reason. Test events are never forwarded, so a test key gets an empty list. \
+                   Requires `apps:read`.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("status" = inline(Option<crate::choices::DeliveryStatusChoice>), Query,
@@ -51,10 +52,10 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &DeliveryFilter) -
             description = "First day, by event time, such as `2026-01-01`."),
         ("to" = Option<String>, Query, description = "Last day, inclusive."),
         ("timezone" = Option<String>, Query,
-            description = "Time zone of the days. Default: the app's."),
+            description = "Time zone for day boundaries. Default: the app's time zone."),
         ("limit" = Option<i64>, Query,
             description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` from the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of deliveries.",

@@ -14,9 +14,10 @@ use tributary_domain::access::AppsWrite;
 #[utoipa::path(
     post, path = "/api/v1/apps/{appId}/deliveries/{deliveryId}/retry", tag = "Deliveries",
     operation_id = "retryDelivery", summary = "Retry a delivery",
-    description = "Only for `failed`, `expired` and `unconfirmed` deliveries; others return 409 \
-                   `delivery_not_retryable`. The delivery becomes `pending` again and keeps its \
-                   deduplication id and earlier attempts. Requires `apps:write` and a live key.",
+    description = "Only for `failed`, `expired` and `unconfirmed` deliveries; other deliveries get \
+                   409 `delivery_not_retryable`. The delivery becomes `pending` again and keeps \
+                   its deduplication id and earlier attempts. Requires `apps:write` and a live \
+                   key.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("deliveryId" = String, Path, description = "Delivery id."),

@@ -22,7 +22,7 @@ struct RetriedOut {
     /// Number of deliveries queued again.
     #[schema(maximum = 10_000)]
     retried: u64,
-    /// True if more deliveries may match. Repeat the request for those.
+    /// True if more deliveries may match. Repeat the request to retry them.
     has_more: bool,
 }
 
@@ -36,12 +36,12 @@ type RetriedEnvelope = Envelope<RetriedOut>;
                    given fields, at most 10000 per request. At least one of `status`, `network`, \
                    `eventId`, `from` and `to` is required. Requires `apps:write` and a live key.",
     params(("appId" = String, Path, description = "App id.")),
-    request_body(content = inline(RetryFields), description = "Filter of the deliveries.",
+    request_body(content = inline(RetryFields), description = "Filter for the deliveries.",
         example = json!({
         "status": "failed", "network": "network_a", "from": "2026-01-01", "to": "2026-01-02"
     })),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [Code::LiveOnly, Code::AppNotFound]]))),
-    responses((status = 200, description = "The number of deliveries.",
+    responses((status = 200, description = "The number of deliveries queued again.",
         body = inline(RetriedEnvelope),
         example = json!({"data": {"retried": 12, "hasMore": false}})))
 )]

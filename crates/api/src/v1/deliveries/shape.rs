@@ -9,48 +9,49 @@ use tributary_domain::forwarding::DeliveryAttempt;
 use tributary_store::DeliveryWithEvent;
 use utoipa::ToSchema;
 
-/// Delivery of one event to one network.
+/// The delivery of one event to one network.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "Delivery")]
 pub(super) struct DeliveryOut {
     #[schema(example = "dlv_01k9z3v7q8e4r9m2x5c6b7n8d6")]
     id: String,
-    /// Event id of the sender; null if the event was deleted.
+    /// The sender's event id; null if the event was deleted.
     event_id: Option<String>,
-    /// Null if the event was deleted.
+    /// The delivered event; null if it was deleted.
     event: Option<DeliveredEventOut>,
     #[schema(inline, value_type = crate::choices::NetworkChoice)]
     network: &'static str,
-    /// Event name at the network.
+    /// The network's name for the event.
     network_event: String,
-    /// Deduplication id at the network. The same in every attempt, so that the event counts once.
+    /// Id that the network uses for deduplication. It is the same in every attempt, so that the
+    /// network counts the event only once.
     dedup_id: String,
     #[schema(inline, value_type = crate::choices::DeliveryStatusChoice)]
     status: &'static str,
-    /// Reason for the status: the network's code or ours.
+    /// Reason for the status: a code from the network or from Tributary.
     reason: Option<String>,
     #[schema(format = DateTime)]
     planned_at: String,
-    /// Time of the final status.
+    /// Time at which the delivery reached its final status.
     #[schema(format = DateTime)]
     settled_at: Option<String>,
     /// Time of the next attempt, unless the integration is paused.
     #[schema(format = DateTime)]
     next_attempt_at: Option<String>,
     attempts_made: u32,
-    /// Attempts in order. If there are many, only the first and the latest.
+    /// Attempts, oldest first. At most 20 are included: the first one and the most recent others.
     #[schema(max_items = 20)]
     attempts: Vec<AttemptOut>,
 }
 
-/// Event of a delivery.
+/// The event of a delivery.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DeliveredEventOut {
-    /// Id of the event in Tributary.
+    /// The event's id in Tributary.
     id: String,
-    /// Event id of the sender.
+    /// The sender's event id.
     event_id: String,
     name: String,
 }
@@ -62,12 +63,12 @@ struct AttemptOut {
     /// Time at which the request was sent.
     #[schema(format = DateTime)]
     at: String,
-    /// HTTP status of the response; null without a response.
+    /// HTTP status of the response; null if there was no response.
     status: Option<u16>,
     duration_ms: u32,
     /// `delivered`, `retry`, `terminal_event`, `pause_integration` or `unknown`.
     verdict: &'static str,
-    /// Response body of the network, shortened and without secrets.
+    /// The network's response body, shortened and without secrets.
     #[schema(max_length = 512)]
     answer: Option<String>,
 }

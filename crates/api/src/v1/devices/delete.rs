@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/apps/{appId}/devices/{deviceId}` — erases the personal data of a device.
+//! `DELETE /api/v1/apps/{appId}/devices/{deviceId}` — erases a device's personal data.
 
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
@@ -17,8 +17,8 @@ use tributary_domain::erasure::pseudonym;
     description = "Permanently removes identifiers, hashes, addresses, user agents and event \
                    parameters, and cancels pending deliveries. Report figures do not change: the \
                    device's events continue under a random pseudonym (`erased-…`). If the app is \
-                   still installed, it appears as a new device. Works in the environment of the \
-                   key. Requires `apps:write`.",
+                   still installed, it appears as a new device. Affects only the key's \
+                   environment. Requires `apps:write`.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("deviceId" = String, Path, description = "Device id that the SDK sends as `deviceId`."),

@@ -1,4 +1,5 @@
-//! Attribution with all its evidence and candidates, to answer "why organic?" without a developer.
+//! An attribution with all its evidence and candidates, to answer "why organic?" without a
+//! developer.
 
 use crate::time_text::rfc3339;
 use crate::track::shape::DecisionOut;
@@ -10,7 +11,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use utoipa::ToSchema;
 
-/// Attribution of a device, with its explanation.
+/// A device's attribution, with its explanation.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "ExplainedAttribution")]
@@ -22,12 +23,12 @@ pub(super) struct ExplainedOut {
     state: &'static str,
     /// Number of decisions so far, including this one.
     revision: u32,
-    /// Decision that this one replaced.
+    /// The earlier decision that this decision replaced.
     supersedes: Option<SupersedesOut>,
     evidence: EvidenceOut,
-    /// The app's settings at the time.
+    /// The app's settings at the time of the decision.
     settings: SettingsOut,
-    /// Considered clicks, including the winner.
+    /// Candidate clicks, including the winner.
     candidates: Vec<CandidateOut>,
     /// Fraud signals: `unverified_time`, `short_ctit`, `implausible`, `impossible_device`,
     /// `install_burst`.
@@ -42,7 +43,7 @@ struct SupersedesOut {
     decided_at: String,
 }
 
-/// Available evidence; null if it was not sent.
+/// Evidence that was available for the decision; null if there was none.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct EvidenceOut {
@@ -60,12 +61,12 @@ struct EvidenceOut {
 #[serde(rename_all = "camelCase")]
 struct SettingsOut {
     click_window_hours: i64,
-    /// True if probabilistic matching was on for this platform.
+    /// Whether probabilistic matching was enabled for this platform.
     probabilistic: bool,
     window_hours: i64,
 }
 
-/// Possible cause of the install.
+/// A possible cause of the install.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct CandidateOut {
@@ -74,12 +75,12 @@ struct CandidateOut {
     network: Option<&'static str>,
     #[schema(format = DateTime)]
     clicked_at: Option<String>,
-    /// Age at the time of the install.
+    /// Age of the click at the time of the install.
     age_seconds: Option<i64>,
     /// `referrer`, `click_id`, `adservices_tap`, `foreign_referrer`, `advertising_id`,
     /// `adservices_view`, `probabilistic`.
     method: &'static str,
-    /// Probabilistic matches only.
+    /// Score; only for probabilistic matches.
     score: Option<u8>,
     signals: Option<SignalsOut>,
     accepted: bool,
@@ -89,7 +90,8 @@ struct CandidateOut {
     rejected: Option<&'static str>,
 }
 
-/// Points per signal. Null: unknown. Zero: different.
+/// Points per signal. Null if the value is unknown for the click or for the device; 0 if both
+/// values are known but differ.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct SignalsOut {
@@ -102,7 +104,8 @@ struct SignalsOut {
 }
 
 impl ExplainedOut {
-    /// Builds the explanation as of now: evidence that did not arrive in time counts as missing.
+    /// Builds the explanation as of now: a pending click that was not stored within a day counts as
+    /// invalid.
     pub(super) fn of(
         attribution: Attribution,
         app: AppId,

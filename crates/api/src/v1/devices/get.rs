@@ -1,6 +1,6 @@
-//! `GET /api/v1/apps/{appId}/devices/{deviceId}` — explains the attribution of a device.
+//! `GET /api/v1/apps/{appId}/devices/{deviceId}` — explains a device's attribution.
 
-use super::shape::{StoryContext, StoryEnvelope, StoryOut, example};
+use super::shape::{DeviceReportContext, StoryEnvelope, StoryOut, example};
 use crate::body::JsonResponse;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
@@ -16,9 +16,9 @@ use tributary_domain::access::AppsRead;
     get, path = "/api/v1/apps/{appId}/devices/{deviceId}", tag = "Analytics",
     operation_id = "getDevice",
     summary = "Explain a device's attribution",
-    description = "Returns the device, its attribution with the reason, all considered clicks with \
-                   score and rejection reason, and its latest events, in the environment of the \
-                   key. Requires `apps:read`.",
+    description = "Returns the device in the key's environment: its attribution with the reason, \
+                   all clicks that were considered with their score and rejection reason, and its \
+                   latest events. Requires `apps:read`.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("deviceId" = String, Path, description = "Device id that the SDK sends as `deviceId`."),
@@ -36,7 +36,7 @@ pub(crate) async fn get(
     let (app, device) = (ids.app()?, ids.device()?);
     let caller = caller.authorized.analytics_access();
     let story = state.store.device(&caller, app, device.clone()).await?;
-    let context = StoryContext {
+    let context = DeviceReportContext {
         app,
         environment: caller.environment(),
         device,

@@ -28,14 +28,14 @@ pub(super) struct StoryOut {
     environment: &'static str,
     /// The app's user id.
     user_id: Option<String>,
-    /// Known hashes of the user.
+    /// Which of the user's hashed identifiers are known.
     matching: MatchingOut,
-    /// Null if the device was never configured.
+    /// The device; null if it was never configured.
     device: Option<DeviceOut>,
     attribution: Option<ExplainedOut>,
     /// Latest events, newest first.
     events: Vec<EventOut>,
-    /// True if there are older events; `GET …/events?deviceId=` lists all.
+    /// True if there are older events; `GET …/events?deviceId=` lists all of them.
     has_more_events: bool,
 }
 
@@ -54,14 +54,14 @@ struct DeviceOut {
     timezone: Option<String>,
     screen: Option<ScreenOut>,
     sdk_version: Option<String>,
-    /// Two-letter country code of its first call.
+    /// Two-letter country code of the device's first call.
     country: Option<String>,
     /// True if an advertising id is known. The id is not shown.
     has_advertising_id: bool,
     consent: ConsentOut,
     #[schema(format = DateTime)]
     first_seen_at: String,
-    /// Accurate to about an hour.
+    /// Time of the last call, accurate to about an hour.
     #[schema(format = DateTime)]
     last_seen_at: String,
 }
@@ -83,7 +83,7 @@ struct ConsentOut {
     tracking: Option<&'static str>,
 }
 
-/// Tells which hashes are known. The hashes are not shown.
+/// Which of the user's hashed identifiers are known. The hashes themselves are not shown.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct MatchingOut {
@@ -94,9 +94,9 @@ struct MatchingOut {
     phone_e164: bool,
 }
 
-/// Context needed to shape a device's history.
+/// Data needed to shape a device's history.
 #[derive(Debug)]
-pub(super) struct StoryContext<'a> {
+pub(super) struct DeviceReportContext<'a> {
     pub(super) app: AppId,
     pub(super) environment: Environment,
     pub(super) device: DeviceKey,
@@ -108,7 +108,7 @@ impl StoryOut {
     pub(super) fn of(
         story: DeviceDetails,
         mut deliveries: EventDeliveries,
-        context: &StoryContext<'_>,
+        context: &DeviceReportContext<'_>,
     ) -> Self {
         let state = story.state;
         let (app, tokens, now) = (context.app, context.tokens, context.now);

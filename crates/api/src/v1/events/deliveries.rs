@@ -1,4 +1,4 @@
-//! Deliveries of an event, as the event list shows them.
+//! An event's deliveries, as the event list shows them.
 
 use crate::error::ApiError;
 use crate::state::ApiState;
@@ -12,10 +12,10 @@ use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use utoipa::ToSchema;
 
-/// Status of an event without a delivery.
+/// Status of an event that has no delivery to a network.
 const SKIPPED: &str = "skipped";
 
-/// Delivery of an event to one network, or the reason why there is none.
+/// The delivery of an event to one network, or the reason why there is none.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "EventDelivery")]
@@ -25,9 +25,9 @@ pub(crate) struct EventDeliveryOut {
     id: Option<String>,
     #[schema(inline, value_type = crate::choices::NetworkChoice)]
     network: &'static str,
-    /// Event name at the network.
+    /// The network's name for the event.
     network_event: Option<String>,
-    /// Status of the delivery, or `skipped`: the event is not forwarded to this network.
+    /// Status of the delivery, or `skipped` if the event is not forwarded to this network.
     status: &'static str,
     /// Reason for the status. Always set for `skipped`, such as `not_mapped`.
     reason: Option<String>,
@@ -39,7 +39,7 @@ pub(crate) struct EventDeliveryOut {
 }
 
 impl EventDeliveryOut {
-    /// Merges the deliveries and skips of an event, sorted by network.
+    /// Merges an event's deliveries and skip reasons, sorted by network.
     pub(crate) fn all(deliveries: Vec<Delivery>, skipped: &[(Network, SkipReason)]) -> Vec<Self> {
         let skipped = skipped.iter().copied().map(Self::from);
         let mut all: Vec<Self> = deliveries
@@ -87,7 +87,7 @@ impl From<(Network, SkipReason)> for EventDeliveryOut {
 pub(crate) struct EventDeliveries(BTreeMap<EventId, Vec<Delivery>>);
 
 impl EventDeliveries {
-    /// Loads the deliveries. Only live events have any.
+    /// Loads the deliveries. Only live events have deliveries.
     pub(crate) async fn load(
         state: &ApiState,
         app: AppId,
@@ -108,7 +108,7 @@ impl EventDeliveries {
         Ok(Self(by_event))
     }
 
-    /// Takes the deliveries of one event.
+    /// Removes and returns the deliveries of one event.
     pub(crate) fn take(&mut self, event: EventId) -> Vec<Delivery> {
         self.0.remove(&event).unwrap_or_default()
     }

@@ -26,7 +26,7 @@ use tributary_domain::vocabulary::timezone::Timezone;
 /// Longest external id in characters. The limit in bytes is the same.
 const EXTERNAL_ID_CHARS_MAX: usize = tributary_domain::vocabulary::text::EXTERNAL_ID_BYTES_MAX;
 
-/// Filters of the event list.
+/// Filters for the event list.
 #[derive(Debug)]
 struct EventsQuery {
     name: Option<String>,
@@ -40,7 +40,7 @@ struct EventsQuery {
     timezone: Option<Timezone>,
 }
 
-/// Parses an event id of the sender.
+/// Parses a sender's event id.
 pub(crate) fn parse_external_id(text: &str) -> Result<String, Problem> {
     check_length(text, 1, EXTERNAL_ID_CHARS_MAX).map(|()| text.to_owned())
 }
@@ -55,7 +55,7 @@ fn unknown(message: &'static str) -> Problem {
 
 fn read(parameters: &mut QueryParameters<'_>) -> (EventsQuery, PageQuery) {
     let days = DayFilter::read(parameters);
-    // Standard event names are stored in lower case, so the filter must match that.
+    // Standard event names are stored in lower case, so the filter must be in lower case, too.
     let name = |text: &str| parse_event_name(text).map(|name| canonical(&name).0);
     let filters = EventsQuery {
         name: parameters.optional("name", name),
@@ -77,7 +77,7 @@ fn read(parameters: &mut QueryParameters<'_>) -> (EventsQuery, PageQuery) {
     (filters, PageQuery::read(parameters))
 }
 
-/// Returns the filters, to bind cursors to this list.
+/// Serializes app and filters for the cursor, which is valid only for the same ones.
 fn narrowed_by(caller: &Caller<AnalyticsRead>, app: AppId, filter: &EventFilter) -> String {
     let environment = caller.authorized.environment().as_str();
     let device = filter.device.as_ref().map(DeviceKey::as_str);
@@ -103,7 +103,7 @@ fn narrowed_by(caller: &Caller<AnalyticsRead>, app: AppId, filter: &EventFilter)
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/events", tag = "Analytics", operation_id = "listEvents",
     summary = "List events",
-    description = "Newest first by event time, in the environment of the key. Requires \
+    description = "Newest first by event time, in the key's environment. Requires \
                    `analytics:read`.",
     params(
         ("appId" = String, Path, description = "App id."),
@@ -113,18 +113,18 @@ fn narrowed_by(caller: &Caller<AnalyticsRead>, app: AppId, filter: &EventFilter)
         ("deviceId" = Option<String>, Query, description = "Filter by device id."),
         ("userId" = Option<String>, Query, description = "Filter by the app's user id."),
         ("source" = Option<String>, Query,
-            description = "Filter by source: `sdk`, `billing` or `web`. With this filter, \
-                           `network` or `linkId`, a page searches at most 20000 events; \
-                           `meta.stoppedEarly` is then true."),
+            description = "Filter by source: `sdk`, `billing` or `web`. With a filter by `source`, \
+                           `network` or `linkId`, a page searches at most 20000 events; if it \
+                           stops there, `meta.stoppedEarly` is true."),
         ("network" = Option<String>, Query, description = "Filter by credited network."),
         ("linkId" = Option<String>, Query, description = "Filter by credited link id."),
         ("from" = Option<String>, Query, description = "First day, such as `2026-01-01`."),
         ("to" = Option<String>, Query, description = "Last day, inclusive."),
         ("timezone" = Option<String>, Query,
-            description = "Time zone of the days. Default: the app's."),
+            description = "Time zone for day boundaries. Default: the app's time zone."),
         ("limit" = Option<i64>, Query,
             description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` from the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of events.", body = inline(EventListEnvelope),

@@ -22,10 +22,10 @@ use utoipa::ToSchema;
 #[serde(rename_all = "camelCase")]
 #[schema(title = "Event")]
 pub(crate) struct EventOut {
-    /// Id of the event in Tributary.
+    /// The event's id in Tributary.
     #[schema(example = "evt_01k9z3v7q8e4r9m2x5c6b7n8d5")]
     id: String,
-    /// Event id of the sender; same as `id` if none was sent.
+    /// The sender's event id; the same as `id` if none was sent.
     event_id: String,
     name: String,
     /// `sdk`, `billing` or `web`.
@@ -45,17 +45,18 @@ pub(crate) struct EventOut {
     user_id: Option<String>,
     revenue: Option<RevenueOut>,
     /// Web events: `eventId` of the payment that a renewal or refund refers to. Billing events: the
-    /// store's id of the subscription's first transaction, if the provider sends it. Null after the
-    /// device is erased.
+    /// store's id for the subscription's first transaction, if the provider sends it. Null after
+    /// the device is erased.
     original_transaction_id: Option<String>,
     /// Web events: URL of the page. Null after the device is erased.
     source_url: Option<String>,
-    /// Id of the verified event for the same transaction. A duplicate does not count and is not
-    /// forwarded.
+    /// Set if this event is a duplicate: id of the verified event for the same transaction. A
+    /// duplicate does not count and is not forwarded.
     duplicate_of: Option<String>,
-    /// Null if the device was never configured.
+    /// The network, link and campaign that the event is credited to; null if the device was never
+    /// configured.
     attribution: Option<CreditOut>,
-    /// Deliveries and skips by network.
+    /// Deliveries by network, or the reasons why the event was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<EventDeliveryOut>)]
     deliveries: Option<Vec<EventDeliveryOut>>,
@@ -64,7 +65,7 @@ pub(crate) struct EventOut {
     params: Option<Box<RawValue>>,
 }
 
-/// Revenue of an event.
+/// An event's revenue.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RevenueOut {
@@ -72,19 +73,19 @@ pub(crate) struct RevenueOut {
     #[schema(value_type = f64)]
     amount: Option<Box<RawValue>>,
     currency: Option<String>,
-    /// Amount in US dollars at the rate of the event's day; null without a rate.
+    /// Amount in US dollars at the rate for the event's day; null if there is no rate.
     #[schema(value_type = Option<f64>)]
     usd: Option<Box<RawValue>>,
     /// Day of the exchange rate.
     #[schema(format = Date)]
     rate_date: Option<String>,
     counted: bool,
-    /// Reason why it does not count: `unconvertible`, `negative`, `over_limit`, `zero`,
+    /// Reason why the revenue does not count: `unconvertible`, `negative`, `over_limit`, `zero`,
     /// `sdk_ignored`, `billing_source`, `payment_not_counted`, `duplicate_of_verified`.
     reason: Option<&'static str>,
 }
 
-/// Network, link and campaign that an event is credited to.
+/// The network, link and campaign that an event is credited to.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CreditOut {
@@ -170,13 +171,13 @@ impl CreditOut {
 
 pub(super) type EventListEnvelope = List<EventOut, EventPageMeta>;
 
-/// Metadata of a page of events.
+/// Metadata about a page of events.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct EventPageMeta {
     /// True if more events may exist.
     pub(super) has_more: bool,
-    /// Cursor of the next page; null on the last page.
+    /// Cursor for the next page; null on the last page.
     pub(super) cursor: Option<String>,
     /// True if the search by `source`, `network` or `linkId` stopped after 20000 events, before the
     /// page was full. The next page continues from there.

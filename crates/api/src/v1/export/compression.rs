@@ -1,11 +1,11 @@
-//! Optional gzip compression of exported bytes.
+//! Compresses exported bytes with gzip if requested.
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write as _;
 
-/// Written bytes that were not taken yet.
+/// Buffers the written bytes until they are taken to be sent.
 pub(super) enum Compressor {
     Plain(Vec<u8>),
     Gzip(GzEncoder<Vec<u8>>),
@@ -23,7 +23,7 @@ impl Compressor {
 
     pub(super) fn write(&mut self, bytes: Vec<u8>) {
         match self {
-            // Usually empty: then the bytes are moved without a copy.
+            // Usually `written` is empty; then the bytes are moved without a copy.
             Self::Plain(written) if written.is_empty() => *written = bytes,
             Self::Plain(written) => written.extend_from_slice(&bytes),
             // Writing to a vector cannot fail.

@@ -1,5 +1,5 @@
-//! Streamed body of an export. If the sender stops without the end marker, the body fails: the
-//! connection closes before the last chunk, and the client knows that the file is incomplete.
+//! The streamed body of an export. If the sender stops without the end marker, the body fails: the
+//! connection closes before the last chunk, so the client knows that the file is incomplete.
 
 use axum::body::HttpBody;
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::sync::mpsc;
 
-/// Next part of the body.
+/// The next part of the body.
 pub(super) enum ExportChunk {
     Bytes(Bytes),
     /// End marker: the file is complete.

@@ -16,9 +16,9 @@ use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 
-/// Earliest time in a log id.
+/// Earliest time that a log id can contain.
 const LOG_BEGIN: Timestamp = Timestamp::from_millis(0);
-/// Latest time in a log id: 48 bits of milliseconds.
+/// Latest time that a log id can contain: 48 bits of milliseconds.
 const LOG_END: Timestamp = Timestamp::from_millis((1 << 48) - 1);
 
 struct ExportQuery {
@@ -60,7 +60,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/export", tag = "Analytics", operation_id = "export",
     summary = "Export raw data",
-    description = "Streams all clicks, installs or events, or those of some days, as a file with \
+    description = "Streams all clicks, installs or events, or those from some days, as a file with \
                    one line per record, oldest first. Compressed with gzip if the client accepts \
                    it. If the connection breaks, the file is incomplete. IP addresses and user \
                    agents are not included. Requires `apps:read`.",
@@ -72,11 +72,11 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
             description = "`csv` (RFC 4180, with a header row) or `ndjson` (one JSON object per \
                            line). Default: `csv`."),
         ("from" = Option<String>, Query,
-            description = "First day, such as `2026-01-01`. Default: the first record."),
+            description = "First day, such as `2026-01-01`. If omitted, the export starts with the first record."),
         ("to" = Option<String>, Query,
             description = "Last day, inclusive. Default: the last record."),
         ("timezone" = Option<String>, Query,
-            description = "Time zone of the days. Default: the app's."),
+            description = "Time zone for day boundaries. Default: the app's time zone."),
     ),
     extensions(("x-errors" = json!([API_KEY, QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "The file.", content(

@@ -20,7 +20,7 @@ const EVENT_COLUMNS: &str = "id,eventId,name,source,environment,timestamp,receiv
 const CLICK_COLUMNS: &str = "id,linkId,clickedAt,network,bot,platform,osVersion,model,language,country,referer,campaignId,\
      campaignName,adsetId,adsetName,adId,adName\r\n";
 
-/// Typical bytes per line, used to size buffers.
+/// Typical number of bytes per line, used to size buffers.
 const LINE_BYTES: usize = 640;
 
 /// Returns the header row of a CSV file.
@@ -31,8 +31,8 @@ pub(super) const fn header(kind: ExportKind) -> &'static str {
     }
 }
 
-/// Cache of signed click ids. Consecutive events of a device are credited to the same click, and
-/// signing is slower than a lookup.
+/// Cache of signed click ids. Consecutive events from a device are credited to the same click, and
+/// signing an id is slower than looking it up.
 struct ClickIdCache<'a> {
     tokens: &'a ClickTokens,
     written: HashMap<ClickId, String>,
@@ -53,13 +53,13 @@ impl<'a> ClickIdCache<'a> {
     }
 }
 
-/// Records of one part of the log.
-pub(super) enum Records {
+/// The records in one part of the log.
+pub(super) enum ExportRecords {
     Events(Vec<Event>),
     Clicks(Vec<Click>),
 }
 
-/// JSON line of an event: as in the API, but without deliveries.
+/// JSON line for an event: as in the API, but without deliveries.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ExportedEvent {
@@ -79,7 +79,7 @@ fn event_out(event: Event, clicks: &mut ClickIdCache<'_>) -> ExportedEvent {
     }
 }
 
-/// JSON line of a click.
+/// JSON line for a click.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ClickOut<'a> {
@@ -97,8 +97,9 @@ struct ClickOut<'a> {
     campaign: CampaignOut,
 }
 
-impl Records {
-    /// Returns the id after which the next part begins; `None` if there are no records.
+impl ExportRecords {
+    /// Returns the id of the last record, after which the next part begins; `None` if there are no
+    /// records.
     pub(super) fn last(&self) -> Option<[u8; 16]> {
         match self {
             Self::Events(events) => events.last().map(|event| *event.id.as_bytes()),

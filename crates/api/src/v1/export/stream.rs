@@ -1,8 +1,8 @@
-//! Streaming of an export part by part, so that memory and database snapshots stay small.
+//! Streams an export part by part, so that memory use stays low and database snapshots stay short.
 
 use super::compression::Compressor;
 use super::file::{ExportBody, ExportChunk};
-use super::records::{self, Records};
+use super::records::{self, ExportRecords};
 use crate::days::DayFilter;
 use crate::error::ApiError;
 use crate::state::ApiState;
@@ -19,7 +19,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::LogPart;
 
-/// Records per part, one or two megabytes.
+/// Number of records per part. Such a part is one or two megabytes long.
 const PART_RECORDS: u32 = 2_000;
 /// Parts read ahead of the writer, including the one being read.
 const PARTS_AHEAD_MAX: usize = 2;
@@ -109,11 +109,11 @@ impl Export {
         tokio::join!(self.read(read), writing.write(parts, file));
     }
 
-    /// Reads parts while the writer accepts them. The last part is empty.
-    async fn read(&self, parts: mpsc::Sender<Records>) {
+    /// Reads parts while the writer accepts them. An empty part marks the end.
+    async fn read(&self, parts: mpsc::Sender<ExportRecords>) {
         let mut after = None;
         while let Ok(permit) = parts.reserve().await {
-            // The error was logged. Without an empty part the file is incomplete.
+            // The error has already been logged. Without the empty part, the file is incomplete.
             let Ok(part) = self.next(after).await else {
                 return;
             };
@@ -126,15 +126,15 @@ impl Export {
     }
 
     /// Reads the part after a record.
-    async fn next(&self, after: Option<[u8; 16]>) -> Result<Records, ApiError> {
+    async fn next(&self, after: Option<[u8; 16]>) -> Result<ExportRecords, ApiError> {
         let store = &self.state.store;
         if self.kind == ExportKind::Clicks {
             let clicks = store.log_clicks(&self.reader, self.app, self.part(after));
-            return Ok(Records::Clicks(clicks.await?));
+            return Ok(ExportRecords::Clicks(clicks.await?));
         }
         let installs = self.kind == ExportKind::Installs;
         let events = store.log_events(&self.reader, self.app, self.part(after), installs);
-        Ok(Records::Events(events.await?))
+        Ok(ExportRecords::Events(events.await?))
     }
 
     fn part<I: LogId>(&self, after: Option<[u8; 16]>) -> LogPart<I> {
@@ -156,8 +156,12 @@ struct ExportWriter {
 }
 
 impl ExportWriter {
-    /// Writes parts as they arrive. The empty part completes the file.
-    async fn write(self, mut parts: mpsc::Receiver<Records>, file: mpsc::Sender<ExportChunk>) {
+    /// Writes parts as they arrive. An empty part completes the file.
+    async fn write(
+        self,
+        mut parts: mpsc::Receiver<ExportRecords>,
+        file: mpsc::Sender<ExportChunk>,
+    ) {
         let mut packing = Compressor::new(self.gzip);
         if self.format == ExportFormat::Csv {
             packing.write(records::header(self.kind).as_bytes().to_vec());
@@ -170,7 +174,8 @@ impl ExportWriter {
                 return;
             }
             let (tokens, format) = (self.tokens.clone(), self.format);
-            // Formatting and compression would block the async runtime for too long.
+            // On the async runtime, formatting and compression would block other tasks for too
+            // long.
             let written = tokio::task::spawn_blocking(move || {
                 packing.write(part.lines(format, &tokens));
                 packing
@@ -211,7 +216,7 @@ mod tests {
     use tributary_domain::keyring::Keyring;
 
     /// Returns the file that a client receives for these parts.
-    async fn file(gzip: bool, parts: Vec<Records>) -> Option<Vec<u8>> {
+    async fn file(gzip: bool, parts: Vec<ExportRecords>) -> Option<Vec<u8>> {
         let writing = ExportWriter {
             kind: ExportKind::Clicks,
             format: ExportFormat::Csv,
@@ -230,11 +235,11 @@ mod tests {
 
     #[tokio::test]
     async fn the_empty_part_completes_the_file() {
-        let whole = file(false, vec![Records::Clicks(Vec::new())]).await;
+        let whole = file(false, vec![ExportRecords::Clicks(Vec::new())]).await;
         let header = records::header(ExportKind::Clicks).as_bytes();
         assert_eq!(whole.as_deref(), Some(header));
         assert!(
-            file(true, vec![Records::Clicks(Vec::new())])
+            file(true, vec![ExportRecords::Clicks(Vec::new())])
                 .await
                 .is_some()
         );

@@ -36,7 +36,7 @@ pub(crate) async fn get(
     Ok(JsonResponse::ok(IntegrationOut::of(&one, &health)).with_etag(&one.tag()))
 }
 
-/// Finds the integration of a path, with its health.
+/// Finds the integration named in a path, with its health.
 pub(super) async fn find(
     state: &ApiState,
     reader: &Authorized<AppsRead>,

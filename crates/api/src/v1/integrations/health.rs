@@ -9,7 +9,7 @@ use tributary_domain::integration::{Integration, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::IntegrationHealth;
 
-/// Health of all integrations of an app, loaded in one query.
+/// The health of all of an app's integrations, loaded in one query.
 #[derive(Debug)]
 pub(super) struct HealthByNetwork {
     by_network: BTreeMap<Network, IntegrationHealth>,
@@ -26,7 +26,8 @@ impl HealthByNetwork {
         let now = state.runtime.now();
         let mut found = state.store.integration_health(reader, app, now).await?;
         if reader.environment() == Environment::Test {
-            // The pause belongs to the settings; the other figures are live data.
+            // A test key may see whether the integration is paused, because that is a setting. The
+            // other figures are live data.
             for (_, health) in &mut found {
                 (health.pending, health.delivered, health.failed) = (0, 0, 0);
                 health.state.last_delivered_at = None;
@@ -45,7 +46,7 @@ impl HealthByNetwork {
     }
 }
 
-/// Loads the health of one integration.
+/// Loads one integration's health.
 pub(super) async fn load_health(
     state: &ApiState,
     reader: &Authorized<AppsRead>,

@@ -1,4 +1,4 @@
-//! `GET /api/v1/apps/{appId}/integrations` — lists the four integrations of an app.
+//! `GET /api/v1/apps/{appId}/integrations` — lists an app's four integrations.
 
 use super::health::HealthByNetwork;
 use super::shape::{IntegrationListEnvelope, IntegrationOut, example};
@@ -25,7 +25,7 @@ use tributary_domain::vocabulary::page::ListScope;
         ("appId" = String, Path, description = "App id."),
         ("limit" = Option<i64>, Query,
             description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` from the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of integrations.",

@@ -16,10 +16,11 @@ use tributary_domain::access::AppsWrite;
 #[utoipa::path(
     post, path = "/api/v1/apps/{appId}/integrations/{network}/resume", tag = "Integrations",
     operation_id = "resumeIntegration", summary = "Resume a paused integration",
-    description = "Use it after fixing the cause at the network. Pending deliveries are sent, a \
-                   single one first. Changing a credential or setting resumes automatically. An \
-                   integration that is not paused is unchanged. To enable a disabled integration, \
-                   change `enabled`. Requires `apps:write` and a live key.",
+    description = "Use this after fixing the cause of the pause on the network's side. Pending \
+                   deliveries are then sent, starting with a single one. Changing a credential or \
+                   setting resumes the integration automatically. An integration that is not \
+                   paused is unchanged. To enable a disabled integration, change `enabled`. \
+                   Requires `apps:write` and a live key.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("network" = String, Path, description = "`network_a` (Meta), `network_b` (Google Ads), \

@@ -1,5 +1,5 @@
-//! JSON form of an integration. Credentials show only whether they are set, and their last
-//! characters.
+//! JSON form of an integration. For credentials, only whether they are set and their last
+//! characters are shown.
 
 use crate::body::Envelope;
 use crate::page::List;
@@ -21,7 +21,7 @@ pub(crate) struct IntegrationOut {
     network: &'static str,
     /// `social`, `search`, `short_video` or `ai_assistant`.
     kind: &'static str,
-    /// True: events are forwarded.
+    /// Whether events are forwarded.
     enabled: bool,
     #[schema(inline, value_type = crate::choices::ScopeChoice)]
     scope: &'static str,
@@ -35,10 +35,10 @@ pub(crate) struct IntegrationOut {
     /// Credentials by name: whether each is set, and its last characters. Secrets are never
     /// returned.
     credentials: BTreeMap<&'static str, CredentialOut>,
-    /// Event names at the network. Replaced as a whole; an event without a row is not forwarded.
+    /// The network's names for events. An event without a row is not forwarded.
     event_mapping: Vec<MappingRowOut>,
     health: HealthOut,
-    /// Null if never changed.
+    /// Time of the last change; null if the integration was never changed.
     #[schema(format = DateTime)]
     updated_at: Option<String>,
 }
@@ -49,28 +49,29 @@ struct CredentialOut {
     hint: Option<String>,
 }
 
-/// Delivery figures of the network.
+/// Delivery figures for the network.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct HealthOut {
-    /// Pending deliveries.
+    /// Number of pending deliveries.
     pending: u64,
     delivered24h: u64,
-    /// Failed, expired and unconfirmed deliveries.
+    /// Number of deliveries in the last 24 hours that failed, expired or stayed unconfirmed.
     failed24h: u64,
     #[schema(format = DateTime)]
     last_delivered_at: Option<String>,
-    /// Live conversions of the last 7 days that were not sent, by reason, most frequent first.
+    /// Live conversions from the last 7 days that were not sent, by reason, most frequent first.
     /// Expected reasons, such as `not_attributed` and `not_mapped`, are left out.
     skipped7d: Vec<SkippedOut>,
-    /// True if the count stopped after the newest 20000 events or failed deliveries.
+    /// True if the count is incomplete, because only the newest 20000 events or failed deliveries
+    /// are read.
     skipped7d_stopped_early: bool,
 }
 
-/// Number of conversions that were not sent for one reason.
+/// The number of conversions that were not sent for one reason.
 #[derive(Debug, Serialize, ToSchema)]
 struct SkippedOut {
-    /// Reason code of the events or deliveries, such as `insufficient_identity`.
+    /// Reason code on the events or deliveries, such as `insufficient_identity`.
     reason: String,
     count: u64,
 }
@@ -93,7 +94,7 @@ impl From<&IntegrationHealth> for HealthOut {
     }
 }
 
-/// Row of the event mapping.
+/// A row of the event mapping.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct MappingRowOut {

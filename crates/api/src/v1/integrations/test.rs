@@ -17,19 +17,19 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use utoipa::ToSchema;
 
-/// Response of a network to a test event.
+/// A network's response to a test event.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "IntegrationTest")]
 struct ProbedOut {
     /// True if the network accepted the event.
     accepted: bool,
-    /// HTTP status of the response; null without a response.
+    /// HTTP status of the response; null if there was no response.
     status: Option<u16>,
     duration_ms: u32,
-    /// Error code of the network, or ours.
+    /// Error code from the network or from Tributary.
     code: Option<String>,
-    /// Response body of the network, shortened and without secrets.
+    /// The network's response body, shortened and without secrets.
     #[schema(max_length = 512)]
     answer: Option<String>,
 }
@@ -51,11 +51,11 @@ type ProbedEnvelope = Envelope<ProbedOut>;
 #[utoipa::path(
     post, path = "/api/v1/apps/{appId}/integrations/{network}/test", tag = "Integrations",
     operation_id = "testIntegration", summary = "Send a test event to the network",
-    description = "Sends one harmless event with the settings and credentials of the integration, \
-                   even if it is disabled. 200 contains the network's response, including a \
-                   rejection. 422 lists what is missing: Meta (`network_a`) and TikTok \
-                   (`network_c`) need a `testEventCode`, because they would count the event \
-                   without one. Requires `apps:write` and a live key.",
+    description = "Sends one test event with the integration's settings and credentials, even if \
+                   the integration is disabled. A 200 response contains the network's response, \
+                   including a rejection. A 422 response lists what is missing: Meta (`network_a`) \
+                   and TikTok (`network_c`) need a `testEventCode`, which marks the event as a \
+                   test. Meta still counts the event. Requires `apps:write` and a live key.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("network" = String, Path, description = "`network_a` (Meta), `network_b` (Google Ads), \
@@ -94,7 +94,7 @@ pub(crate) async fn test(
     Ok(JsonResponse::ok(ProbedOut::from(probed)))
 }
 
-/// Returns the field that a configured integration needs for a test.
+/// Returns the field that is missing for a test, although the integration is configured.
 fn missing_field(integration: &Integration) -> &'static str {
     let needs_code = matches!(integration.network, Network::A | Network::C);
     if needs_code && integration.text("testEventCode").is_none() {

@@ -23,10 +23,10 @@ use tributary_domain::integration::Credential;
     patch, path = "/api/v1/apps/{appId}/integrations/{network}", tag = "Integrations",
     operation_id = "updateIntegration", summary = "Change an integration",
     description = "Missing fields are unchanged; null resets a field to its default. \
-                   `eventMapping` is replaced as a whole. Credentials are encrypted at rest and \
-                   never returned. You may send back the document that GET returned: read-only \
-                   fields are ignored if they have their current value, `health` and \
-                   `statusReason` always. Requires `apps:write` and a live key.",
+                   `eventMapping` replaces the stored mapping. Credentials are encrypted at rest \
+                   and never returned. You may send back the document that GET returned: read-only \
+                   fields are ignored if they have their current value; `health` and \
+                   `statusReason` are always ignored. Requires `apps:write` and a live key.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("network" = String, Path, description = "`network_a` (Meta), `network_b` (Google Ads), \
@@ -57,7 +57,8 @@ pub(crate) async fn update(
     State(state): State<ApiState>,
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
-    // The fields depend on the network, so an unknown network is reported before body faults.
+    // The fields depend on the network, so an unknown network is reported before faults in the
+    // body.
     let (app, network) = (ids.app()?, ids.network()?);
     let reader = caller.authorized.read_access();
     let found = find(&state, &reader, &ids).await;

@@ -14,7 +14,7 @@ use tributary_domain::access::AppsWrite;
     delete, path = "/api/v1/apps/{appId}/links/{linkId}", tag = "Links",
     operation_id = "deleteLink", summary = "Delete a link",
     description = "Archives the link: it returns 404 from now on, its history remains, and its \
-                   slug cannot be reused. Requires `apps:write` and a live key.",
+                   slugs cannot be reused. Requires `apps:write` and a live key.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("linkId" = String, Path, description = "Link id."),

@@ -1,14 +1,14 @@
-//! Request bodies of links, described by their readers.
+//! Request bodies for links, described by their readers.
 
 use crate::fields::described_body;
 use crate::fields::link::{read_change, read_new};
 
 described_body! {
-    /// Settings of a link. Missing or null: default.
+    /// A link's settings. Missing or null fields get their default.
     pub(super) NewLink("LinkFields") = read_new
 }
 
 described_body! {
-    /// Settings of a link. Missing: unchanged; null: default.
+    /// A link's settings. Missing fields are unchanged; null resets a field to its default.
     pub(super) ChangedLink("LinkFields") = read_change
 }

@@ -28,19 +28,19 @@ pub(crate) struct LinkOut {
     ios_url: Option<String>,
     android_url: Option<String>,
     fallback_url: Option<String>,
-    /// Destination of a `web_funnel` link.
+    /// URL that a `web_funnel` link redirects to.
     destination_url: Option<String>,
     /// Query parameters that a `web_funnel` link passes on.
     pass_params: Vec<String>,
     deep_link: Option<String>,
     custom_data: BTreeMap<String, String>,
     campaign: CampaignOut,
-    /// URL for ads.
+    /// URL to use in ads.
     url: String,
     /// Landing page with store buttons, for networks that forbid bare redirects; null for
-    /// `web_funnel`.
+    /// `web_funnel` links.
     landing_url: Option<String>,
-    /// Parameters to paste into the network's ad manager; null if it needs none.
+    /// Parameters to paste into the network's ad manager; null if the network needs none.
     url_parameters: Option<&'static str>,
     #[schema(format = DateTime)]
     created_at: String,
@@ -49,7 +49,7 @@ pub(crate) struct LinkOut {
 }
 
 impl LinkOut {
-    /// Builds the JSON form. `link_base` is the base URL of the app's link domain or of the
+    /// Builds the JSON form. `link_base` is the base URL of the app's link domain, or of the
     /// service.
     pub(crate) fn of(link: Link, link_base: &str) -> Self {
         let text = |url: Option<HttpsUrl>| url.map(|url| url.as_str().to_owned());

@@ -20,10 +20,10 @@ use tributary_domain::link::Link;
 #[utoipa::path(
     patch, path = "/api/v1/apps/{appId}/links/{linkId}", tag = "Links",
     operation_id = "updateLink", summary = "Change a link",
-    description = "Missing fields are unchanged; null resets a field to its default. Lists and \
-                   maps are replaced as a whole. You may send back the document that GET returned: \
-                   read-only fields are ignored if they have their current value. Requires \
-                   `apps:write` and a live key.",
+    description = "Missing fields are unchanged; null resets a field to its default. A list or map \
+                   in the request replaces the stored one. You may send back the document that GET \
+                   returned: read-only fields are ignored if they have their current value. \
+                   Requires `apps:write` and a live key.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("linkId" = String, Path, description = "Link id."),

@@ -22,10 +22,10 @@ use tributary_domain::access::AnalyticsRead;
     params(
         ("appId" = String, Path, description = "App id."),
         ("from" = Option<String>, Query,
-            description = "First day, such as `2026-01-01`. Default: the last 30 days."),
+            description = "First day, such as `2026-01-01`. If omitted, the range covers 30 days."),
         ("to" = Option<String>, Query, description = "Last day, inclusive. Default: today."),
         ("timezone" = Option<String>, Query,
-            description = "Time zone of the days. Default: the app's."),
+            description = "Time zone for day boundaries. Default: the app's time zone."),
     ),
     extensions(("x-errors" = json!([API_KEY, QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "The overview.",

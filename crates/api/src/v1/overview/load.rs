@@ -1,4 +1,4 @@
-//! Loading of an overview. All parts are read from roll-ups with the coarsest possible buckets.
+//! Loads an overview. All parts are read from roll-ups with the coarsest possible buckets.
 
 use super::shape::{OverviewOut, TopOut};
 use crate::error::ApiError;
@@ -13,9 +13,9 @@ use tributary_domain::report::{
 };
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 
-/// Rows of each top list.
+/// Number of rows in each top list.
 const TOP_MAX: usize = 10;
-/// Maximum rows per query. Apps have fewer links and campaigns with traffic.
+/// Maximum number of rows per query. No app has this many links and campaigns with traffic.
 const ROWS_MAX: u32 = 50_000;
 
 /// Loads the overview of an app.
@@ -32,7 +32,7 @@ impl OverviewLoader<'_> {
         let days = self.range.split(Some(TimeUnit::Day));
         let periods = days.iter().map(|day| day.period).collect();
         let before = self.range.preceding();
-        // Links and campaigns are in the same roll-up, so they are read together.
+        // Links and campaigns are in the same roll-up, so one query reads both.
         let credits = [Dimension::Network, Dimension::Link, Dimension::Campaign];
         let store = &self.state.store;
         let health = store.delivery_health(self.caller, self.app, self.state.runtime.now());
@@ -66,7 +66,8 @@ impl OverviewLoader<'_> {
             .with_billing(self.caller.environment(), &billing))
     }
 
-    /// Loads the figures of the whole range. It is the slowest query, so two run in parallel.
+    /// Loads the figures for the whole range. This is the slowest query, so the range is split into
+    /// two halves that are read in parallel.
     async fn load_credited(&self, by: &[Dimension]) -> Result<Vec<StatsRow>, ApiError> {
         let mut days = self.range.split(Some(TimeUnit::Day));
         let later = days.split_off(days.len() / 2);
@@ -172,8 +173,8 @@ fn series(days: &[Span], rows: &[StatsRow], costs: Option<&Spend>) -> Vec<(Strin
     series
 }
 
-/// Returns the top rows by net revenue, then installs, then clicks. Rows without a value are left
-/// out.
+/// Returns the top rows by net revenue, then by installs, then by clicks. Rows whose last dimension
+/// has no value are left out.
 fn top_rows(rows: Vec<(Vec<String>, ReportFigures)>) -> Vec<(Vec<String>, ReportFigures)> {
     let named = |(values, _): &(Vec<String>, ReportFigures)| {
         values.last().is_some_and(|last| !last.is_empty())

@@ -29,7 +29,7 @@ pub(super) struct OverviewOut {
     kpis: KpisOut,
     /// Figures by day, oldest first.
     series: Vec<DayOut>,
-    /// Top ten by net revenue.
+    /// Top ten links by net revenue.
     top_links: Vec<TopOut>,
     top_campaigns: Vec<TopOut>,
     top_networks: Vec<TopOut>,
@@ -41,7 +41,7 @@ pub(super) struct OverviewOut {
     billing: JoinedOut,
 }
 
-/// Figures of one day.
+/// Figures for one day.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DayOut {
@@ -51,13 +51,13 @@ struct DayOut {
     figures: FiguresOut,
 }
 
-/// Row of a top list: a link, a campaign or a network.
+/// A row of a top list: a link, a campaign or a network.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TopOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     link_id: Option<String>,
-    /// Name of the link.
+    /// The link's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,39 +104,40 @@ impl TopOut {
     }
 }
 
-/// Step of the funnel.
+/// A step of the funnel.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct StepOut {
     /// `clicks`, `installs`, `signUps`, `trials`, `payingDevices`.
     step: &'static str,
     count: i64,
-    /// Conversion rate from the previous step; null for the first step and after an empty one.
+    /// Conversion rate from the previous step; null for the first step, and after a step with a
+    /// count of 0.
     #[schema(value_type = Option<f64>)]
     rate: Option<Box<RawValue>>,
 }
 
-/// Delivery figures of a network.
+/// Delivery figures for a network.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct NetworkHealthOut {
     #[schema(inline, value_type = crate::choices::NetworkChoice)]
     network: &'static str,
-    /// Pending deliveries.
+    /// Number of pending deliveries.
     pending: u64,
     delivered24h: u64,
     failed24h: u64,
 }
 
-/// Match rate of billing events.
+/// How many billing events were matched to a device.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct JoinedOut {
-    /// Events reported by billing providers.
+    /// Number of events reported by billing providers.
     events: i64,
-    /// Events matched to a device.
+    /// Number of events matched to a device.
     matched: i64,
-    /// `matched` divided by `events`; null without events.
+    /// `matched` divided by `events`; null if there are no events.
     #[schema(value_type = Option<f64>)]
     join_rate: Option<Box<RawValue>>,
 }

@@ -1,4 +1,4 @@
-//! `GET /api/v1/portfolio` — compares the apps of the organization.
+//! `GET /api/v1/portfolio` — compares the organization's apps.
 
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -46,14 +46,14 @@ struct PortfolioOut {
     id: String,
     name: String,
     archived: bool,
-    /// Time zone of its days in this report.
+    /// Time zone that defines the app's days in this report.
     timezone: String,
     kpis: KpisOut,
 }
 
 type PortfolioEnvelope = List<PortfolioOut, PortfolioMeta>;
 
-/// Metadata of the portfolio.
+/// Metadata about the portfolio.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes the envelope that List writes")]
@@ -128,23 +128,23 @@ fn read(parameters: &mut QueryParameters<'_>) -> PortfolioQuery {
 #[utoipa::path(
     get, path = "/api/v1/portfolio", tag = "Portfolio", operation_id = "getPortfolio",
     summary = "Compare apps",
-    description = "Key figures of all apps of the organization, compared with the previous period \
-                   of the same length. `meta.totals` are the totals over all pages. Archived apps \
-                   are left out by default. Requires `apps:read`.",
+    description = "Key figures for all of the organization's apps, compared with the previous \
+                   period of the same length. `meta.totals` contains the totals over all pages. \
+                   Archived apps are left out by default. Requires `apps:read`.",
     params(
         ("sort" = Option<String>, Query,
             description = "Sort key: `name`, `clicks`, `installs`, `events`, `revenue`, \
-                           `netRevenue`, `payingDevices`, `cost` or `roas`. Prefix `-`: \
+                           `netRevenue`, `payingDevices`, `cost` or `roas`. The prefix `-` means \
                            descending. Default: `-netRevenue`."),
-        ("archived" = Option<bool>, Query, description = "`true`: include archived apps."),
+        ("archived" = Option<bool>, Query, description = "If `true`, archived apps are included."),
         ("from" = Option<String>, Query,
-            description = "First day, such as `2026-01-01`. Default: the last 30 days."),
+            description = "First day, such as `2026-01-01`. If omitted, the range covers 30 days."),
         ("to" = Option<String>, Query, description = "Last day, inclusive. Default: today."),
         ("timezone" = Option<String>, Query,
-            description = "Time zone of the days. Default: each app's."),
+            description = "Time zone for day boundaries. Default: each app's time zone."),
         ("limit" = Option<i64>, Query,
             description = "Apps per page. Default: 50.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` from the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY]))),
     responses((status = 200, description = "A page of apps.",
@@ -217,7 +217,8 @@ struct Row {
     before: ReportFigures,
 }
 
-/// Returns empty figures. Test data has no costs.
+/// Returns the figures of an app without data. Live figures have a cost of zero; test figures have
+/// no cost, because there is no ad cost for test data.
 fn empty_measure(caller: &Caller<AppsRead>) -> ReportFigures {
     match caller.authorized.environment() {
         Environment::Live => ReportFigures::zero(),

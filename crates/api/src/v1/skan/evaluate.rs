@@ -1,4 +1,4 @@
-//! `POST /api/v1/apps/{appId}/skan/evaluate` — simulates the conversion values of a device.
+//! `POST /api/v1/apps/{appId}/skan/evaluate` — simulates a device's conversion values.
 
 use super::fields::read_draft;
 use crate::body::{Envelope, JsonBody, JsonResponse};
@@ -48,7 +48,7 @@ fn event(fields: &mut Fields<'_>) -> Option<SimulatedEvent> {
     let amount = amount().about("A number or a decimal string.");
     let amount = fields.input("revenue", amount);
     let currency = text_as(Currency::parse)
-        .about("Default: the document's. Revenue in a currency without a rate meets no condition.");
+        .about("Default: the document's currency. Without a rate, revenue meets no condition.");
     let currency = fields.input("currency", currency);
     Some(SimulatedEvent {
         name: name?,
@@ -60,7 +60,7 @@ fn event(fields: &mut Fields<'_>) -> Option<SimulatedEvent> {
 
 fn read(fields: &mut Fields<'_>) -> EvaluateRequest {
     let about =
-        "Document in the format of PUT. Default: the stored one. Evaluated as if it were enabled.";
+        "Document as in PUT. Default: the stored document. Evaluated as if it were enabled.";
     let draft = fields.object("document", about, read_draft);
     let document = draft.value().and_then(|draft| {
         fields.check(|faults| {
@@ -81,7 +81,7 @@ fn read(fields: &mut Fields<'_>) -> EvaluateRequest {
     let rates = fields.check(|faults| read_rates(&rates, faults));
     let list = objects()
         .size(0..=TRY_OUT_EVENTS_MAX)
-        .about("Events of the device after its first launch.");
+        .about("The device's events after its first launch.");
     let events = fields.items("events", list, event);
     let events = events.value().unwrap_or_default();
     for (index, event) in events.iter().enumerate() {
@@ -112,7 +112,7 @@ fn read_rates(rates: &BTreeMap<String, String>, faults: &mut Faults) -> Vec<(Cur
     read
 }
 
-/// Call of Apple's API.
+/// A call to Apple's API.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct UpdateOut {
@@ -120,15 +120,15 @@ struct UpdateOut {
     after_seconds: i64,
     /// Event that caused the call; null for the first launch.
     event: Option<String>,
-    /// Window of the call: 0, 1 or 2.
+    /// Conversion window in which the device makes the call: 0, 1 or 2.
     window: u8,
     /// Fine value. 0 in windows 1 and 2, where Apple ignores it.
     fine_value: u8,
     #[schema(inline, value_type = crate::choices::CoarseChoice)]
     coarse_value: &'static str,
-    /// True if the call locks the window.
+    /// True if the call locks the conversion window.
     lock_window: bool,
-    /// Names of the document's values with this number.
+    /// Names of the document's conversion values that use this fine or coarse value.
     names: Vec<String>,
 }
 
@@ -136,7 +136,7 @@ struct UpdateOut {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(title = "ConversionValueEvaluation")]
 struct EvaluationOut {
-    /// Calls of the device in order. A postback carries the last value of its window, unless Apple
+    /// The device's calls in order. A postback contains the last value of its window, unless Apple
     /// withholds it.
     updates: Vec<UpdateOut>,
 }
@@ -161,8 +161,8 @@ type EvaluationEnvelope = Envelope<EvaluationOut>;
     post, path = "/api/v1/apps/{appId}/skan/evaluate", tag = "Conversion value",
     operation_id = "evaluateSkan",
     summary = "Simulate a conversion-value document",
-    description = "Simulates a device with these events and returns its calls to Apple. Nothing is \
-                   stored. Requires `apps:read`.",
+    description = "Simulates a device with these events and returns its calls to Apple's API. \
+                   Nothing is stored. Requires `apps:read`.",
     params(("appId" = String, Path, description = "App id.")),
     request_body(content = inline(EvaluateFields), description = "The document and the events.",
         example = json!({
@@ -177,7 +177,7 @@ type EvaluationEnvelope = Envelope<EvaluationOut>;
             {"afterSeconds": 0, "event": null, "window": 0, "fineValue": 0, "coarseValue": "low", "lockWindow": false,
              "names": ["Install"]},
             {"afterSeconds": 86_400, "event": "purchase", "window": 0, "fineValue": 63, "coarseValue": "high",
-             "lockWindow": true, "names": ["Paid 50 and more"]},
+             "lockWindow": true, "names": ["Paid 50 or more"]},
         ]}})))
 )]
 pub(crate) async fn try_out(
@@ -188,7 +188,8 @@ pub(crate) async fn try_out(
 ) -> Result<impl IntoResponse, ApiError> {
     let request = body.read(read)?;
     let app = ids.app()?;
-    // Read even if the body has a document, to check that the app belongs to the caller.
+    // Read even if the body has a document, to check that the app belongs to the caller's
+    // organization.
     let stored = state.store.skan(&caller.authorized, app).await?;
     let document = request.document.unwrap_or(stored.document);
     let calls = simulate(document, request.rates, request.events);

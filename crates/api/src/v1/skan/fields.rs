@@ -1,4 +1,4 @@
-//! Request body of PUT. Types are checked here, rules in the domain.
+//! Request body of PUT. Types are checked here; the domain checks the rules.
 
 use crate::fields::{
     FieldKind, Fields, InputValue, amount, described_body, flag, integer, objects, text, text_as,
@@ -12,7 +12,8 @@ use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::Problem;
 
 described_body! {
-    /// The complete document. `version` and `updatedAt` are set by the service and ignored.
+    /// The complete document. The service sets `version` and `updatedAt` and ignores them in
+    /// requests.
     pub(super) SkanDocument("ConversionValueDocument") = read_draft
 }
 
@@ -26,7 +27,7 @@ pub(super) fn read_draft(fields: &mut Fields<'_>) -> Draft {
     let currency = text_as(Currency::parse);
     let windows = objects()
         .size(0..=WINDOWS_MAX)
-        .about("Windows. A missing index is a disabled window.");
+        .about("Windows. A window whose index is missing is disabled.");
     let draft = Draft {
         enabled: fields.input("enabled", flag()),
         currency: fields.input(
@@ -36,7 +37,7 @@ pub(super) fn read_draft(fields: &mut Fields<'_>) -> Draft {
         accept_test_signals: fields.input("acceptTestSignals", flag()),
         windows: fields.items("windows", windows, window),
     };
-    // Set by the service. Accepted, so that clients can send a document back unchanged.
+    // Set by the service. Accepted here, so that clients can send a document back unchanged.
     let _ignored = fields.input("version", integer().about("Ignored."));
     let _ignored = fields.input("updatedAt", text().about("Ignored."));
     draft
@@ -48,7 +49,7 @@ fn window(fields: &mut Fields<'_>) -> DraftWindow {
         .about("0, 1 or 2, each at most once.");
     let values = objects()
         .size(0..=VALUES_PER_WINDOW_MAX)
-        .about("Values by priority: the first whose conditions all hold wins.");
+        .about("Values by priority: the first value whose conditions all hold wins.");
     DraftWindow {
         index: fields.required_input("index", index),
         enabled: fields.input("enabled", flag()),
@@ -72,7 +73,7 @@ fn coarse() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem>>
 
 fn lock_on(fields: &mut Fields<'_>) -> DraftLockOn {
     DraftLockOn {
-        fine_value: fields.input("fineValue", fine().about("Window 0 only.")),
+        fine_value: fields.input("fineValue", fine().about("Only in window 0.")),
         coarse_value: fields.input("coarseValue", coarse()),
         event: fields.input("event", text().size(1..=EVENT_CHARS_MAX)),
     }
@@ -94,7 +95,7 @@ fn value(fields: &mut Fields<'_>) -> DraftValue {
         conditions: fields.items(
             "conditions",
             conditions.about(
-                "Conditions that must all hold. Each needs at least one of the four \
+                "Conditions that must all hold. Each condition needs at least one of the four \
                               bounds.",
             ),
             condition,

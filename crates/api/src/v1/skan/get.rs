@@ -13,7 +13,8 @@ use tributary_domain::access::AppsRead;
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/skan", tag = "Conversion value", operation_id = "getSkan",
     summary = "Get the conversion-value configuration",
-    description = "If it was never configured: a disabled document, version 0, no windows.",
+    description = "If the app was never configured, returns a disabled document with version 0 and \
+                   no windows.",
     params(("appId" = String, Path, description = "App id.")),
     extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound]]))),
     responses((status = 200, description = "The configuration.", body = inline(SkanEnvelope),

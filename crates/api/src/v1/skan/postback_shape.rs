@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::decode::{
-    DecodedValue, Interpretation, ReportedValue, Version, decode,
+    DecodedValue, DocumentVersion, Interpretation, ReportedValue, decode,
 };
 use tributary_store::StoredPostback;
 use utoipa::ToSchema;
@@ -24,28 +24,29 @@ pub(super) struct PostbackOut {
     version: Option<String>,
     #[schema(inline, value_type = crate::choices::SignatureChoice)]
     signature: &'static str,
-    /// True if it counts in reports.
+    /// True if the postback counts in reports.
     counted: bool,
-    /// True if an earlier postback has the same id but different content. Such a postback never
-    /// counts.
+    /// True if an earlier postback has the same id but different content. A conflicting postback
+    /// never counts.
     conflicting: bool,
     ad_network_id: String,
-    /// Two to four digits, since SKAdNetwork 4.0.
+    /// Source identifier of two to four digits; only since SKAdNetwork 4.0.
     source_identifier: Option<String>,
-    /// Before SKAdNetwork 4.0.
+    /// Campaign id; only before SKAdNetwork 4.0.
     campaign_id: Option<i64>,
     transaction_id: String,
-    /// 0 to 63. Null: withheld or never set, which differs from 0.
+    /// Fine value from 0 to 63. Null means that it was withheld or never set, which is not the same
+    /// as 0.
     fine_value: Option<u8>,
     #[schema(inline, value_type = Option<crate::choices::CoarseChoice>)]
     coarse_value: Option<&'static str>,
-    /// Window: 0, 1 or 2.
+    /// Number of the conversion window: 0, 1 or 2.
     sequence_index: u8,
     did_win: bool,
     redownload: Option<bool>,
     #[schema(inline, value_type = crate::choices::ConversionTypeChoice)]
     conversion_type: &'static str,
-    /// App that showed the ad; 0 for test postbacks.
+    /// App Store id of the app that showed the ad; 0 for test postbacks.
     source_app_id: Option<i64>,
     source_domain: Option<String>,
     country_code: Option<String>,
@@ -55,26 +56,28 @@ pub(super) struct PostbackOut {
     received_at: String,
 }
 
-/// Meaning of the value in the configurations that the device may have used.
+/// What the value means in the configurations that the device may have used.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DecodedOut {
     #[schema(inline, value_type = crate::choices::DecodedChoice)]
     status: &'static str,
-    /// Possible meanings, newest first: one if decoded, several if ambiguous.
+    /// Possible meanings, newest configuration version first. There is one if the value is decoded,
+    /// and there are several if it is ambiguous.
     #[schema(inline)]
     readings: Vec<ReadingOut>,
 }
 
-/// Meaning of the value in one version of the configuration.
+/// What the value means in one version of the configuration.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ReadingOut {
     version: i64,
     window: u8,
-    /// Names of the values with this number. If there are several, any of them may apply.
+    /// Names of the conversion values that use this fine or coarse value. If there are several, any
+    /// of them may apply.
     names: Vec<String>,
-    /// Events in the conditions of these values.
+    /// Events in the conditions of these conversion values.
     events: Vec<String>,
     /// Revenue range; null if no condition uses revenue.
     #[schema(inline)]
@@ -130,7 +133,7 @@ impl PostbackOut {
     /// Builds the JSON form, decoded with all versions of the configuration.
     pub(super) fn of(
         stored: StoredPostback,
-        versions: &[Version],
+        versions: &[DocumentVersion],
         accept_test_signals: bool,
     ) -> Self {
         let postback = stored.parsed.postback;
@@ -175,7 +178,7 @@ pub(super) fn example() -> serde_json::Value {
         "decoded": {
             "status": "decoded",
             "readings": [{
-                "version": 7, "window": 0, "names": ["Paid 50 and more"], "events": ["purchase"],
+                "version": 7, "window": 0, "names": ["Paid 50 or more"], "events": ["purchase"],
                 "revenue": {"min": 50, "max": null, "currency": "USD"},
             }],
         },

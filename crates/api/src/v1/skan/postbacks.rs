@@ -61,7 +61,7 @@ fn read(parameters: &mut QueryParameters<'_>) -> (PostbacksQuery, PageQuery) {
     (filters, PageQuery::read(parameters))
 }
 
-/// Returns the filters, to bind cursors to this list.
+/// Serializes app and filters for the cursor, which is valid only for the same ones.
 fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &PostbackFilter) -> String {
     serde_json::json!([
         app.to_string(),
@@ -86,14 +86,14 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &PostbackFilter) -
     summary = "List postbacks",
     description = "SKAdNetwork and AdAttributionKit postbacks, newest first by arrival, with the \
                    decoded meaning of each value. Postbacks with an invalid signature are listed \
-                   but never count. Postbacks are live data: a test key gets an empty list. \
+                   but never count. Postbacks are live data, so a test key gets an empty list. \
                    Requires `apps:read`.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("protocol" = inline(Option<crate::choices::ProtocolChoice>), Query,
             description = "Filter by framework."),
         ("signature" = inline(Option<crate::choices::SignatureChoice>), Query,
-            description = "Filter by signature result."),
+            description = "Filter by the result of verifying the signature."),
         ("counted" = Option<bool>, Query, description = "Filter by whether a postback counts."),
         ("adNetworkId" = Option<String>, Query,
             description = "Filter by ad network id, case-insensitive. The former name `adNetwork` \
@@ -108,13 +108,13 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &PostbackFilter) -
         ("conversionType" = inline(Option<crate::choices::ConversionTypeChoice>), Query,
             description = "Filter by conversion type."),
         ("from" = Option<String>, Query,
-            description = "First day of arrival, such as `2026-01-01`."),
+            description = "First day, by time of arrival, such as `2026-01-01`."),
         ("to" = Option<String>, Query, description = "Last day, inclusive."),
         ("timezone" = Option<String>, Query,
-            description = "Time zone of the days. Default: the app's."),
+            description = "Time zone for day boundaries. Default: the app's time zone."),
         ("limit" = Option<i64>, Query,
             description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` from the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of postbacks.",

@@ -21,7 +21,7 @@ use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::ListScope;
 use utoipa::ToSchema;
 
-/// Maximum items of a list parameter. No preset accepts more.
+/// Maximum number of items in a list parameter. No preset accepts more.
 const ITEMS_MAX: usize = 100;
 
 struct PresetsQuery {
@@ -57,7 +57,7 @@ fn read(parameters: &mut QueryParameters<'_>) -> PresetsQuery {
 }
 
 impl PresetsQuery {
-    /// Rejects parameters that do not fit the kind.
+    /// Rejects parameters that are not valid for the kind.
     fn check(&self) -> Result<(), ApiError> {
         let mut faults = Faults::new();
         let mut reject = |field: &str, message: &str| {
@@ -73,7 +73,7 @@ impl PresetsQuery {
         if self.kind == Some(Kind::RevenueBuckets) && several {
             reject(
                 "events",
-                "Must be exactly one event: the one whose revenue is bucketed.",
+                "Must be exactly one event: the event whose revenue is bucketed.",
             );
         }
         Ok(faults.into_result()?)
@@ -86,7 +86,7 @@ impl PresetsQuery {
 struct PresetOut {
     #[schema(inline, value_type = crate::choices::PresetChoice)]
     kind: &'static str,
-    /// Document for `PUT /api/v1/apps/{appId}/skan`. Not enabled.
+    /// Document to send with `PUT /api/v1/apps/{appId}/skan`. Its `enabled` is false.
     document: SkanOut,
 }
 
@@ -96,15 +96,16 @@ type PresetListEnvelope = List<PresetOut>;
     get, path = "/api/v1/skan/presets", tag = "Conversion value", operation_id = "listSkanPresets",
     summary = "List conversion-value presets",
     description = "`revenue_buckets` encodes the revenue range of one event, `event_bits` which of \
-                   up to six events happened, `funnel` the furthest step of a sequence. Each \
-                   preset is a document for all three windows that you can send with PUT, changed \
-                   or unchanged. Without `kind`: an example of each. Requires `apps:read`.",
+                   up to six events happened, and `funnel` the furthest step reached in a \
+                   sequence. Each preset is a document for all three windows that you can send \
+                   with PUT, changed or unchanged. Without `kind`, returns an example of each \
+                   kind. Requires `apps:read`.",
     params(
         ("kind" = inline(Option<crate::choices::PresetChoice>), Query,
             description = "Filter by kind."),
         ("events" = Option<String>, Query,
-            description = "Comma-separated events: one for `revenue_buckets`, least important \
-                           first for `event_bits`, in funnel order for `funnel`."),
+            description = "Comma-separated events: one event for `revenue_buckets`, least \
+                           important first for `event_bits`, in funnel order for `funnel`."),
         ("bounds" = Option<String>, Query,
             description = "Comma-separated lower bounds in ascending order, for \
                            `revenue_buckets`."),
@@ -112,7 +113,7 @@ type PresetListEnvelope = List<PresetOut>;
         ("limit" = Option<i64>, Query,
             description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query,
-            description = "`meta.cursor` of the previous page. Send the same other parameters."),
+            description = "`meta.cursor` from the previous page. Keep the other parameters."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY]))),
     responses((status = 200, description = "The presets.",

@@ -1,4 +1,4 @@
-//! Query parameter values of this resource.
+//! Values of query parameters for this resource.
 
 use tributary_domain::skan::postback::{Protocol, TEXT_CHARS_MAX};
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};

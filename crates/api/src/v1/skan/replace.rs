@@ -16,8 +16,8 @@ use tributary_domain::access::AppsWrite;
 #[utoipa::path(
     put, path = "/api/v1/apps/{appId}/skan", tag = "Conversion value",
     operation_id = "replaceSkan", summary = "Replace the conversion-value configuration",
-    description = "A change that affects the meaning of values creates a new version; saving the \
-                   same document again does not. Requires `apps:write` and a live key.",
+    description = "A change that affects what values mean creates a new version; saving the same \
+                   document again does not. Requires `apps:write` and a live key.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("If-Match" = Option<String>, Header,
@@ -33,7 +33,7 @@ use tributary_domain::access::AppsWrite;
                 "index": 0, "enabled": true, "lockOn": {"fineValue": 63},
                 "values": [
                     {
-                        "name": "Paid 50 and more", "fineValue": 63, "coarseValue": "high", "lock": true,
+                        "name": "Paid 50 or more", "fineValue": 63, "coarseValue": "high", "lock": true,
                         "conditions": [{"event": "purchase", "minCount": 1, "minRevenue": 50.00}]
                     },
                     {

@@ -10,7 +10,7 @@ use tributary_domain::skan::{
 };
 use utoipa::ToSchema;
 
-/// Conversion-value configuration of an app.
+/// An app's conversion-value configuration.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "ConversionValueConfiguration")]
@@ -18,11 +18,11 @@ pub(crate) struct SkanOut {
     enabled: bool,
     /// Currency of all amounts.
     currency: String,
-    /// True: development-signed postbacks count. Same as the app's `skanTestSignals`.
+    /// Whether development-signed postbacks count. The same setting as the app's `skanTestSignals`.
     accept_test_signals: bool,
     /// Version of the configuration; 0 before the first PUT.
     version: i64,
-    /// Null if never configured.
+    /// Time of the last change; null if the app was never configured.
     #[schema(format = DateTime)]
     updated_at: Option<String>,
     windows: Vec<WindowOut>,
@@ -31,7 +31,7 @@ pub(crate) struct SkanOut {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct WindowOut {
-    /// 0, 1 or 2.
+    /// Number of the conversion window: 0, 1 or 2.
     index: u8,
     enabled: bool,
     lock_on: Option<LockOnOut>,
@@ -54,7 +54,7 @@ pub(crate) struct LockOnOut {
 #[serde(rename_all = "camelCase")]
 struct ValueOut {
     name: String,
-    /// Window 0 only.
+    /// Fine value; only in window 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     fine_value: Option<u8>,
     #[schema(inline, value_type = crate::choices::CoarseChoice)]
@@ -166,7 +166,7 @@ pub(crate) fn answer(configuration: &Configuration) -> JsonResponse<SkanOut> {
         .with_etag(&configuration.tag())
 }
 
-/// Envelope of a configuration.
+/// The response with a configuration.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the envelope that JsonResponse writes")]
 pub(crate) struct SkanEnvelope {
@@ -174,7 +174,7 @@ pub(crate) struct SkanEnvelope {
     meta: SkanMeta,
 }
 
-/// Metadata of a configuration.
+/// Metadata about a configuration.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the envelope that JsonResponse writes")]
 struct SkanMeta {
@@ -196,7 +196,7 @@ pub(crate) fn example() -> serde_json::Value {
                 "lockOn": {"fineValue": 63},
                 "values": [
                     {
-                        "name": "Paid 50 and more", "fineValue": 63, "coarseValue": "high",
+                        "name": "Paid 50 or more", "fineValue": 63, "coarseValue": "high",
                         "lock": true,
                         "conditions": [{"event": "purchase", "minCount": 1, "minRevenue": 50}]
                     },

@@ -26,12 +26,12 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::ListScope;
 use tributary_store::{PostbackDimensions, PostbackReportQuery};
 
-/// Maximum rows over all pages.
+/// Maximum number of rows over all pages.
 const ROWS_MAX: u32 = 10_000;
-/// Default of `digits`.
+/// Default value of `digits`.
 const DIGITS_DEFAULT: u8 = 4;
 
-/// Dimension of the report.
+/// A dimension of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dimension {
     Day,
@@ -102,7 +102,8 @@ impl SkanStatsQuery {
 
     fn report_query(&self, periods: Vec<tributary_domain::report::Period>) -> PostbackReportQuery {
         let source = self.has(Dimension::SourceIdentifier);
-        // The meaning depends on window and value, so it needs their dimensions.
+        // What a value means depends on the window and the value, so grouping by meaning requires
+        // both dimensions.
         let has = |dimension| self.has(dimension) || self.has(Dimension::Meaning);
         PostbackReportQuery {
             periods,
@@ -126,11 +127,11 @@ impl SkanStatsQuery {
     get, path = "/api/v1/apps/{appId}/skan/stats", tag = "Conversion value",
     operation_id = "getSkanStats",
     summary = "Count postbacks",
-    description = "Figures of counted postbacks by day of arrival, which is days after the \
-                   install. Do not add them to the figures of devices: most installs are in both. \
-                   Sorted newest first if grouped by `day`. A dimension is null if postbacks lack \
-                   it. `meaning` is the decoded meaning of the values, like `decoded` of a \
-                   postback. Requires `analytics:read`.",
+    description = "Figures for counted postbacks by day of arrival, which is days after the \
+                   install. Do not add them to device figures: most installs are in both. Sorted \
+                   newest first if grouped by `day`. A dimension is null for postbacks that do not \
+                   contain it. `meaning` is the decoded meaning of the values, like a postback's \
+                   `decoded`. Requires `analytics:read`.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("groupBy" = Option<String>, Query,
@@ -138,20 +139,20 @@ impl SkanStatsQuery {
                            `sourceIdentifier`, `campaignId`, `sequenceIndex`, `fineValue`, \
                            `coarseValue`, `meaning`. Default: `day`."),
         ("digits" = Option<i64>, Query, minimum = 2, maximum = 4,
-            description = "Number of trailing digits by which source identifiers are grouped. \
-                           Default: 4. Identifiers with fewer digits are null."),
+            description = "Number of trailing digits to group source identifiers by. Default: 4. \
+                           Identifiers with fewer digits are null."),
         ("adNetworkId" = Option<String>, Query,
             description = "Filter by ad network id, case-insensitive."),
         ("protocol" = inline(Option<crate::choices::ProtocolChoice>), Query,
             description = "Filter by framework."),
         ("from" = Option<String>, Query,
-            description = "First day, such as `2026-01-01`. Default: the last 30 days."),
+            description = "First day, such as `2026-01-01`. If omitted, the range covers 30 days."),
         ("to" = Option<String>, Query, description = "Last day, inclusive. Default: today."),
         ("timezone" = Option<String>, Query,
-            description = "Time zone of the days. Default: the app's."),
+            description = "Time zone for day boundaries. Default: the app's time zone."),
         ("limit" = Option<i64>, Query,
             description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` from the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of figures.",
@@ -193,8 +194,7 @@ pub(crate) async fn stats(
     let mut rows = found.await?;
     if rows.len() > ROWS_MAX as usize {
         let message = format!(
-            "The report has more than {ROWS_MAX} rows. Request fewer days or \
-                               groups."
+            "The report has more than {ROWS_MAX} rows. Request fewer days or fewer dimensions."
         );
         return Err(out_of_range("groupBy", message));
     }
@@ -222,7 +222,7 @@ pub(crate) async fn stats(
 }
 
 impl SkanStatsQuery {
-    /// Returns the scope, to bind cursors to this list.
+    /// Returns the scope of the list. A cursor is valid only for the same scope.
     fn scope(&self, caller: &Caller<AnalyticsRead>, app: AppId, range: &DayRange) -> ListScope {
         let narrowed_by = serde_json::json!([
             app.to_string(),

@@ -1,24 +1,24 @@
-//! Grouping of figures by the meaning of their values. The meaning changes with the configuration
-//! version, so each period is split into segments with the same versions. Rows with the same
-//! meaning are merged again.
+//! Groups postback figures by what their conversion values mean. The meaning changes with the
+//! configuration version, so each period is split into segments in which the same versions apply.
+//! Afterwards, rows with the same meaning are merged.
 
 use serde_json::{Value, json};
 use tributary_domain::report::Period;
 use tributary_domain::skan::decode::{
-    DecodedValue, Interpretation, ReportedValue, Version, decode, split_by_versions,
+    DecodedValue, DocumentVersion, Interpretation, ReportedValue, decode, split_by_versions,
 };
 use tributary_store::PostbackStats;
 
-/// Segments that are queried in place of the periods.
+/// Segments that are queried instead of the periods.
 pub(super) struct MeaningPeriods {
-    versions: Vec<Version>,
-    /// Segments with the index of their period.
+    versions: Vec<DocumentVersion>,
+    /// Segments, each with the index of its period.
     segments: Vec<(usize, Period)>,
 }
 
 impl MeaningPeriods {
     /// Splits the periods at version changes.
-    pub(super) fn new(periods: &[Period], versions: Vec<Version>) -> Self {
+    pub(super) fn new(periods: &[Period], versions: Vec<DocumentVersion>) -> Self {
         let all = periods.iter().enumerate().flat_map(|(number, period)| {
             let parts = split_by_versions(*period, &versions).into_iter();
             parts.map(move |segment| (number, segment))
@@ -32,7 +32,7 @@ impl MeaningPeriods {
         self.segments.iter().map(|(_, segment)| *segment).collect()
     }
 
-    /// Returns the row with the index of its period, and the meaning of its value.
+    /// Returns the row with the index of its period, and what its value means.
     pub(super) fn decode_row(&self, row: PostbackStats) -> (PostbackStats, Value) {
         let Some((period, (start, _))) = self.segments.get(row.period) else {
             return (row, Value::Null);
@@ -52,7 +52,7 @@ impl MeaningPeriods {
     }
 }
 
-/// Returns status and names. Ambiguous values have no names.
+/// Returns the status and the names. Ambiguous values have no names.
 fn meaning_json(decoded: &DecodedValue) -> Value {
     let names: Vec<&str> = match decoded {
         DecodedValue::Decoded(reading) => Interpretation::names(reading).collect(),

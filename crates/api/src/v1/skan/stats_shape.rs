@@ -11,7 +11,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_store::PostbackStats;
 use utoipa::ToSchema;
 
-/// Row with the requested dimensions and the figures.
+/// A row with the requested dimensions and the figures.
 #[derive(Debug, Serialize)]
 pub(super) struct PostbackStatsOut {
     #[serde(flatten)]
@@ -28,15 +28,15 @@ pub(super) struct PostbackFiguresOut {
     postbacks: i64,
     /// First-time installs won by the ad network.
     installs: i64,
-    /// Installs by users who had the app before.
+    /// Installs by users who had installed the app before.
     redownloads: i64,
-    /// Users with the app who returned through an ad.
+    /// Users who had the app installed and returned through an ad.
     reengagements: i64,
-    /// Second and third postbacks. They carry a value, never an install.
+    /// Second and third postbacks. They contain a value but never count as an install.
     later_postbacks: i64,
     /// Conversions won by another ad network.
     losses: i64,
-    /// Won postbacks without a value: withheld by Apple or never set.
+    /// Won postbacks without a conversion value, because Apple withheld it or the app never set it.
     withheld: i64,
 }
 
@@ -65,7 +65,7 @@ impl PostbackFiguresOut {
 }
 
 impl PostbackStatsOut {
-    /// Builds a row with the requested dimensions; null if a value is missing.
+    /// Builds a row with the requested dimensions; a missing value is null.
     pub(super) fn of(
         day: Option<Day>,
         requested: &[&'static str],
@@ -94,8 +94,8 @@ impl PostbackStatsOut {
     }
 }
 
-/// Merges rows with the same dimensions and keeps their order. Returns each with a text of its
-/// dimensions.
+/// Merges rows with the same dimensions and keeps their order. Returns each row with a text that
+/// represents its dimensions.
 pub(super) fn merge_rows(
     rows: impl Iterator<Item = PostbackStatsOut>,
 ) -> Vec<(String, PostbackStatsOut)> {
@@ -122,7 +122,7 @@ pub(super) fn totals(rows: &[(String, PostbackStatsOut)]) -> PostbackFiguresOut 
     totals
 }
 
-/// Row with all possible dimensions.
+/// A row with all possible dimensions.
 #[derive(ToSchema)]
 #[schema(as = StatsRow, rename_all = "camelCase", title = "PostbackFigures")]
 #[expect(dead_code, reason = "describes what PostbackStatsOut writes")]
@@ -149,19 +149,19 @@ pub(super) struct PostbackStatsRowOut {
     withheld: i64,
 }
 
-/// Meaning of the values of a row.
+/// What the values in a row mean.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes what PostbackStatsOut writes")]
 struct MeaningRow {
     #[schema(inline)]
     status: crate::choices::DecodedChoice,
-    /// Names of the values if decoded. If there are several, any of them may apply.
+    /// Names of the conversion values, if decoded. If there are several, any of them may apply.
     names: Vec<String>,
 }
 
 pub(super) type PostbackStatsEnvelope = List<PostbackStatsRowOut, PostbackStatsMeta>;
 
-/// Metadata of a page of figures.
+/// Metadata about a page of figures.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes the envelope that List writes")]

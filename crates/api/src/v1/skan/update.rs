@@ -16,7 +16,7 @@ use tributary_domain::access::AppsWrite;
 use tributary_domain::vocabulary::change::Change;
 
 described_body! {
-    /// Two switches. Missing: unchanged; null: off.
+    /// Two switches. A missing switch is unchanged; null turns it off.
     SkanSwitches("SkanSwitches") = read
 }
 
@@ -29,7 +29,7 @@ fn read(fields: &mut Fields<'_>) -> (Change<bool>, Change<bool>) {
     patch, path = "/api/v1/apps/{appId}/skan", tag = "Conversion value",
     operation_id = "updateSkan", summary = "Enable or disable the conversion-value configuration",
     description = "Changes only `enabled` and `acceptTestSignals`; neither creates a new version. \
-                   Other fields of the document are ignored if they have their current value. \
+                   The document's other fields are ignored if they have their current value. \
                    Requires `apps:write` and a live key.",
     params(
         ("appId" = String, Path, description = "App id."),

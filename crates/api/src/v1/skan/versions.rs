@@ -24,11 +24,11 @@ use utoipa::ToSchema;
 #[schema(title = "ConversionValueVersion")]
 struct VersionOut {
     version: i64,
-    /// Start of the version.
+    /// Time from which the version applies.
     #[schema(format = DateTime)]
     applies_from: String,
-    /// Until then, postbacks may still carry values of the previous version. Null for the first
-    /// version.
+    /// Until this time, postbacks may still contain values from the previous version. Null for the
+    /// first version.
     #[schema(format = DateTime)]
     ambiguous_until: Option<String>,
 }
@@ -50,12 +50,12 @@ type VersionListEnvelope = List<VersionOut>;
     operation_id = "listSkanVersions",
     summary = "List versions of the conversion-value configuration",
     description = "All versions, newest first. Postbacks that arrive within 48 days of a change \
-                   may carry values of the previous version. Requires `apps:read`.",
+                   may contain values from the previous version. Requires `apps:read`.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("limit" = Option<i64>, Query,
             description = "Items per page. Default: 50.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` from the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of versions.",

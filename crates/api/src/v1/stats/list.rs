@@ -23,23 +23,23 @@ use tributary_domain::report::{
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::ListScope;
 
-/// Maximum rows of a report over all pages.
+/// Maximum number of rows in a report over all pages.
 const ROWS_MAX: u32 = 50_000;
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/stats", tag = "Analytics", operation_id = "getStats",
     summary = "Get report figures",
-    description = "Sorted newest first. Hours, days, weeks and months are in the time zone of the \
-                   report. Grouped by time alone, every period has a row. A dimension is null if \
-                   it is unknown. If a day has too many campaigns, ads or event names, the rest is \
-                   counted as `(other)`. `meta.totals` are the totals over all pages. Requires \
-                   `analytics:read`.",
+    description = "Sorted newest first. Hours, days, weeks and months are in the report's time \
+                   zone. If the report is grouped by time alone, every period has a row. A \
+                   dimension is null if it is unknown. If a day has too many campaigns, ads or \
+                   event names, the rest are counted as `(other)`. `meta.totals` contains the \
+                   totals over all pages. Requires `analytics:read`.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("groupBy" = Option<String>, Query,
             description = "Up to three comma-separated dimensions: at most one of `day`, `hour`, \
-                           `week`, `month`; and `network`, `link`, `campaign`, `adset`, `ad`, \
-                           `country`, `platform`, `event`, `source`. Default: `day`."),
+                           `week` and `month`, and any of `network`, `link`, `campaign`, `adset`, \
+                           `ad`, `country`, `platform`, `event` and `source`. Default: `day`."),
         ("network" = Option<String>, Query,
             description = "Filter by network. At most three filters."),
         ("linkId" = Option<String>, Query,
@@ -54,13 +54,13 @@ const ROWS_MAX: u32 = 50_000;
         ("source" = Option<String>, Query,
             description = "Filter by source: `sdk`, `billing` or `web`."),
         ("from" = Option<String>, Query,
-            description = "First day, such as `2026-01-01`. Default: the last 30 days."),
+            description = "First day, such as `2026-01-01`. If omitted, the range covers 30 days."),
         ("to" = Option<String>, Query, description = "Last day, inclusive. Default: today."),
         ("timezone" = Option<String>, Query,
-            description = "Time zone of the days. Default: the app's."),
+            description = "Time zone for day boundaries. Default: the app's time zone."),
         ("limit" = Option<i64>, Query,
             description = "Rows per page. Default: 50.", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the previous page."),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` from the previous page."),
     ),
     extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of figures.",
@@ -111,8 +111,7 @@ pub(crate) async fn list(
     let rows = report_rows(found, &report_query, &spans, costs.as_ref());
     if rows.len() > ROWS_MAX as usize {
         let message = format!(
-            "The report has more than {ROWS_MAX} rows. Request fewer days or \
-                               groups."
+            "The report has more than {ROWS_MAX} rows. Request fewer days or fewer dimensions."
         );
         return Err(out_of_range("groupBy", message));
     }
@@ -125,7 +124,7 @@ pub(crate) async fn list(
     Ok(page.into_list_with_totals(FiguresOut::of(&totals)))
 }
 
-/// Returns the scope, to bind cursors to this list.
+/// Returns the scope of the list. A cursor is valid only for the same scope.
 fn scope(
     caller: &Caller<AnalyticsRead>,
     app: AppId,

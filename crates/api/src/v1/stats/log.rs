@@ -1,5 +1,5 @@
-//! Figures of dimensions that no roll-up combines. They are counted from the event log, if the log
-//! is small enough for a synchronous request.
+//! Figures for dimension combinations that no roll-up covers. They are counted from the event and
+//! click logs, if the logs are small enough for a synchronous request.
 
 use crate::error::ApiError;
 use crate::report::out_of_range;
@@ -10,10 +10,10 @@ use tributary_domain::report::{Period, ReportQuery, StatsRow};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::LogPart;
 
-/// Events or clicks per read.
+/// Maximum number of events or clicks per read.
 const PART_EVENTS: u32 = 5_000;
 
-/// Counts the requested figures from the log.
+/// Counts the requested figures from the logs.
 pub(super) async fn count(
     state: &ApiState,
     caller: &Authorized<AnalyticsRead>,
@@ -54,7 +54,7 @@ pub(super) async fn count(
     Ok(tally.into_rows())
 }
 
-/// Rejects ranges with too many events. The roll-ups provide the number.
+/// Rejects ranges with too many events. The number of events comes from the roll-ups.
 async fn refuse_too_many(
     state: &ApiState,
     caller: &Authorized<AnalyticsRead>,
@@ -74,9 +74,10 @@ async fn refuse_too_many(
         return Ok(());
     }
     let message = format!(
-        "There is no roll-up for this combination of dimensions, and the range has more than \
-         {TALLY_ROWS_MAX} clicks and events. Request fewer days, or dimensions of one group: \
-         network, link, campaign, adset and ad; event and source; country and platform."
+        "No roll-up covers this combination of dimensions, and the range has more than \
+         {TALLY_ROWS_MAX} clicks and events. Request fewer days, or only dimensions from one of \
+         these groups: network, link, campaign, adset and ad; event and source; country and \
+         platform."
     );
     Err(out_of_range("groupBy", message))
 }

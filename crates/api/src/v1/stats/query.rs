@@ -1,4 +1,4 @@
-//! Query of a report.
+//! The query for a report.
 
 use crate::error::ApiError;
 use crate::page::PageQuery;
@@ -63,7 +63,7 @@ impl StatsQuery {
     }
 }
 
-/// Parses a filter value. An empty value matches rows without one.
+/// Parses a filter value. An empty value matches rows without a value.
 fn value(dimension: Dimension, text: &str) -> Result<String, Problem> {
     let check = |is_valid: bool, message: &str| {
         let unknown = || Problem::new(FaultCode::UnknownValue, message.to_owned());

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tributary_domain::report::{GroupBy, ReportFigures};
 use utoipa::ToSchema;
 
-/// Row with the requested dimensions and the figures.
+/// A row with the requested dimensions and the figures.
 #[derive(Debug, Serialize)]
 pub(super) struct StatsOut {
     #[serde(flatten)]
@@ -17,7 +17,7 @@ pub(super) struct StatsOut {
 }
 
 impl StatsOut {
-    /// Builds a row; null if a value is missing.
+    /// Builds a row; a missing value is null.
     pub(super) fn of(
         label: &str,
         values: &[String],
@@ -39,12 +39,13 @@ impl StatsOut {
     }
 }
 
-/// Row with all possible dimensions.
+/// A row with all possible dimensions.
 #[derive(ToSchema)]
 #[schema(title = "Stats")]
 #[expect(dead_code, reason = "describes what StatsOut writes")]
 pub(super) struct StatsRowOut {
-    /// At most one of these: the day, the Monday of the week, the month, or the start of the hour.
+    /// The day. A row has at most one of `day`, `hour` (its start), `week` (its Monday) and
+    /// `month`.
     day: Option<String>,
     hour: Option<String>,
     week: Option<String>,
@@ -65,7 +66,7 @@ pub(super) struct StatsRowOut {
 
 pub(super) type StatsEnvelope = List<StatsRowOut, StatsMeta>;
 
-/// Metadata of a page of figures.
+/// Metadata about a page of figures.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes the envelope that List writes")]

@@ -28,7 +28,7 @@ pub(crate) struct Accepted {
     status: &'static str,
     /// True if the same event was already stored.
     duplicate: bool,
-    /// Time of the first arrival.
+    /// Time at which the event first arrived.
     #[schema(format = "date-time")]
     received_at: String,
 }
@@ -52,8 +52,8 @@ pub(crate) type AcceptedEnvelope = Envelope<Accepted>;
     summary = "Send a web event",
     description = "Requires `apps:write`, a live key and `webEvents.enabled`. `eventId` is the \
                    idempotency key: after a `retryable` error or no response, send the same \
-                   `eventId` and payload again; the event is recorded once. A different payload \
-                   with the same `eventId` is rejected.",
+                   `eventId` and payload again; the event is recorded only once. A different \
+                   payload with the same `eventId` is rejected.",
     params(("appId" = String, Path, description = "App id.")),
     request_body(content = inline(WebEventBody), description = "The event.", example = json!({
         "eventId": "order-1001", "arClickId": "clk_…", "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",

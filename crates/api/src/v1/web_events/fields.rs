@@ -1,4 +1,4 @@
-//! Request body of a web event.
+//! Request body for a web event.
 
 use crate::body::JsonBody;
 use crate::error::ApiError;
@@ -74,7 +74,7 @@ fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<WebEventRequest> {
     let external_id = fields.required(
         "eventId",
         id(
-            "Unique, stable id. Retries reuse it; renewals and refunds refer to it as \
+            "Unique, stable id. Retries must reuse it; renewals and refunds refer to it as \
          `originalTransactionId`.",
         ),
     );
@@ -84,7 +84,7 @@ fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<WebEventRequest> {
     );
     let device = text_as(DeviceKey::parse_any).size(1..=EXTERNAL_ID_BYTES_MAX).about(
         "Anonymous id of the visitor's device. A placeholder, such as all zeros, is accepted and \
-         marked on the event; it identifies no device.",
+         marked on the event, but identifies no device.",
     );
     let device = fields.required("deviceId", device);
     let occurred_at = fields.required("timestampMs", timestamp.about(
@@ -105,8 +105,8 @@ fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<WebEventRequest> {
         .format("uri")
         .size(0..=URL_CHARS_MAX)
         .about(
-            "HTTPS URL of the page, without query and fragment, on the origin of the link's \
-         destination.",
+            "HTTPS URL of the page, without query and fragment. It must have the same origin as \
+         the link's destination.",
         );
     let source_url = fields.required("sourceUrl", source_url);
     let parent = fields.input("originalTransactionId", id(

@@ -1,10 +1,10 @@
 //! `POST /.well-known/skadnetwork/report-attribution/` and
-//! `POST /.well-known/appattribution/report-attribution/` — accept postbacks of Apple devices, sent
-//! directly or forwarded by ad networks.
+//! `POST /.well-known/appattribution/report-attribution/` — accept postbacks from Apple devices,
+//! sent directly or forwarded by ad networks.
 //!
-//! Anyone can post, so only the signature proves the origin. Every well-formed postback returns
-//! 200, whether or not it verifies or its app exists, so that the response reveals nothing.
-//! Malformed postbacks return 400. Success is returned after the commit.
+//! Anyone can post, so only the signature proves the origin. Every well-formed postback gets 200,
+//! whether or not its signature is valid or its app exists, so that the response reveals nothing.
+//! Malformed postbacks get 400. Success is returned after the commit.
 
 mod read;
 
@@ -23,13 +23,15 @@ use tributary_domain::skan::postback::Protocol;
 use tributary_domain::vocabulary::id::PostbackId;
 use tributary_store::PostbackOutcome;
 
-/// Largest postback in bytes. Apple's have less than 2000, but forwarding ad networks add fields.
+/// Largest postback in bytes. Apple's postbacks have less than 2000, but forwarding ad networks add
+/// fields.
 const POSTBACK_BYTES_MAX: usize = 32 * 1024;
 
 const SKADNETWORK: &str = "/.well-known/skadnetwork/report-attribution";
 const ADATTRIBUTIONKIT: &str = "/.well-known/appattribution/report-attribution";
 
-/// Returns the routes. Apple's paths end with a slash; forwarding by hand often omits it.
+/// Returns the routes. Apple's paths end with a slash; people who forward postbacks by hand often
+/// omit it.
 pub(super) fn router() -> Router<ApiState> {
     let skadnetwork = || get(ready).post(skadnetwork);
     let adattributionkit = || get(ready).post(adattributionkit);
@@ -46,7 +48,7 @@ fn status(status: &str) -> Response {
     ([(header::CONTENT_TYPE, json)], Body::from(body)).into_response()
 }
 
-/// Lets operators check that the path reaches the service.
+/// Responds to GET, so that operators can check that the path reaches the service.
 async fn ready() -> Response {
     status("ready")
 }

@@ -1,4 +1,4 @@
-//! Parsing of postbacks. The domain validates the fields.
+//! Parses postbacks. The domain validates their fields.
 
 use crate::body::malformed;
 use crate::error::{ApiError, Code};
@@ -69,7 +69,7 @@ fn read_object(node: &JsonNode, name: &str) -> Result<PostbackFields, Faults> {
     };
     let mut seen = BTreeSet::new();
     for (member, _) in members {
-        // With duplicates, the verified value and the used value could differ.
+        // With duplicates, the value that was verified and the value that is used could differ.
         if !seen.insert(member) {
             return Err(fault(name, FaultCode::DuplicateField, "Duplicate field."));
         }
@@ -85,7 +85,7 @@ fn scalar(node: &JsonNode) -> Scalar {
         JsonNode::Null => Scalar::Null,
         JsonNode::Flag(flag) => Scalar::Boolean(*flag),
         JsonNode::Text(text) => Scalar::Text(text.clone()),
-        // Apple writes integers without fraction, exponent or `-0`.
+        // Apple writes integers without a fraction, an exponent or `-0`.
         JsonNode::Number(digits) => match digits.parse() {
             Ok(number) if digits != "-0" => Scalar::Integer(number),
             _ => Scalar::Other,

@@ -1,4 +1,4 @@
-//! Request data of a tap, and the click to record.
+//! Reads a tap's data from its request, and builds the click to record.
 
 use crate::geo::GeoLocation;
 use crate::host::{RequestHost, request_host};
@@ -19,13 +19,13 @@ use tributary_domain::click::{
 use tributary_domain::vocabulary::id::ClickId;
 use tributary_store::TrackedLink;
 
-/// Headers with which browsers mark prefetches and previews.
+/// Headers in which browsers mark prefetches and previews.
 const PURPOSES: &[&str] = &["sec-purpose", "purpose", "x-purpose", "x-moz"];
 
 /// A tap before its link is looked up.
 #[derive(Debug)]
-pub(super) struct TapRequest {
-    /// Link id or slug from the path; may be invalid.
+pub(super) struct ClickRequest {
+    /// Link id or slug in the path; may be invalid.
     pub(super) name: String,
     /// Raw query string.
     pub(super) query: String,
@@ -39,7 +39,7 @@ pub(super) struct TapRequest {
     geo: GeoLocation,
 }
 
-impl FromRequestParts<ApiState> for TapRequest {
+impl FromRequestParts<ApiState> for ClickRequest {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Infallible> {
@@ -62,8 +62,8 @@ impl FromRequestParts<ApiState> for TapRequest {
     }
 }
 
-impl TapRequest {
-    /// Returns platform, OS version and model from the headers.
+impl ClickRequest {
+    /// Returns the platform, OS version and model that the headers name.
     pub(super) fn agent(&self) -> Agent {
         read_agent(&self.headers)
     }
@@ -113,7 +113,7 @@ impl TapRequest {
     }
 }
 
-/// Reads platform, OS version and model from the headers.
+/// Reads the platform, OS version and model from the headers.
 pub(super) fn read_agent(headers: &HeaderMap) -> Agent {
     let [platform, platform_version, model] = [
         "sec-ch-ua-platform",
@@ -129,7 +129,8 @@ pub(super) fn read_agent(headers: &HeaderMap) -> Agent {
     Agent::read(header(headers, "user-agent").as_deref(), hints)
 }
 
-/// Returns a header as text. In-app browsers send device names in any script, without encoding.
+/// Returns a header as text, even if it is not ASCII: in-app browsers send device names in any
+/// writing system, without encoding.
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
     let value = headers.get(name)?;
     Some(String::from_utf8_lossy(value.as_bytes()))
@@ -149,8 +150,8 @@ mod tests {
     use std::time::Duration;
     use tributary_domain::click::BotReason;
 
-    /// Returns the click of a tap with these headers. 10.0.0.1 is a trusted proxy and 203.0.113.9 a
-    /// relay; every address is in Austria.
+    /// Returns the click for a tap with these headers. 10.0.0.1 is a trusted proxy and 203.0.113.9
+    /// a relay; every address is in Austria.
     async fn click(peer: [u8; 4], headers: &[(&str, &[u8])]) -> Click {
         let folder = tempfile::tempdir().unwrap();
         let mut handles = handles_in(folder.path(), Duration::from_secs(5));
@@ -173,7 +174,7 @@ mod tests {
             address: IpAddr::from(peer),
             request_id: "req_1".into(),
         });
-        let tap = TapRequest::from_request_parts(&mut parts, &state)
+        let tap = ClickRequest::from_request_parts(&mut parts, &state)
             .await
             .unwrap();
         tap.click(&state, &tracked(|_| {}))
