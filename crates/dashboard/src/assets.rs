@@ -1,8 +1,8 @@
 //! `GET /static/{file}` — static files, embedded in the binary.
 //!
-//! Pages refer to a file with a part of its digest, so browsers may cache that URL forever. Without
-//! the digest, or with the digest of another version (during a rolling update), the current content
-//! is sent and cached for a minute only.
+//! Pages use a URL that includes part of the file's digest, so browsers may cache the file forever.
+//! If the digest is missing or belongs to another version (during a rolling update), the response
+//! has the current content and may be cached for a minute only.
 
 use crate::failure::Failure;
 use axum::extract::rejection::PathRejection;
@@ -42,7 +42,7 @@ static ALL: [&Asset; 4] = [&STYLE, &SCRIPT, &HTMX, &ICON];
 const CACHE_IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const CACHE_ONE_MINUTE: &str = "public, max-age=60";
 
-/// Bytes of the digest in the URL.
+/// Number of the digest's bytes in the URL.
 const VERSION_BYTES: usize = 8;
 
 /// A static file.

@@ -51,7 +51,7 @@ pub(crate) struct Chart {
     pub(crate) columns: Vec<ChartColumn>,
 }
 
-/// A day of the chart: hover area, tooltip and table row.
+/// A day in the chart: hover area, tooltip and table row.
 pub(crate) struct ChartColumn {
     pub(crate) x: String,
     pub(crate) width: String,

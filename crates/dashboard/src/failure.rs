@@ -16,23 +16,23 @@ const RETRY_SECONDS: &str = "5";
 /// Reason for an error page.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The set-up link was used, has expired or never existed.
+    /// The setup link was used, has expired or never existed.
     LinkInvalid,
     /// Unknown static file.
     NoSuchFile,
     /// The page, app, link or other item in the URL does not exist.
     NotFound,
-    /// Not signed in. Holds the requested page.
+    /// The user is not signed in. Contains the requested page's path.
     NotSignedIn(String),
     /// The session ended, and htmx requested a fragment.
     SessionExpired,
-    /// The user's role does not allow it.
+    /// The user's role does not allow the request.
     Denied(Role),
     /// The form token belongs to another session or is missing.
     FormExpired,
     /// A rule rejected the change, and no single field is the cause.
     Refused(Refusal),
-    /// The form was submitted from another origin. Holds our base URL.
+    /// The form was submitted from another origin. Contains our base URL.
     CrossOrigin(Arc<str>),
     /// The body is not a URL-encoded form.
     NotAForm,
@@ -51,7 +51,7 @@ pub(crate) enum Failure {
 struct FailurePage {
     title: &'static str,
     paragraphs: Vec<String>,
-    /// Explanation and command to run on the server.
+    /// Explanations, each with a command to run on the server.
     commands: &'static [(&'static str, &'static str)],
 }
 
@@ -78,7 +78,7 @@ impl Failure {
     fn page(&self) -> FailurePage {
         let (title, paragraphs) = match self {
             Self::LinkInvalid => (
-                "This set-up link is not valid",
+                "This setup link is not valid",
                 vec![
                     "It has been used, has expired or is incomplete. Check that you copied the \
                      whole link. If you did, ask the administrator of this server for a new one."
@@ -151,7 +151,7 @@ impl Failure {
                 "The database is unavailable",
                 vec![
                     "Wait a few seconds and try again. If you were setting up an account and the \
-                     link is then no longer valid, the account was created: sign in, or create an \
+                     setup link no longer works, the account already exists: sign in, or create an \
                      API key with the command below."
                         .to_owned(),
                 ],
@@ -159,8 +159,8 @@ impl Failure {
             Self::Internal => (
                 "Internal error",
                 vec![
-                    "Something went wrong on the server. To find the details in its log, search \
-                     for the X-Request-Id header of this response."
+                    "Something went wrong on the server. To find the details, search the server's \
+                     log for the value of this response's X-Request-Id header."
                         .to_owned(),
                 ],
             ),
@@ -209,7 +209,7 @@ impl From<StoreError> for Failure {
                 Self::Unavailable
             }
             corrupt @ StoreError::Corrupt { .. } => {
-                tracing::error!(error = %corrupt, "unreadable stored value");
+                tracing::error!(error = %corrupt, "failed to decode stored value");
                 Self::Internal
             }
         }

@@ -1,5 +1,5 @@
-//! The state of a form: field values and validation errors. Fields have the same names as in the
-//! REST API, so validation errors appear next to their field.
+//! A form's state: field values and validation errors. Fields have the same names as in the REST
+//! API, so that validation errors appear next to their fields.
 
 use std::collections::BTreeMap;
 use tributary_domain::vocabulary::fault::{Fault, Faults};
@@ -13,7 +13,7 @@ pub(crate) struct FormState {
 }
 
 impl FormState {
-    /// Takes the values of a submitted form.
+    /// Takes the values from a submitted form.
     pub(crate) fn from_form(form: &Form) -> Self {
         let mut values = BTreeMap::new();
         for (name, value) in form.fields() {
@@ -27,14 +27,14 @@ impl FormState {
         }
     }
 
-    /// Sets the value of a field.
+    /// Sets a field's value.
     #[must_use]
     pub(crate) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.values.insert(name.to_owned(), value.into());
         self
     }
 
-    /// Sets the value of an optional field.
+    /// Sets an optional field's value.
     #[must_use]
     pub(crate) fn with_optional(self, name: &str, value: Option<impl Into<String>>) -> Self {
         match value {
@@ -56,7 +56,7 @@ impl FormState {
         self
     }
 
-    /// Returns the value of a field.
+    /// Returns a field's value.
     pub(crate) fn value(&self, name: &str) -> &str {
         self.values.get(name).map_or("", String::as_str)
     }
@@ -71,7 +71,7 @@ impl FormState {
         self.value(name) == value.as_ref()
     }
 
-    /// Returns the first error of a field or of a field nested in it.
+    /// Returns the first error for a field or for a field nested in it.
     pub(crate) fn fault(&self, name: &str) -> Option<&str> {
         let within = |field: &str| {
             field

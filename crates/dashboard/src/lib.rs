@@ -1,7 +1,8 @@
-//! The web pages: front page, account set-up, and the dashboard.
+//! The web pages: front page, account setup, and the dashboard.
 //!
-//! A page is a file under `pages/`, named after its URL, and a template of the same name. Templates
-//! escape all values. In addition, the content security policy forbids inline scripts and styles.
+//! A page is a file under `pages/`, named after its URL, and a template with the same name.
+//! Templates escape all values. In addition, the content security policy forbids inline scripts and
+//! styles.
 //!
 //! # Adding a page
 //!
@@ -50,7 +51,7 @@ use pages::{
 };
 use state::DashboardHandles;
 
-/// Returns the routes of all pages. The server merges them into its router, whose layers add the
+/// Returns the routes for all pages. The server merges them into its router, whose layers add the
 /// request id and the common headers.
 pub fn router<S: Clone + Send + Sync + 'static>(state: DashboardState) -> Router<S> {
     Router::new()
@@ -62,7 +63,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(state: DashboardState) -> Router
         .with_state(DashboardHandles::new(state))
 }
 
-/// Routes of the organization and the account.
+/// Routes for the organization and the account.
 fn organization_routes() -> Router<DashboardHandles> {
     Router::new()
         .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))
@@ -84,7 +85,7 @@ fn organization_routes() -> Router<DashboardHandles> {
         .route("/apps/new", get(app::new::show).post(app::new::create))
 }
 
-/// Routes of one app.
+/// Routes for one app.
 fn app_routes() -> Router<DashboardHandles> {
     let pages = Router::new()
         .route("/", get(app::overview::show))

@@ -1,4 +1,4 @@
-//! Names of ad networks for people. The API's identifier is shown beside the name.
+//! Display names of ad networks. The API's identifier is shown beside the name.
 
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::integration::Network;
@@ -7,25 +7,25 @@ use tributary_domain::integration::Network;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NetworkLabel {
     pub(crate) name: &'static str,
-    /// Empty where the name already says it, as for organic installs.
+    /// Empty where the name alone is clear, as for organic installs.
     pub(crate) id: &'static str,
 }
 
 impl NetworkLabel {
-    /// The label where there is no network.
+    /// The label if there is no network.
     pub(crate) const NONE: Self = Self {
         name: "–", id: ""
     };
 
-    /// Returns the label of an ad network.
+    /// Returns the label for an ad network.
     pub(crate) const fn of(network: Network) -> Self {
         Self {
-            name: network_name(network),
+            name: network.name(),
             id: network.as_str(),
         }
     }
 
-    /// Returns the label of the network, or other source, that gets the credit.
+    /// Returns the label for the network, or other source, that gets the credit.
     pub(crate) const fn credited(network: CreditedNetwork) -> Self {
         match network {
             CreditedNetwork::Ad(network) => Self::of(network),
@@ -44,29 +44,9 @@ impl NetworkLabel {
         }
     }
 
-    /// Returns the label of an identifier in a report.
+    /// Returns the label for a network identifier from a report.
     pub(crate) fn parse(id: &str) -> Option<Self> {
         CreditedNetwork::parse(id).map(Self::credited)
-    }
-}
-
-/// Returns the name of an ad network.
-pub(crate) const fn network_name(network: Network) -> &'static str {
-    match network {
-        Network::A => "Meta",
-        Network::B => "Google Ads",
-        Network::C => "TikTok",
-        Network::D => "OpenAI Ads",
-    }
-}
-
-/// Returns the name of an ad network with its identifier, for lists of choices.
-pub(crate) const fn network_choice(network: Network) -> &'static str {
-    match network {
-        Network::A => "Meta (network_a)",
-        Network::B => "Google Ads (network_b)",
-        Network::C => "TikTok (network_c)",
-        Network::D => "OpenAI Ads (network_d)",
     }
 }
 
@@ -79,7 +59,7 @@ mod tests {
         for network in Network::ALL {
             let label = NetworkLabel::of(network);
             let expected = format!("{} ({})", label.name, label.id);
-            assert_eq!(network_choice(network), expected);
+            assert_eq!(network.name_with_id(), expected);
         }
     }
 

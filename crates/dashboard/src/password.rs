@@ -1,7 +1,8 @@
 //! Password hashing with argon2id, so that each guess against a stolen table costs 19 MiB of memory
 //! and CPU time.
 //!
-//! The server pays the same, so it runs at most one hash per core, and never on an async thread.
+//! The server bears the same cost, so it runs at most one hash per core, and never on an async
+//! thread.
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
@@ -56,15 +57,15 @@ impl Hasher {
         let permit = self.permits.clone().acquire_owned().await?;
         let hashed = tokio::task::spawn_blocking(move || {
             let hashed = hash(&password, salt);
-            // Released only here: the work continues and counts even if the caller is gone.
+            // Hold the permit until here: the hash keeps running even if the caller is gone.
             drop(permit);
             hashed
         });
         Ok(hashed.await??)
     }
 
-    /// Verifies a password. Without a hash it takes equally long to return false, so that an
-    /// attacker cannot find out which accounts exist.
+    /// Verifies a password. `hash` is `None` if the account does not exist. Returning false then
+    /// takes equally long, so that an attacker cannot find out which accounts exist.
     pub(crate) async fn verify(
         &self,
         password: String,

@@ -13,7 +13,8 @@ impl UrlQuery {
         Self(pairs.into_owned().collect())
     }
 
-    /// Returns the first value of a name. Empty values count as absent, because forms send them.
+    /// Returns the first value for a name. An empty value counts as absent, because forms send
+    /// empty fields.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(found, _)| found == name);
         found
@@ -21,7 +22,8 @@ impl UrlQuery {
             .filter(|value| !value.is_empty())
     }
 
-    /// Returns the query with some values replaced; `None` removes one. `notice` is always dropped.
+    /// Returns the query with some values replaced; `None` removes a value. `notice` is always
+    /// removed.
     pub(crate) fn with(&self, changes: &[(&str, Option<&str>)]) -> String {
         let mut text = form_urlencoded::Serializer::new(String::new());
         let is_changed = |name: &str| changes.iter().any(|(changed, _)| *changed == name);

@@ -1,4 +1,4 @@
-//! The date range of a page, from its URL, and its labels.
+//! A page's date range, read from its URL, and its labels.
 
 use crate::query::UrlQuery;
 use crate::text;
@@ -18,11 +18,11 @@ pub(crate) const PRESETS: [(&str, &str, i32); 4] = [
 ];
 const PRESET_DEFAULT: usize = 2;
 
-/// A range of days in a time zone, both inclusive.
+/// A range of days in a time zone, including the first and the last day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PageDateRange {
     pub(crate) days: Days,
-    /// URL value of the preset, if the range is one.
+    /// URL value of the preset, if the range is a preset.
     preset: Option<&'static str>,
 }
 
@@ -75,7 +75,8 @@ impl PageDateRange {
         days.into_iter().map(|day| day.period).collect()
     }
 
-    /// Splits the range by a time unit, with readable labels. Without a unit it is one span.
+    /// Splits the range by a time unit, with readable labels. Without a unit, the range is one
+    /// span.
     pub(crate) fn spans(&self, unit: Option<TimeUnit>) -> Vec<Span> {
         let mut spans = self.days.split(unit);
         for span in &mut spans {
@@ -90,7 +91,7 @@ impl PageDateRange {
         spans
     }
 
-    /// Returns the chart labels of the days.
+    /// Returns the chart labels for the days.
     pub(crate) fn labels(&self) -> Vec<String> {
         let days = self.days.split(Some(TimeUnit::Day));
         days.into_iter().map(|day| short(day.from)).collect()

@@ -4,13 +4,13 @@ use askama::Template;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-/// Allows only own files, no framing, and no forms to other origins.
+/// Allows only files from this origin, no framing, and no forms that post to other origins.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' data:; connect-src 'self'; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
 
-/// Renders a page. It is not cached and sends no referrer, because URLs of set-up pages are
-/// secret and one page shows a key.
+/// Renders a page. Browsers do not cache it and send no referrer from it, because the URLs of setup
+/// pages are secret and one page shows a key.
 pub(crate) fn page(status: StatusCode, template: &impl Template) -> Response {
     let text = match template.render() {
         Ok(text) => text,
@@ -29,8 +29,9 @@ pub(crate) fn page(status: StatusCode, template: &impl Template) -> Response {
     (status, headers, text).into_response()
 }
 
-/// Renders a page with forms. Where browsers send no `Sec-Fetch-Site`, the form check relies on
-/// `Origin`, which `no-referrer` would hide.
+/// Renders a page with forms. If browsers send no `Sec-Fetch-Site` to this origin, the check for
+/// cross-origin forms relies on the `Origin` header, which the referrer policy `no-referrer` would
+/// hide. The page then uses `same-origin` instead.
 pub(crate) fn app_page(
     status: StatusCode,
     template: &impl Template,

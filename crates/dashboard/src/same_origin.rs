@@ -1,8 +1,8 @@
 //! Rejects forms submitted from other origins (CSRF protection).
 //!
-//! Browsers send `Sec-Fetch-Site`, which page scripts cannot forge. They do not send it to plain
-//! HTTP on another host; there, `Origin` must match the base URL. A request with neither is
-//! rejected: command-line clients can add the header.
+//! Browsers send `Sec-Fetch-Site`, which page scripts cannot forge. Over plain HTTP they send it
+//! only to the local host. If it is missing, `Origin` must match the base URL. A request with
+//! neither header is rejected; command-line clients can add one.
 
 use crate::failure::Failure;
 use crate::state::{DashboardHandles, OwnOrigin};

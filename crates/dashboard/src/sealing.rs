@@ -10,7 +10,7 @@ use tributary_domain::keyring::secret_scope::{APP_SECRET_SCOPE, SecretScope};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 
-/// Encrypts the secrets of one app.
+/// Encrypts one app's secrets.
 pub(crate) struct FormSecretSealer<'a> {
     handles: &'a DashboardHandles,
     organization: OrganizationId,
@@ -18,7 +18,7 @@ pub(crate) struct FormSecretSealer<'a> {
 }
 
 impl<'a> FormSecretSealer<'a> {
-    /// Creates a sealer for the app of the submitted form.
+    /// Creates a sealer for the app that the form was submitted for.
     pub(crate) fn new(
         handles: &'a DashboardHandles,
         submission: &FormSubmission<AppsWrite>,
@@ -38,7 +38,7 @@ impl<'a> FormSecretSealer<'a> {
         keyring.seal(&place.parts(), nonce, secret.as_bytes())
     }
 
-    /// Encrypts a secret of the app itself.
+    /// Encrypts one of the app's own secrets.
     pub(crate) fn seal_app_secret(&self, secret: AppSecret, text: &str) -> SealedSecret {
         self.seal(APP_SECRET_SCOPE, secret.as_str(), text)
     }

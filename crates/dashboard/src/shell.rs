@@ -25,7 +25,7 @@ pub(crate) enum Section {
     Account,
 }
 
-/// Data of the frame around a page.
+/// Data for the frame around a page.
 pub(crate) struct Shell {
     pub(crate) email: String,
     pub(crate) role: Role,
@@ -39,22 +39,22 @@ pub(crate) struct Shell {
     /// URLs of this page with live and with test data.
     pub(crate) live: String,
     pub(crate) test: String,
-    /// Result of the last form.
+    /// Message about the last submitted form.
     pub(crate) notice: Option<&'static str>,
     /// Whether the user may see links, integrations and settings.
     pub(crate) sees_apps: bool,
-    /// Whether the user may change them.
+    /// Whether the user may change links, integrations and settings.
     pub(crate) changes_apps: bool,
     pub(crate) manages_members: bool,
 }
 
 impl Shell {
-    /// Returns the URL of an item of the app by its id.
+    /// Returns the URL of one of the app's items, by id.
     pub(crate) fn item_url(&self, page: &str, id: impl std::fmt::Display) -> String {
         self.app_url(format!("{page}/{id}"))
     }
 
-    /// Returns the URL of a page of the app in the current environment.
+    /// Returns the URL of one of the app's pages in the current environment.
     pub(crate) fn app_url(&self, page: impl AsRef<str>) -> String {
         let page = page.as_ref();
         let Some(app) = &self.app else {
@@ -64,8 +64,8 @@ impl Shell {
         format!("/apps/{}{slash}{page}{}", app.id, self.environment_query())
     }
 
-    /// Returns the URL of the Explore page filtered by one value. It works even if the item was
-    /// deleted.
+    /// Returns the URL of the Explore page filtered by one value. The URL works even if the item
+    /// was deleted.
     pub(crate) fn explore_url(&self, dimension: &str, id: impl std::fmt::Display) -> String {
         let page = self.app_url("explore");
         let mark = if page.contains('?') { '&' } else { '?' };
@@ -114,7 +114,7 @@ pub(crate) fn notice(word: &str) -> Option<&'static str> {
         "removed" => "Removed.",
         "revoked" => "Revoked.",
         "retried" => "Queued for delivery again.",
-        "resumed" => "Resumed. Waiting deliveries are sent now.",
+        "resumed" => "Resumed. Pending deliveries are sent now.",
         "unchanged" => "Nothing was changed.",
         "password" => "Password changed. All your other sessions were signed out.",
         _ => return None,

@@ -30,11 +30,11 @@ pub struct DashboardState {
     pub runtime: Runtime,
     /// Keys derived from the server's `secret_key`.
     pub keyring: Keyring,
-    /// Tests the connection of an integration.
+    /// Tests an integration's connection.
     pub probe: ConnectionTest,
     /// Public base URL without a trailing slash.
     pub base_url: Arc<str>,
-    /// Time limit for receiving a form; then 408.
+    /// Time limit for receiving a form. After that, the server returns 408.
     pub body_timeout: Duration,
 }
 
@@ -102,8 +102,8 @@ impl OwnOrigin {
         self.is_tls
     }
 
-    /// Returns whether browsers send `Sec-Fetch-Site` to this origin. They do not for plain HTTP on
-    /// another host.
+    /// Returns whether browsers send `Sec-Fetch-Site` to this origin. Over plain HTTP they send it
+    /// only to the local host.
     pub(crate) const fn is_trustworthy(&self) -> bool {
         self.is_trustworthy
     }

@@ -115,7 +115,7 @@ impl TestDashboard {
         self.organization = organization(&*self.store, &self.source).await;
     }
 
-    /// Stores a set-up link for an owner, modified by `change`, and returns its token.
+    /// Stores a setup link for an owner, modified by `change`, and returns its token.
     pub(crate) async fn setup_link(&self, change: impl FnOnce(&mut SetupLink)) -> String {
         let mut link = SetupLink {
             organization: self.organization,

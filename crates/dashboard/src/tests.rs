@@ -8,7 +8,7 @@ use tributary_domain::access::person::Role;
 /// URL-encoded markup for use in names.
 const MARKUP: &str = "%3Cscript%3Ealert(1)%3C%2Fscript%3E%22%27%3Cimg%20src%3Dx%3E";
 
-/// All forms of signed-in users: path, and the lowest role that may submit it.
+/// All forms for signed-in users: path, and the lowest role that may submit it.
 const FORMS: &[(&str, Role)] = &[
     ("/sign-out", Role::Viewer),
     ("/account/password", Role::Viewer),
@@ -42,7 +42,7 @@ const FORMS: &[(&str, Role)] = &[
     ("/team/invitations/00/withdraw", Role::Owner),
 ];
 
-/// All pages of signed-in users: path, and the lowest role that may see it.
+/// All pages for signed-in users: path, and the lowest role that may see it.
 const PAGES: &[(&str, Role)] = &[
     ("/portfolio", Role::Viewer),
     ("/account", Role::Viewer),

@@ -1,4 +1,4 @@
-//! Formats numbers, amounts and times for people.
+//! Formats numbers, amounts and times for display.
 
 use jiff::tz::TimeZone;
 use std::time::Duration;
@@ -69,7 +69,7 @@ pub(crate) fn device_path(device: &str) -> String {
     format!("devices/{}", encoded.replace('+', "%20"))
 }
 
-/// Formats dollars like [`usd`], without cents from $1,000 on, where space is limited.
+/// Formats dollars like [`usd`], but without cents from $1,000 up, for places with little space.
 pub(crate) fn usd_brief(amount: Amount) -> String {
     if amount.micros().unsigned_abs() < 1_000 * MICROS_PER_UNIT.unsigned_abs() {
         return usd(amount);

@@ -5,7 +5,7 @@
 const COPIED_MS = 2000;
 const NARROW = window.matchMedia("(max-width: 48rem)");
 
-// navigator.clipboard needs TLS or localhost; execCommand is the fallback.
+// navigator.clipboard requires TLS or localhost; execCommand is the fallback.
 async function copy(element) {
   const range = document.createRange();
   range.selectNodeContents(element);
@@ -44,7 +44,7 @@ function reveal(button) {
     button.setAttribute("aria-label", `${button.textContent} password`);
   };
   button.addEventListener("click", () => show(input.type === "password"));
-  // Browsers remember the values of fields that are not password fields.
+  // Turn it back into a password field, because browsers remember the values of other fields.
   input.form.addEventListener("submit", () => show(false));
 }
 
@@ -86,14 +86,16 @@ document.addEventListener("change", async (event) => {
   if (field && file) document.getElementById(field).value = await file.text();
 });
 
-// Prevents a second submission: the set-up link would be used, and the page with the key lost.
+// Prevents a second submission: the setup link would already be used, and the page that shows the
+// key would be lost.
 for (const form of document.querySelectorAll("[data-once]")) {
   const button = form.querySelector("[type=submit]");
   form.addEventListener("submit", () => { button.disabled = true; });
   window.addEventListener("pageshow", () => { button.disabled = false; });
 }
 
-// A secret that is shown once is the response to a form. Reloading must not submit it again.
+// A page that shows a secret once is the response to a form. Reloading the page must not submit the
+// form again.
 const shownOnce = document.querySelector("[data-shown-once]");
 if (shownOnce) window.history.replaceState(null, "", shownOnce.dataset.shownOnce || window.location.href);
 

@@ -17,8 +17,8 @@ const fn name(handles: &DashboardHandles) -> &'static str {
     }
 }
 
-/// Returns the session token of a request. Two cookies of this name are rejected, because one of
-/// them may have been planted.
+/// Returns the session token from a request. A request with two cookies of this name has no valid
+/// token, because an attacker may have planted one of them.
 pub(crate) fn token(headers: &HeaderMap, handles: &DashboardHandles) -> Option<KeyText> {
     let lines = headers.get_all(header::COOKIE);
     let texts = lines.iter().filter_map(|line| line.to_str().ok());

@@ -1,4 +1,4 @@
-//! The session of a signed-in user.
+//! A signed-in user's session.
 
 use super::cookie;
 use crate::failure::Failure;
@@ -62,11 +62,12 @@ impl FromRequestParts<DashboardHandles> for CurrentSession {
         handles: &DashboardHandles,
     ) -> Result<Self, Failure> {
         let is_part = parts.headers.contains_key(HX_REQUEST);
-        // The full path in the browser: a nested router only sees the rest.
+        // The full path in the browser; a nested router sees only part of it.
         let OriginalUri(typed) = OriginalUri::from_request_parts(parts, handles)
             .await
             .unwrap_or_else(|never| match never {});
-        // After sign-in, a form's target cannot be opened as a page.
+        // The target of a form cannot be opened as a page, so after sign-in the user gets the
+        // portfolio.
         let requested = if parts.method.is_safe() {
             typed.path_and_query().map(ToString::to_string)
         } else {

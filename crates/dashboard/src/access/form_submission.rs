@@ -1,7 +1,8 @@
 //! An authorized form submission.
 //!
-//! A form is accepted if it has the same origin, a valid session, the form token of that session,
-//! and a role with the required scope. This extractor checks all four, so no handler can skip one.
+//! A form is accepted if it comes from our own origin, with a valid session and that session's form
+//! token, and the user's role has the required scope. This extractor checks all four conditions, so
+//! no handler can skip one.
 
 use super::{CurrentSession, PageContext};
 use crate::failure::Failure;

@@ -28,7 +28,8 @@ pub(crate) struct PageContext<S> {
     apps: Vec<AppName>,
     app: Option<AppName>,
     path: Vec<(String, String)>,
-    /// Requested environment. Settings are shared, so their pages look the same in both.
+    /// Requested environment. Both environments share the settings, so settings pages look the
+    /// same in each.
     environment: Environment,
     current_path: String,
     is_trustworthy: bool,
@@ -36,23 +37,23 @@ pub(crate) struct PageContext<S> {
 }
 
 impl<S> PageContext<S> {
-    /// Returns the app of the page.
+    /// Returns the app that the page is about.
     pub(crate) fn app(&self) -> Result<&AppName, Failure> {
         self.app.as_ref().ok_or(Failure::NotFound)
     }
 
-    /// Returns a parameter of the page's path.
+    /// Returns a parameter from the page's path.
     pub(crate) fn path_parameter(&self, name: &str) -> &str {
         let found = self.path.iter().find(|(found, _)| found == name);
         found.map_or("", |(_, value)| value.as_str())
     }
 
-    /// Returns all apps of the organization.
+    /// Returns all of the organization's apps.
     pub(crate) fn apps(&self) -> &[AppName] {
         &self.apps
     }
 
-    /// Returns the apps of the switcher. Archived apps are left out, except the current one.
+    /// Returns the apps in the switcher. Archived apps are left out, except the current app.
     fn switcher(&self) -> Vec<AppName> {
         let is_here = |one: &AppName| self.app.as_ref().is_some_and(|app| app.id == one.id);
         let apps = self.apps.iter();
@@ -61,10 +62,10 @@ impl<S> PageContext<S> {
             .collect()
     }
 
-    /// Returns the frame of the page: menu, app switcher and environment.
+    /// Returns the page's frame: menu, app switcher and environment.
     pub(crate) fn shell(&self, section: Section) -> Shell {
         let role = self.session.user.role;
-        // An event or device exists in one environment only, so the switch leads to the list.
+        // An event or device exists in one environment only, so the switch links to the list.
         let is_single_item = ["event", "device"]
             .iter()
             .any(|name| !self.path_parameter(name).is_empty());
@@ -135,7 +136,7 @@ impl<S: Scope> PageContext<S> {
         let names = session.authorize::<AnalyticsRead>(environment)?;
         let apps = handles.store.app_names(&names).await?;
         let path = path_parameters(parts, handles).await;
-        // The full path in the browser: a nested router only sees the rest.
+        // The full path in the browser; a nested router sees only part of it.
         let OriginalUri(uri) = OriginalUri::from_request_parts(parts, handles)
             .await
             .unwrap_or_else(|never| match never {});

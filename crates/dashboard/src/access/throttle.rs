@@ -1,7 +1,7 @@
 //! Slows down password guessing, by client address and by account.
 //!
 //! The state is in memory and therefore per node: an attacker gets a few free attempts on each
-//! node and after a restart. That is little compared with the cost of argon2.
+//! node and after a restart. That hardly helps, because argon2 makes every attempt slow.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,15 +12,15 @@ use tributary_domain::access::sign_in::SignInFailures;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Maximum number of entries. At the limit, expired entries are dropped, and then all of them:
-/// a few extra attempts are better than unbounded memory.
+/// Maximum number of entries. At the limit, expired entries are dropped. If that is not enough, all
+/// entries are dropped: a few extra attempts are better than unbounded memory.
 const ENTRIES_MAX: usize = 10_000;
 
 /// Recent failed sign-ins.
 #[derive(Default)]
 pub(crate) struct Throttle(Mutex<HashMap<Digest, SignInFailures>>);
 
-/// Keys of one attempt: digests of address and account.
+/// Keys for one attempt: digests of the address and the account.
 pub(crate) struct SignInAttempt([Option<Digest>; 2]);
 
 impl SignInAttempt {
@@ -70,7 +70,7 @@ impl Throttle {
 }
 
 impl Throttle {
-    /// Builds the keys of an attempt.
+    /// Builds the keys for an attempt.
     pub(crate) fn attempt(address: Option<IpAddr>, email: &Email) -> SignInAttempt {
         SignInAttempt::new(address, email)
     }

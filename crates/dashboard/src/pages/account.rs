@@ -1,4 +1,4 @@
-//! `/account` — the user's account: change of password.
+//! `/account` — the user's account, where they change their password.
 
 use crate::access::{FormSubmission, PageContext, cookie};
 use crate::failure::Failure;

@@ -2,7 +2,6 @@
 
 use crate::access::PageContext;
 use crate::failure::Failure;
-use crate::network_label::network_choice;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::{paging, text};
@@ -62,7 +61,7 @@ pub(crate) async fn show(
         names.insert(key.id.to_string(), name);
     }
     for network in Network::ALL {
-        let name = network_choice(network).to_owned();
+        let name = network.name_with_id().to_owned();
         names.insert(network.as_str().to_owned(), name);
     }
     for app in context.apps() {

@@ -3,7 +3,6 @@
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
-use crate::network_label::network_choice;
 use crate::pages::events::detail::DeliveryCard;
 use crate::query::UrlQuery;
 use crate::response::see_other;
@@ -27,7 +26,7 @@ struct DeliveriesPage {
     form: FormState,
     rows: Vec<Row>,
     older: Option<String>,
-    /// Query of the filter, for “Retry all”.
+    /// The filter's query string, for “Retry all matching”.
     query: String,
     can_retry_all: bool,
 }
@@ -49,7 +48,7 @@ impl DeliveriesPage {
     fn networks(&self) -> Vec<(&'static str, &'static str)> {
         let all = Network::ALL
             .into_iter()
-            .map(|one| (one.as_str(), network_choice(one)));
+            .map(|one| (one.as_str(), one.name_with_id()));
         std::iter::once(("", "Any")).chain(all).collect()
     }
 }

@@ -55,7 +55,7 @@ struct CandidateRow {
     click: Option<String>,
     score: Option<u8>,
     signals: Vec<(&'static str, String)>,
-    /// Why it was rejected; `None` for the winner.
+    /// Why the candidate was rejected; `None` for the winner.
     rejected: Option<&'static str>,
 }
 
@@ -64,7 +64,7 @@ const fn method_label(method: MatchMethod) -> &'static str {
         MatchMethod::Referrer => "Play Store referrer",
         MatchMethod::ClickId => "Click id from the device",
         MatchMethod::AdServicesTap => "Apple AdServices, tap",
-        MatchMethod::ForeignReferrer => "Referrer of another source",
+        MatchMethod::ForeignReferrer => "Referrer from another source",
         MatchMethod::AdvertisingId => "Advertising id",
         MatchMethod::AdServicesView => "Apple AdServices, view",
         MatchMethod::Probabilistic => "Probabilistic match",
@@ -77,7 +77,7 @@ const fn rejection_label(rejection: Rejection) -> &'static str {
         Rejection::DuplicateClick => "already credited with another install",
         Rejection::Bot => "click by a bot",
         Rejection::BadToken => "invalid click id",
-        Rejection::ForeignClick => "click of another app",
+        Rejection::ForeignClick => "click for another app",
         Rejection::PendingClick => "the click is not stored yet",
         Rejection::Implausible => "implausible times",
         Rejection::ScoreTooLow => "score too low",

@@ -21,7 +21,7 @@ use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::NewKey;
 
-/// Offered lifetimes of a key in days.
+/// Lifetimes that the form offers for a key, in days.
 const EXPIRIES: [u64; 3] = [30, 90, 365];
 
 #[derive(Template)]

@@ -1,4 +1,4 @@
-//! `GET /portfolio` — all apps of the organization with trend and change.
+//! `GET /portfolio` — the organization's apps, each with its trend and change.
 
 use crate::access::PageContext;
 use crate::chart::sparkline;
@@ -15,7 +15,8 @@ use tributary_domain::access::AnalyticsRead;
 use tributary_domain::report::{Figures, ReportQuery};
 use tributary_store::AppName;
 
-/// Maximum number of apps with figures, which takes one report each. The page names the others.
+/// Maximum number of apps with figures, because each app requires its own report query. The page
+/// lists the other apps by name only.
 const APPS_READ_MAX: usize = 50;
 
 #[derive(Template)]
@@ -60,7 +61,7 @@ impl PortfolioPage {
     }
 }
 
-/// Loads an app's daily figures, and the total of the preceding range.
+/// Loads an app's daily figures, and the total for the preceding range.
 async fn figures(
     handles: &DashboardHandles,
     context: &PageContext<AnalyticsRead>,

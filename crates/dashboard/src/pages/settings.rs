@@ -1,4 +1,4 @@
-//! `/apps/{app}/settings` — all settings of an app.
+//! `/apps/{app}/settings` — all of an app's settings.
 
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
@@ -36,7 +36,9 @@ struct SettingsPage {
 impl SettingsPage {
     const fn referrer_key_hint(&self) -> &'static str {
         if self.referrer_key_is_set {
-            "Set. Leave empty to keep it."
+            "Set. Leave empty to keep it. Decrypts Meta's install referrer on Android. On Meta for \
+             Developers, open App settings → Basic → Android and copy the install referrer \
+             decryption key."
         } else {
             "Decrypts Meta's install referrer on Android. On Meta for Developers, open App \
              settings → Basic → Android and copy the install referrer decryption key."
@@ -53,7 +55,7 @@ impl SettingsPage {
     }
 }
 
-/// Builds the form of a stored app.
+/// Builds the form for a stored app.
 fn filled(app: &App) -> FormState {
     let rules = &app.attribution;
     let url = app.alert_webhook_url.as_ref().map(HttpsUrl::as_str);
@@ -124,7 +126,7 @@ pub(crate) async fn show(
     Ok(context.page(&page))
 }
 
-/// Field of the referrer key, which is never sent back.
+/// Form field for the referrer key, which is never sent back.
 const REFERRER_KEY: &str = "attribution.socialReferrerKey";
 
 /// Stores the submitted form.

@@ -1,7 +1,7 @@
-//! `/sign-in` — starts a session with e-mail address and password.
+//! `/sign-in` — starts a session with email address and password.
 //!
-//! The response does not reveal which of the two is wrong, neither in its text nor in its timing.
-//! Each sign-in creates a new session token.
+//! Neither the text nor the timing of a response reveals whether the address or the password was
+//! wrong. Each sign-in creates a new session token.
 
 use crate::access::cookie;
 use crate::access::{CurrentSession, Throttle};
@@ -83,7 +83,7 @@ pub(crate) async fn sign_in(
         form.answer(status, &handles)
     };
     let wrong = || {
-        let message = "Wrong e-mail address or password.".to_owned();
+        let message = "Wrong email address or password.".to_owned();
         refuse(StatusCode::UNPROCESSABLE_ENTITY, message)
     };
     let Ok(email) = Email::parse(&typed) else {

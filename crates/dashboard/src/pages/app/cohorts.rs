@@ -1,4 +1,4 @@
-//! `GET /apps/{app}/cohorts` — retention and revenue of devices by install date.
+//! `GET /apps/{app}/cohorts` — devices' retention and revenue by install date.
 
 use crate::access::PageContext;
 use crate::failure::Failure;
@@ -21,9 +21,9 @@ use tributary_domain::report::range::Span;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Displayed ages in days.
+/// Days since install that the table shows.
 const AGES: [u8; 9] = [0, 1, 2, 3, 7, 14, 30, 60, 90];
-/// Maximum rows of the report, one per cohort and age.
+/// Maximum number of rows to read. There is one row per cohort and day since install.
 const ROWS_MAX: u32 = 100_000;
 /// Maximum rows on the page.
 const ROWS_SHOWN_MAX: usize = 500;
@@ -68,13 +68,13 @@ struct Row {
     label: String,
     /// Value of the second dimension.
     value: String,
-    /// Identifier beside the name of a network; else empty.
+    /// Identifier shown beside a network's name; otherwise empty.
     value_id: &'static str,
     installs: String,
     cells: Vec<Cell>,
 }
 
-/// One cohort at one age.
+/// A table cell: one cohort on one day since install.
 struct Cell {
     text: String,
     heat: i64,
@@ -85,7 +85,7 @@ fn retained(at: i64, installs: i64) -> i64 {
     i64::try_from(i128::from(at) * 1_000 / i128::from(installs.max(1))).unwrap_or(0)
 }
 
-/// Returns the net revenue per install up to an age.
+/// Returns the net revenue per install, up to and including a day since install.
 fn per_install(ages: &BTreeMap<u8, CohortFigures>, age: u8, installs: i64) -> i64 {
     let sum: i64 = ages
         .range(..=age)
@@ -94,7 +94,7 @@ fn per_install(ages: &BTreeMap<u8, CohortFigures>, age: u8, installs: i64) -> i6
     sum / installs.max(1)
 }
 
-/// Figures of one cohort by age.
+/// One cohort's figures by day since install.
 type Ages = BTreeMap<u8, CohortFigures>;
 
 /// Returns the value of a cell: tenths of a percent, or millionths of a dollar.
@@ -111,7 +111,7 @@ fn installs(ages: &Ages) -> i64 {
     ages.get(&0).map_or(0, |one| one.devices)
 }
 
-/// Returns whether all devices of the cohort have reached this age.
+/// Returns whether all devices in the cohort have reached this day since install.
 fn is_reached(span: &Span, age: u8, now: Timestamp) -> bool {
     let (_, until) = span.period;
     until.as_millis() + i64::from(age) * MILLIS_PER_DAY <= now.as_millis() || age == 0

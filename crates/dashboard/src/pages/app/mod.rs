@@ -1,4 +1,4 @@
-//! Pages of one app.
+//! Pages about one app.
 
 pub(crate) mod cohorts;
 pub(crate) mod costs;
@@ -14,7 +14,7 @@ use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::report::Spend;
 use tributary_domain::vocabulary::id::AppId;
 
-/// Returns the label of a time unit or dimension of reports.
+/// Returns the label for a report's time unit or dimension.
 pub(crate) fn group_label(word: &str) -> &str {
     match word {
         "hour" => "Hour",
@@ -34,7 +34,7 @@ pub(crate) fn group_label(word: &str) -> &str {
     }
 }
 
-/// Loads the ad costs of a date range.
+/// Loads the ad costs for a date range.
 async fn spend(
     handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,

@@ -44,7 +44,8 @@ pub(crate) async fn create(
     let read = |fields: &mut Fields<'_>| read_new(fields, &handles.base_url);
     let (read, mut faults) = submission.form.read(read);
     if let (Some((name, read, _)), true) = (read, faults.is_empty()) {
-        // Take only the fields of this form: missing checkboxes would count as not ticked.
+        // Use only the fields that this form has. Checkboxes that it does not have would be read as
+        // unchecked.
         let change = AppChange {
             timezone: read.timezone,
             ios_bundle_id: read.ios_bundle_id,

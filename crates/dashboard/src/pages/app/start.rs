@@ -1,4 +1,4 @@
-//! `GET /apps/{app}/start` — a set-up checklist that updates itself.
+//! `GET /apps/{app}/start` — a setup checklist that updates itself.
 
 use crate::access::PageContext;
 use crate::failure::Failure;
@@ -44,7 +44,7 @@ const ONE: fn() -> PageRequest = || PageRequest {
 /// How far back to look for a first click.
 const CLICK_LOOKBACK: Duration = Duration::from_hours(365 * 24);
 
-/// Which set-up steps are done.
+/// Which setup steps are done.
 struct SetupProgress {
     link: bool,
     click: bool,
@@ -138,14 +138,14 @@ pub(crate) async fn show(
         step(
             "Connect a billing provider",
             "Purchases and renewals then arrive from the provider's server, without code in the \
-             app. Otherwise, revenue reported by the SDK counts.",
+             app. Without a provider, revenue reported by the SDK counts.",
             found.billing,
             "integrations",
             "Billing",
         ),
         step(
             "Connect an ad network",
-            "Enter the credentials of Meta, Google Ads, TikTok or OpenAI Ads, send a test event, \
+            "Enter your credentials for Meta, Google Ads, TikTok or OpenAI Ads, send a test event, \
              and switch forwarding on. Earlier events are not sent.",
             found.network,
             "integrations",

@@ -11,7 +11,7 @@ use tributary_domain::vocabulary::field_input::FieldInput;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_fields::Form;
 
-/// The editor form of a configuration.
+/// The editor form for a configuration.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Editor {
     pub(super) enabled: bool,
@@ -59,7 +59,7 @@ impl WindowForm {
         self.index == 0
     }
 
-    /// Returns the title of the window with its days.
+    /// Returns the window's title, which includes its days.
     pub(super) const fn span(&self) -> &'static str {
         match self.index {
             0 => "Window 1: the first two days",
@@ -116,7 +116,7 @@ impl From<&Window> for WindowForm {
 }
 
 impl Editor {
-    /// Builds the form of a document.
+    /// Builds the form for a document.
     pub(super) fn of(document: &Document) -> Self {
         let window = |index: usize| {
             let found = document

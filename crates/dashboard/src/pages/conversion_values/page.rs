@@ -36,7 +36,7 @@ struct EditorPage {
     versions: Vec<(i64, String)>,
 }
 
-/// Validation result and simulation of the current form.
+/// Validation and simulation results for the current form.
 #[derive(Template)]
 #[template(path = "conversion_values_checked.html")]
 struct EditorCheck {
@@ -119,7 +119,7 @@ pub(crate) async fn check(submission: FormSubmission<AppsRead>) -> Response {
     submission.page(&checked)
 }
 
-/// Parses the row of a button: window, or window and value separated by a dot.
+/// Parses the row that a button refers to: a window, or a window and a value separated by a dot.
 fn row(text: &str) -> Option<(usize, Option<usize>)> {
     let (window, value) = match text.split_once('.') {
         Some((window, value)) => (window, Some(value.parse().ok()?)),

@@ -9,7 +9,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::AppsRead;
-use tributary_domain::skan::decode::{DecodedValue, ReportedValue, Version, decode};
+use tributary_domain::skan::decode::{DecodedValue, DocumentVersion, ReportedValue, decode};
 use tributary_domain::vocabulary::id::PostbackId;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_store::{PostbackFilter, StoredPostback};
@@ -35,7 +35,12 @@ struct Row {
     counts: bool,
 }
 
-fn row(stored: &StoredPostback, versions: &[Version], accepts: bool, zone: &Timezone) -> Row {
+fn row(
+    stored: &StoredPostback,
+    versions: &[DocumentVersion],
+    accepts: bool,
+    zone: &Timezone,
+) -> Row {
     let postback = &stored.parsed.postback;
     let reported = ReportedValue::of(postback);
     let window = postback.sequence_index;

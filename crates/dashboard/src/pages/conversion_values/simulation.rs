@@ -29,7 +29,7 @@ pub(super) struct UpdateCallView {
     pub(super) locks: bool,
 }
 
-/// Reads the sample events of a form.
+/// Reads the sample events from a form.
 pub(super) fn sample_events(form: &Form) -> Vec<SampleEventForm> {
     let sample = |index: usize| SampleEventForm {
         event: form.field(&format!("sampleEvents[{index}].event")),

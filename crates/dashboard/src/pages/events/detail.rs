@@ -141,7 +141,7 @@ impl CreditView {
     }
 }
 
-/// Returns a page request that ends with this event.
+/// Returns a request for a page that ends with this event.
 fn up_to(event: EventId) -> PageRequest {
     let next = u128::from_be_bytes(*event.as_bytes()).saturating_add(1);
     PageRequest {

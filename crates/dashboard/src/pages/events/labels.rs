@@ -1,4 +1,4 @@
-//! Explanations of codes.
+//! Explanations for codes.
 
 use tributary_domain::attribution::MatchType;
 use tributary_domain::event::EventSource;
@@ -25,7 +25,7 @@ pub(crate) const fn uncounted_explanation(reason: UncountedReason) -> &'static s
         }
         UncountedReason::SdkIgnored => "the app's settings ignore revenue reported by the SDK",
         UncountedReason::BillingSource => "a billing provider reports the same payments",
-        UncountedReason::PaymentNotCounted => "its payment was not counted",
+        UncountedReason::PaymentNotCounted => "the refunded payment was not counted",
         UncountedReason::DuplicateOfVerified => {
             "a website or billing provider reports the same payment"
         }
@@ -52,21 +52,27 @@ pub(crate) fn skip_explanation(skip: SkipReason) -> &'static str {
             "Credited to another source. The integration's scope “All mapped events” would send it."
         }
         "not_mapped" => "The event mapping has no row for this event.",
-        "enabled_later" => "It happened before the integration or its event mapping was enabled.",
-        "fraud" => "Its install is suspicious, and the app's settings hold such events back.",
+        "enabled_later" => {
+            "The event arrived before the integration was enabled or its event mapping changed."
+        }
+        "fraud" => {
+            "The install is suspicious, and the app's settings hold back events from such installs."
+        }
         "probabilistic" => {
-            "Its install is a probabilistic match. “Forward probabilistic matches” would send it."
+            "The install is a probabilistic match. “Forward probabilistic matches” would send it."
         }
         "billing_source" => "A billing provider reports the same payment, which is sent instead.",
         "consent" => "The user did not consent to sharing data with ad networks.",
-        "too_old" => "It is older than the network accepts.",
-        "no_click_id" => "No click id of this network is known, and it needs one.",
+        "too_old" => "The event is older than the network accepts.",
+        "no_click_id" => "The network requires one of its click ids, and none is known.",
         "no_conversion_action" => "The integration has no conversion action for this event.",
         "duplicate_of_verified" => {
             "A website or billing provider reports the same event, which is sent instead."
         }
-        "insufficient_identity" => "No identifier is known that the network could match a user by.",
-        "amount_not_forwardable" => "Its amount does not count, so the event is not forwarded.",
+        "insufficient_identity" => "No known identifier allows the network to match the user.",
+        "amount_not_forwardable" => {
+            "The event's amount does not count, so the event is not forwarded."
+        }
         _ => "Not forwarded.",
     }
 }

@@ -5,7 +5,6 @@ use super::EventTableRow;
 use crate::access::PageContext;
 use crate::failure::Failure;
 use crate::form_state::FormState;
-use crate::network_label::network_choice;
 use crate::paging;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
@@ -43,10 +42,10 @@ impl EventsPage {
     fn networks(&self) -> [(&'static str, &'static str); 8] {
         [
             ("", "Any"),
-            ("network_a", network_choice(Network::A)),
-            ("network_b", network_choice(Network::B)),
-            ("network_c", network_choice(Network::C)),
-            ("network_d", network_choice(Network::D)),
+            ("network_a", Network::A.name_with_id()),
+            ("network_b", Network::B.name_with_id()),
+            ("network_c", Network::C.name_with_id()),
+            ("network_d", Network::D.name_with_id()),
             ("apple_ads", "Apple Ads (apple_ads)"),
             ("other", "Other"),
             ("organic", "Organic"),
@@ -66,7 +65,7 @@ struct RowsPart {
     is_filtered: bool,
 }
 
-/// Bytes of the digest that identifies the state of the table.
+/// Length of the digest that identifies the table's state.
 const SEEN_BYTES: usize = 8;
 
 fn filter(context: &PageContext<AnalyticsRead>) -> EventFilter {
@@ -98,7 +97,8 @@ async fn load_rows(
         .events(&context.authorized, app.id, filter, request)
         .await?;
     let rows = super::rows(handles, app.id, &app.timezone, &found.items).await?;
-    // A search without an index stops after a number of rows; the next page continues there.
+    // A search without an index stops after a certain number of rows; the next page continues
+    // there.
     let last = found
         .stopped_at
         .or_else(|| found.items.last().map(|event| event.id));

@@ -1,4 +1,4 @@
-//! `/apps/{app}/events` — the live event log and the details of an event.
+//! `/apps/{app}/events` — the live event log and an event's details.
 
 pub(crate) mod detail;
 mod labels;
@@ -28,11 +28,11 @@ pub(crate) struct EventTableRow {
     pub(crate) device: Option<String>,
     pub(crate) network: NetworkLabel,
     pub(crate) money: Option<EventRevenueView>,
-    /// Deliveries: network and colour of the status.
+    /// Deliveries: network, and colour for the status.
     pub(crate) deliveries: Vec<(NetworkLabel, &'static str)>,
 }
 
-/// Revenue of an event, formatted.
+/// An event's revenue, formatted.
 pub(crate) struct EventRevenueView {
     pub(crate) amount: String,
     pub(crate) usd: Option<String>,
@@ -55,7 +55,7 @@ impl EventRevenueView {
     }
 }
 
-/// Returns the colour of a status.
+/// Returns the colour for a status.
 pub(crate) const fn tone(status: DeliveryStatus) -> &'static str {
     match status {
         DeliveryStatus::Pending => "wait",
@@ -87,7 +87,7 @@ impl EventTableRow {
     }
 }
 
-/// Loads the deliveries of events, by event. Only live events have deliveries.
+/// Loads the events' deliveries, grouped by event. Only live events have deliveries.
 pub(crate) async fn deliveries_of(
     handles: &DashboardHandles,
     app: AppId,

@@ -30,7 +30,8 @@ pub(super) struct BillingCard {
     pub(super) takes_secret: bool,
     /// Name of the secret's field in the REST API.
     pub(super) field: String,
-    /// Events of the last [`DAYS`] days, and the share with a device.
+    /// Number of events in the last [`DAYS`] days, and the share of them that were matched to a
+    /// device.
     pub(super) events: String,
     pub(super) joined: String,
     /// Notifications rejected because of a wrong secret or signature.
@@ -46,7 +47,7 @@ pub(super) struct NewBillingSecret {
 /// Days counted on a card, including today.
 pub(super) const DAYS: i32 = 30;
 
-/// Returns the name of a provider.
+/// Returns a provider's name.
 const fn name(provider: BillingProvider) -> &'static str {
     match provider {
         BillingProvider::Revenuecat => "RevenueCat",
@@ -64,7 +65,7 @@ impl BillingCard {
         format!("url-{}", self.provider)
     }
 
-    /// Returns the cards of all providers.
+    /// Returns the cards for all providers.
     pub(super) async fn all(
         handles: &DashboardHandles,
         caller: &Authorized<AppsRead>,
@@ -100,14 +101,14 @@ impl BillingCard {
     }
 }
 
-/// Returns the provider in the path if it has a secret.
+/// Returns the provider in the path if it authenticates with a secret.
 fn provider_in_path(submission: &FormSubmission<AppsWrite>) -> Result<BillingProvider, Failure> {
     BillingProvider::parse(submission.path_parameter("provider"))
         .filter(|provider| BillingProvider::WITH_SECRET.contains(provider))
         .ok_or(Failure::NotFound)
 }
 
-/// Generates a secret. The previous one stays valid for a while.
+/// Generates a secret. The previous secret stays valid for a while.
 pub(crate) async fn create_secret(
     State(handles): State<DashboardHandles>,
     submission: FormSubmission<AppsWrite>,

@@ -5,7 +5,6 @@ use super::billing::{BillingCard, DAYS, NewBillingSecret};
 use crate::access::PageContext;
 use crate::failure::Failure;
 use crate::form_state::FormState;
-use crate::network_label::network_name;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::text;
@@ -58,7 +57,7 @@ impl Card {
         let number = |count: u64| text::count(i64::try_from(count).unwrap_or(i64::MAX));
         Self {
             network: integration.network.as_str(),
-            name: network_name(integration.network),
+            name: integration.network.name(),
             status: StatusLabel::of(integration, &health.state),
             pending: number(health.pending),
             delivered: number(health.delivered),
@@ -76,7 +75,7 @@ impl Card {
     }
 }
 
-/// Loads the page. `form` has the errors of a submitted billing secret.
+/// Loads the page. `form` contains the errors in a submitted billing secret.
 pub(super) async fn page(
     handles: &DashboardHandles,
     context: &PageContext<impl Send>,

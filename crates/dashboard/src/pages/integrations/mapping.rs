@@ -1,10 +1,9 @@
-//! `/apps/{app}/settings/mapping` — the event mapping of each network.
+//! `/apps/{app}/settings/mapping` — each network's event mapping.
 
 use super::network_in_path;
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
-use crate::network_label::network_name;
 use crate::pages::links::update::precondition;
 use crate::response::see_other;
 use crate::shell::{Section, Shell};
@@ -24,7 +23,8 @@ use tributary_fields::Form;
 
 /// Empty rows at the end of the form.
 const ROWS_FREE: usize = 3;
-/// Maximum rows read from a form. It exceeds the mapping limit so that too many rows are reported.
+/// Maximum number of rows to read from a form. More than a mapping may have, so that validation can
+/// report excess rows.
 const ROWS_READ_MAX: usize = 300;
 
 #[derive(Template)]
@@ -53,7 +53,7 @@ impl NetworkRows {
         let rows = rows.into_iter().chain((0..ROWS_FREE).map(|_| free()));
         Self {
             network: integration.network.as_str(),
-            name: network_name(integration.network),
+            name: integration.network.name(),
             tag: integration.tag(),
             is_default: integration.event_mapping.is_none(),
             rows: rows.enumerate().collect(),
@@ -92,7 +92,7 @@ pub(crate) async fn show(
     Ok(context.page(&page))
 }
 
-/// Reads the rows of a form. Rows without names are dropped.
+/// Reads the rows from a form. Rows without names are dropped.
 fn rows(form: &Form) -> Vec<MappingRow> {
     let row = |index: usize| {
         let field = |name: &str| form.field(&format!("eventMapping[{index}].{name}"));
@@ -124,7 +124,7 @@ fn checked(network: Network, rows: &[MappingRow]) -> Result<Vec<MappingRow>, Fau
     Ok(good.into_iter().flatten().collect())
 }
 
-/// `POST /apps/{app}/settings/mapping/{network}` — replaces the mapping of a network.
+/// `POST /apps/{app}/settings/mapping/{network}` — replaces a network's mapping.
 pub(crate) async fn update(
     State(handles): State<DashboardHandles>,
     submission: FormSubmission<AppsWrite>,

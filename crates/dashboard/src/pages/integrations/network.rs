@@ -1,11 +1,10 @@
-//! `/apps/{app}/integrations/{network}` — settings and credentials of a network.
+//! `/apps/{app}/integrations/{network}` — a network's settings and credentials.
 
-use super::texts::{field_texts, setup_guide, skipped_advice};
+use super::texts::{choice_label, field_texts, setup_guide, skipped_advice};
 use super::{StatusLabel, find, network_in_path};
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
-use crate::network_label::network_name;
 use crate::pages::links::update::precondition;
 use crate::response::see_other;
 use crate::sealing::FormSecretSealer;
@@ -42,7 +41,7 @@ struct IntegrationPage {
     credentials: Vec<Secret>,
 }
 
-/// Conversions not sent for one reason, and what to do about it.
+/// Conversions that were not sent for one reason, with advice.
 struct SkippedRow {
     reason: String,
     count: String,
@@ -100,7 +99,8 @@ fn setting(network: Network, spec: &SettingSpec) -> Setting {
             (SettingKind::Flag, _) => Kind::Tick,
             (SettingKind::DigitsMap, _) => Kind::Lines,
             (SettingKind::Choice(choices), _) => {
-                Kind::Choice(choices.iter().map(|one| (*one, *one)).collect())
+                let labelled = choices.iter().map(|one| (*one, choice_label(one)));
+                Kind::Choice(labelled.collect())
             }
             (_, SettingDefault::Text(placeholder)) => Kind::Line { placeholder },
             _ => Kind::Line { placeholder: "" },
@@ -129,7 +129,7 @@ fn secret(integration: &Integration, name: &'static str) -> Secret {
     }
 }
 
-/// Builds the form of a stored integration.
+/// Builds the form for a stored integration.
 fn filled(integration: &Integration) -> FormState {
     let mut form = FormState::default()
         .with_checkbox("enabled", integration.enabled)
@@ -166,7 +166,7 @@ async fn page(
     Ok(IntegrationPage {
         shell: context.shell(Section::Integrations),
         network: network.as_str(),
-        name: network_name(network),
+        name: network.name(),
         guide: setup_guide(network),
         status: StatusLabel::of(&integration, &health.state),
         can_resume: health.state.pause.is_some(),

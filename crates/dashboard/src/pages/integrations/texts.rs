@@ -1,8 +1,8 @@
-//! Labels, hints and advice for the forms of ad networks.
+//! Labels, hints and advice for ad networks' forms.
 
 use tributary_domain::integration::Network;
 
-/// Explains how to get the credentials of a network.
+/// Explains how to get a network's credentials.
 pub(super) const fn setup_guide(network: Network) -> &'static str {
     match network {
         Network::A => {
@@ -15,8 +15,8 @@ pub(super) const fn setup_guide(network: Network) -> &'static str {
              download a JSON key. In Google Ads, give the service account access under Admin → \
              Access and security, and create one conversion action per event (Import → Track \
              conversions from clicks). Then paste the key file and the ids below. Instead of a \
-             service account you can use an OAuth client with a refresh token. Google accepts \
-             conversions about six hours after an action was created."
+             service account you can use an OAuth client with a refresh token. Google starts to \
+             accept conversions for a new action about six hours after you create it."
         }
         Network::C => {
             "In TikTok Events Manager, select the pixel and copy its id. Then open Settings → \
@@ -30,7 +30,7 @@ pub(super) const fn setup_guide(network: Network) -> &'static str {
     }
 }
 
-/// Returns label and hint of a setting or credential.
+/// Returns the label and hint for a setting or credential.
 pub(super) fn field_texts(network: Network, name: &str) -> (&'static str, &'static str) {
     let texts = match network {
         Network::A => meta_texts(name),
@@ -39,6 +39,17 @@ pub(super) fn field_texts(network: Network, name: &str) -> (&'static str, &'stat
         Network::D => openai_texts(name),
     };
     texts.unwrap_or_else(|| common_texts(name))
+}
+
+/// Returns the label for one choice in a setting with fixed choices.
+pub(super) fn choice_label(value: &'static str) -> &'static str {
+    match value {
+        "website" => "Website events",
+        "app" => "App events",
+        "APP" => "App",
+        "WEB" => "Website",
+        _ => value,
+    }
 }
 
 fn meta_texts(name: &str) -> Option<(&'static str, &'static str)> {
@@ -55,7 +66,7 @@ fn meta_texts(name: &str) -> Option<(&'static str, &'static str)> {
         ),
         "pixelId" => (
             "Pixel id (dataset id)",
-            "Digits. From Events Manager → Data sources, below the name of the dataset.",
+            "Digits. From Events Manager → Data sources, below the dataset's name.",
         ),
         "apiVersion" => (
             "Graph API version",
@@ -63,9 +74,10 @@ fn meta_texts(name: &str) -> Option<(&'static str, &'static str)> {
         ),
         "sdkEventMode" => (
             "Send app events as",
-            "website works with every dataset, but Meta then requires a user agent: installs and \
-             events from links that opened the installed app are skipped (insufficient_identity), \
-             unless the SDK has a userAgent provider. app needs a dataset linked to the app.",
+            "Website events work with every dataset, but Meta requires a user agent for them: \
+             installs, and events from links that opened the installed app, are skipped \
+             (insufficient_identity) unless the SDK has a userAgent provider. App events need a \
+             dataset that is linked to the app.",
         ),
         "testEventCode" => (
             "Test event code",
@@ -93,7 +105,8 @@ fn google_texts(name: &str) -> Option<(&'static str, &'static str)> {
         ),
         "loginAccountId" => (
             "Manager account id",
-            "Only if your credentials have access through a manager account.",
+            "Only if your credentials have access through a manager account. Sign in to that \
+             account; its id is shown at the top of Google Ads, such as 123-456-7890.",
         ),
         "conversionActions" => (
             "Conversion actions",
@@ -112,8 +125,12 @@ fn google_texts(name: &str) -> Option<(&'static str, &'static str)> {
         ),
         "refreshToken" => (
             "OAuth refresh token",
-            "Of a user with access to the Google Ads account, for the scope \
-             https://www.googleapis.com/auth/datamanager. Stored encrypted and never shown again.",
+            "Create one in Google's OAuth 2.0 Playground: in its settings, enter your own client \
+             id and secret; authorize the scope https://www.googleapis.com/auth/datamanager as a \
+             user with access to the Google Ads account; then exchange the code for tokens. The \
+             client must allow the redirect URI https://developers.google.com/oauthplayground. \
+             While the OAuth app is in testing, the token expires after 7 days. Stored encrypted \
+             and never shown again.",
         ),
         "serviceAccountKey" => (
             "Service account key",
@@ -126,12 +143,12 @@ fn google_texts(name: &str) -> Option<(&'static str, &'static str)> {
             "Enable it after you have accepted the customer data terms in Google Ads.",
         ),
         "landingPageDeviceInfo" => (
-            "Send IP address and user agent of the click",
+            "Send the click's IP address and user agent",
             "Helps Google match the conversion with the visit.",
         ),
         "sdkEventSource" => (
-            "Event source of app events",
-            "Keep APP, unless your account requires WEB.",
+            "Event source for app events",
+            "Keep App unless your account requires Website.",
         ),
         _ => return None,
     })
@@ -146,7 +163,7 @@ fn tiktok_texts(name: &str) -> Option<(&'static str, &'static str)> {
         ),
         "pixelCode" => (
             "Pixel id (pixel code)",
-            "From Events Manager, below the name of the pixel.",
+            "From Events Manager, below the pixel's name.",
         ),
         "testEventCode" => (
             "Test event code",
@@ -182,12 +199,12 @@ fn common_texts(name: &str) -> (&'static str, &'static str) {
         ),
         "forwardProbabilistic" => (
             "Forward probabilistic matches",
-            "Also send events of installs that were matched by similarity instead of a click id.",
+            "Also sends events from installs matched by similarity instead of a click id.",
         ),
         "webEventId" => (
             "Use your own ids for web events",
-            "Sends the eventId of a web event unchanged, so that the network counts it once \
-             together with a browser pixel event of the same id.",
+            "Sends a web event's eventId unchanged, so that the network can deduplicate it \
+             against the browser pixel event with the same id.",
         ),
         _ => ("Setting", ""),
     }
@@ -197,15 +214,15 @@ fn common_texts(name: &str) -> (&'static str, &'static str) {
 pub(super) fn skipped_advice(reason: &str, network: Network) -> &'static str {
     match (reason, network) {
         ("insufficient_identity", Network::A) => {
-            "No user agent, or no link or page, is known. Add a userAgent provider to the SDK, or \
-             set “Send app events as” to app."
+            "The user agent is unknown, or neither a link nor a page is known. Add a userAgent \
+             provider to the SDK, or set “Send app events as” to “App events”."
         }
         ("insufficient_identity", _) => {
             "The network could not match the user. Identify users in the app, and send events with \
              the SDK's device id."
         }
         ("no_click_id", _) => {
-            "No click id of this network is known. Check that its ads lead to your link and pass \
+            "No click id from this network is known. Check that its ads use your link and pass \
              their click id. For identified users, “Send hashed user data” helps."
         }
         ("no_conversion_action", _) => {
@@ -223,7 +240,7 @@ pub(super) fn skipped_advice(reason: &str, network: Network) -> &'static str {
              such events."
         }
         ("consent", _) => {
-            "The user did not consent. Nothing to do, unless the app reports consent wrongly."
+            "The user did not consent. Nothing to do, unless the app reports consent incorrectly."
         }
         ("too_old", _) => {
             "The event arrived later than the network accepts. Send events soon after they happen, \
@@ -231,11 +248,11 @@ pub(super) fn skipped_advice(reason: &str, network: Network) -> &'static str {
         }
         ("amount_not_forwardable", _) => {
             "The amount is missing, negative, over 2,000 USD, or in a currency without an exchange \
-             rate. Correct the sender."
+             rate. Correct it where the event is sent."
         }
         ("no_source_url", _) => {
-            "The network needs a page or link, and the event has neither. Use a link for the \
-             campaign."
+            "The network requires a page or link, and the event has neither. Use a link in the \
+             campaign's ads."
         }
         ("no_device_data", _) => {
             "The device did not report its OS version. Call configure with osVersion."
@@ -251,7 +268,7 @@ pub(super) fn skipped_advice(reason: &str, network: Network) -> &'static str {
 mod tests {
     use super::*;
     use tributary_domain::forwarding::SkipReason;
-    use tributary_domain::integration::{credentials_of, settings_of};
+    use tributary_domain::integration::{SettingKind, credentials_of, settings_of};
 
     #[test]
     fn every_lost_conversion_has_advice() {
@@ -261,6 +278,17 @@ mod tests {
         for (skip, network) in lost.flat_map(|skip| Network::ALL.map(|network| (skip, network))) {
             let advice = skipped_advice(skip.as_str(), network);
             assert_ne!(advice, skipped_advice("anything else", network), "{skip:?}");
+        }
+    }
+
+    #[test]
+    fn every_choice_has_a_label() {
+        for spec in Network::ALL.into_iter().flat_map(settings_of) {
+            if let SettingKind::Choice(choices) = spec.kind {
+                for choice in choices.iter().copied() {
+                    assert_ne!(choice_label(choice), choice);
+                }
+            }
         }
     }
 

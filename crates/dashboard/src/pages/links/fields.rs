@@ -1,4 +1,4 @@
-//! The form fields of a link, and field errors from the store.
+//! A link's form fields, and field errors from the store.
 
 use crate::form_state::FormState;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl};
 
-/// Builds the form of a stored link.
+/// Builds the form for a stored link.
 pub(super) fn filled(link: &Link) -> FormState {
     let url = |url: &Option<HttpsUrl>| url.as_ref().map(|url| url.as_str().to_owned());
     let campaign = &link.campaign;
@@ -40,7 +40,7 @@ pub(super) fn filled(link: &Link) -> FormState {
         .with_optional("campaign.adName", campaign.ad_name.clone())
 }
 
-/// Converts a refusal into field errors. Returns it unchanged if it is not about a field.
+/// Converts a refusal into field errors. Returns a refusal that is not about a field unchanged.
 pub(super) fn faults_from_refusal(refusal: Refusal) -> Result<Faults, Refusal> {
     match refusal {
         Refusal::SlugTaken => {

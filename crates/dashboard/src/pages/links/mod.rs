@@ -11,7 +11,7 @@ use crate::shell::Shell;
 use askama::Template;
 use preview::Preview;
 
-/// The form of a new or stored link.
+/// The form for a new or stored link.
 #[derive(Template)]
 #[template(path = "link.html")]
 struct LinkPage {

@@ -1,4 +1,4 @@
-//! `POST /apps/{app}/links/preview` — URL and redirects of an unsaved link.
+//! `POST /apps/{app}/links/preview` — an unsaved link's URL and redirects.
 
 use crate::access::FormSubmission;
 use crate::failure::Failure;
@@ -18,12 +18,12 @@ use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_fields::link::read_change;
 
-/// Placeholder for the click id, which is new for each click.
+/// Placeholder for the click id, which is different for each click.
 const CLICK: &str = "clk_…";
 /// Size of the QR code in pixels.
 const QR_PIXELS: i32 = 180;
 
-/// Preview of a link.
+/// A link's preview.
 #[derive(Template)]
 #[template(path = "link_preview.html")]
 pub(super) struct Preview {

@@ -1,4 +1,4 @@
-//! The set-up form with its validation errors.
+//! The setup form with its validation errors.
 
 use super::ValidLink;
 use crate::response::app_page;
@@ -8,14 +8,14 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::person::{Email, PASSWORD_CHARS_MIN, Role};
 
-/// The form. Typed passwords are never sent back, so it has no field for the value.
+/// The form. Typed passwords are never sent back, so this struct does not contain one.
 #[derive(Template)]
 #[template(path = "setup.html")]
 pub(super) struct FormPage<'a> {
     role: &'static str,
-    /// The typed address, or the one in the link.
+    /// The typed address, or the address in the link.
     email: &'a str,
-    /// Whether the link fixes the address.
+    /// Whether the address comes from the link and cannot be changed.
     email_is_given: bool,
     password_min: usize,
     faults: SetupFormErrors,
@@ -29,7 +29,7 @@ pub(super) struct SetupFormErrors {
 }
 
 impl<'a> FormPage<'a> {
-    /// Builds the form. `typed` is shown if the link does not fix an address.
+    /// Builds the form. `typed` is the address to show, unless the link was created for an address.
     pub(super) fn new(link: &'a ValidLink, typed: &'a str, faults: SetupFormErrors) -> Self {
         let given = link.link.email.as_ref();
         Self {

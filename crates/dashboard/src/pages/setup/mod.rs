@@ -1,7 +1,7 @@
 //! `/setup/{token}` — creates an account and a first API key with a one-time link.
 //!
 //! The token is the only credential, so every handler requires a [`ValidLink`]. All invalid links
-//! give the same page.
+//! show the same page.
 
 mod form_page;
 mod redeem;
@@ -18,7 +18,7 @@ use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::access::person::SetupLink;
 use tributary_domain::vocabulary::digest::Digest;
 
-/// A set-up link that exists, is unused and has not expired.
+/// A setup link that exists, is unused and has not expired.
 pub(crate) struct ValidLink {
     link: SetupLink,
     digest: Digest,

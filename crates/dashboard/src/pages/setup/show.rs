@@ -70,7 +70,7 @@ mod tests {
         let dashboard = TestDashboard::start().await;
         let response = dashboard.get(&format!("/setup/{token}")).await;
         assert_eq!(response.status, StatusCode::NOT_FOUND);
-        // The token is not echoed, and all invalid links give the same page.
+        // The token is not echoed, and all invalid links show the same page.
         assert_eq!(response.text, dashboard.get("/setup/0").await.text);
     }
 

@@ -1,4 +1,4 @@
-//! The metric columns of the Explore table.
+//! The metric columns in the Explore table.
 
 use crate::text;
 use tributary_domain::report::ReportFigures;

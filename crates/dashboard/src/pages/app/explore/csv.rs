@@ -1,4 +1,4 @@
-//! `GET /apps/{app}/explore.csv` — all rows of the Explore report as CSV.
+//! `GET /apps/{app}/explore.csv` — all rows in the Explore report as CSV.
 
 use super::columns::COLUMNS;
 use super::report::load_report;

@@ -52,7 +52,7 @@ impl ExplorePage {
             .with(&[("range", Some(word)), ("from", None), ("to", None)])
     }
 
-    /// Returns the sort parameters of the query.
+    /// Returns the query's sort parameters.
     fn order(&self) -> Vec<(&'static str, &str)> {
         let parameter = |name| Some((name, self.query.get(name)?));
         ["sort", "order"]
@@ -94,17 +94,17 @@ struct Row {
     figures: Vec<String>,
 }
 
-/// A grouping value of a row.
+/// One of a row's grouping values.
 struct GroupValue {
     text: String,
-    /// Identifier beside the name of a network; else empty.
+    /// Identifier shown beside a network's name; otherwise empty.
     id: &'static str,
-    /// Query of the drill-down link.
+    /// Query for the drill-down link.
     deeper: Option<String>,
 }
 
 impl GroupValue {
-    /// Replaces the identifier of a network by its name.
+    /// Replaces a network's identifier with its name.
     fn new(head: &str, (text, deeper): (String, Option<String>)) -> Self {
         match network_label(head, &text) {
             Some(label) => Self {
@@ -129,7 +129,7 @@ fn network_label(dimension: &str, value: &str) -> Option<NetworkLabel> {
     }
 }
 
-/// A filter of the report.
+/// A filter on the report.
 struct ActiveFilter {
     name: &'static str,
     value: String,
@@ -139,13 +139,17 @@ struct ActiveFilter {
     without: String,
 }
 
-/// Returns the filters of the query, even if they cannot be combined, so that the user can remove
+/// Returns the filters in the query, even if they cannot be combined, so that the user can remove
 /// them.
 fn filters(query: &UrlQuery) -> Vec<ActiveFilter> {
     let filter = |one: &Dimension| {
         let name = one.as_str();
         let value = query.get(name)?;
-        let text = network_label(name, value).map_or(value, |label| label.name);
+        let text = match network_label(name, value) {
+            Some(label) if label.id.is_empty() => label.name.to_owned(),
+            Some(label) => format!("{} ({})", label.name, label.id),
+            None => value.to_owned(),
+        };
         Some(ActiveFilter {
             name,
             value: value.to_owned(),

@@ -1,4 +1,4 @@
-//! The Explore report: query from the URL, and its result.
+//! The Explore report: its query, parsed from the URL, and its result.
 
 use super::columns::{COLUMNS, MetricColumn, SORT_DEFAULT};
 use crate::access::PageContext;
@@ -17,10 +17,10 @@ use tributary_domain::report::{
     report_rows,
 };
 
-/// Maximum rows of the report.
+/// Maximum rows in the report.
 const ROWS_MAX: u32 = 5_000;
 
-/// Header of a sortable column.
+/// Header for a sortable column.
 pub(super) struct SortHeader {
     pub(super) label: &'static str,
     pub(super) query: String,
@@ -38,7 +38,7 @@ pub(super) struct ExploreReport {
     descending: bool,
 }
 
-/// Reads the grouping from `groupBy` and `then`. Like in the REST API, `groupBy` may also be a
+/// Reads the grouping from `groupBy` and `then`. As in the REST API, `groupBy` may also be a
 /// comma-separated list.
 fn group_from_query(query: &UrlQuery) -> GroupBy {
     let first = query.get("groupBy").unwrap_or("day");
@@ -109,7 +109,8 @@ pub(super) async fn load_report(
 }
 
 impl ExploreReport {
-    /// Sorts the rows. A report by time only stays in order unless a column is selected.
+    /// Sorts the rows. A report grouped only by time stays in time order unless the user selects a
+    /// sort column.
     fn sort_rows(&mut self) {
         if self.sort.is_none() && self.group.dimensions.is_empty() {
             return;
@@ -150,7 +151,7 @@ impl ExploreReport {
         COLUMNS.iter().enumerate().map(head).collect()
     }
 
-    /// Returns the grouping values of a row, each with the query of its drill-down link.
+    /// Returns a row's grouping values, each with the query for its drill-down link.
     pub(super) fn values(
         &self,
         (span, values): &ReportRowKey,

@@ -3,7 +3,7 @@
 use crate::text;
 use tributary_domain::report::Figures;
 
-/// A stage of the funnel.
+/// A stage in the funnel.
 pub(super) struct Stage {
     pub(super) label: &'static str,
     pub(super) value: String,

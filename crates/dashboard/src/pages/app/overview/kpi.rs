@@ -11,7 +11,7 @@ pub(crate) struct Kpi {
     pub(crate) change: Option<KpiChange>,
 }
 
-/// Change against the previous period: text and colour.
+/// Change from the previous period: text and colour.
 pub(crate) struct KpiChange {
     pub(crate) text: String,
     pub(crate) tone: &'static str,
@@ -41,7 +41,7 @@ impl KpiChange {
     }
 }
 
-/// A metric of the main chart.
+/// A metric for the main chart.
 pub(crate) struct Metric {
     pub(crate) word: &'static str,
     pub(crate) label: &'static str,

@@ -1,6 +1,7 @@
 //! The top networks, campaigns and links.
 
 use crate::failure::Failure;
+use crate::network_label::NetworkLabel;
 use crate::range::PageDateRange;
 use crate::state::DashboardHandles;
 use crate::text;
@@ -12,26 +13,28 @@ use tributary_domain::vocabulary::money::Amount;
 
 /// Rows per table.
 const TOP_ROWS: usize = 8;
-/// Maximum rows read. Sorting happens here, so more rows are read than shown.
+/// Maximum rows to read. Rows are sorted here, so more are read than shown.
 const ROWS_READ_MAX: u32 = 50_000;
 
 /// A top-list table.
-pub(super) struct Table {
+pub(super) struct TopList {
     pub(super) title: &'static str,
     pub(super) word: &'static str,
-    pub(super) rows: Vec<TableRow>,
+    pub(super) rows: Vec<TopListRow>,
 }
 
-pub(super) struct TableRow {
+pub(super) struct TopListRow {
     pub(super) name: String,
     pub(super) value: String,
+    /// Identifier shown beside a network's name; otherwise empty.
+    pub(super) id: &'static str,
     pub(super) clicks: String,
     pub(super) installs: String,
     pub(super) purchases: String,
     pub(super) revenue: String,
 }
 
-/// Loads the figures of the whole range by dimensions.
+/// Loads the figures for the whole range, grouped by these dimensions.
 pub(super) async fn figures_by(
     handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,
@@ -70,23 +73,26 @@ pub(super) fn table(
     word: &'static str,
     rows: Vec<(String, Figures)>,
     names: &BTreeMap<String, String>,
-) -> Table {
-    let row = |(value, figures): (String, Figures)| TableRow {
+) -> TopList {
+    let is_network = word == Dimension::Network.as_str();
+    let label = |value: &str| NetworkLabel::parse(value).filter(|_| is_network);
+    let row = |(value, figures): (String, Figures)| TopListRow {
         name: names.get(&value).cloned().unwrap_or_else(|| value.clone()),
+        id: label(&value).map_or("", |label| label.id),
         value,
         clicks: text::count(figures.clicks),
         installs: text::count(figures.installs),
         purchases: text::count(figures.purchases),
         revenue: text::usd(Amount::from_micros(figures.net_micros())),
     };
-    Table {
+    TopList {
         title,
         word,
         rows: rows.into_iter().map(row).collect(),
     }
 }
 
-/// Loads the names of links by id.
+/// Loads the links' names by id.
 pub(crate) async fn link_names(
     handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,

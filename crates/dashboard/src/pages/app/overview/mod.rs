@@ -1,5 +1,5 @@
-//! `GET /apps/{app}` — overview of an app: key metrics, chart, top lists, funnel, and the health of
-//! deliveries.
+//! `GET /apps/{app}` — an app's overview: key metrics, chart, top lists, funnel and delivery
+//! health.
 
 mod funnel;
 mod kpi;
@@ -22,7 +22,7 @@ use axum::extract::State;
 use axum::response::Response;
 use funnel::{Stage, funnel};
 use kpi::{Kpi, METRIC_DEFAULT};
-use leaders::{Table, figures_by, leaders, table};
+use leaders::{TopList, figures_by, leaders, table};
 use std::collections::BTreeMap;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::report::{Dimension, Figures, ReportFigures, ReportQuery};
@@ -38,11 +38,12 @@ struct OverviewPage {
     kpis: Vec<Kpi>,
     metric: &'static str,
     chart: Chart,
-    tables: Vec<Table>,
+    tables: Vec<TopList>,
     funnel: Vec<Stage>,
     /// Cost metrics; empty without cost data.
     costs: Vec<Kpi>,
-    /// Events from billing providers, and the share with a device.
+    /// Number of events from billing providers, and the share of them that were matched to a
+    /// device.
     billing: Option<(String, String)>,
     health: Vec<(NetworkLabel, String, String, String)>,
     is_empty: bool,
@@ -62,13 +63,13 @@ impl OverviewPage {
         self.metric == metric
     }
 
-    /// Returns the Explore query of a top list.
+    /// Returns the Explore query for a top list.
     fn explore(&self, dimension: &str) -> String {
         self.query
             .with(&[("groupBy", Some(dimension)), ("metric", None)])
     }
 
-    /// Returns the Explore query of a top-list row, by day.
+    /// Returns the Explore query for a top-list row, by day.
     fn drill(&self, dimension: &str, value: &str) -> String {
         let changes = [
             ("groupBy", Some("day")),
@@ -91,7 +92,7 @@ fn sum<'a>(rows: impl Iterator<Item = &'a Figures>) -> Figures {
     total
 }
 
-/// Loads daily figures of the range and of the preceding range.
+/// Loads daily figures for the range and for the preceding range.
 async fn by_day(
     handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,
@@ -116,7 +117,7 @@ async fn by_day(
     Ok((days, before))
 }
 
-/// Returns the names of networks by identifier.
+/// Returns the networks' names by identifier.
 fn network_names(networks: &[(String, Figures)]) -> BTreeMap<String, String> {
     let name = |id: &str| NetworkLabel::parse(id).map(|label| label.name.to_owned());
     let ids = networks.iter().map(|(id, _)| id);
@@ -190,7 +191,8 @@ async fn costs(
     ])
 }
 
-/// Returns the billing events of the range and the share with a device.
+/// Returns the number of billing events in the range, and the share of them that were matched to a
+/// device.
 async fn billing(
     handles: &DashboardHandles,
     caller: &Authorized<AnalyticsRead>,

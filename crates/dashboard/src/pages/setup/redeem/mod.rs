@@ -52,7 +52,7 @@ impl ReadyPage<'_> {
     }
 }
 
-/// Redeems a set-up link.
+/// Redeems a setup link.
 pub(crate) async fn redeem(
     _: SameOrigin,
     State(handles): State<DashboardHandles>,
@@ -115,7 +115,7 @@ pub(crate) async fn redeem(
             match begin_session(&handles, user.id, client.as_ref()).await {
                 Ok(cookie) => Ok(with_cookie(ready, cookie)),
                 Err(error) => {
-                    tracing::warn!(%error, "failed to sign in after account set-up");
+                    tracing::warn!(%error, "failed to sign in after account setup");
                     Ok(ready)
                 }
             }
@@ -131,7 +131,7 @@ pub(crate) async fn redeem(
     }
 }
 
-/// Returns the permission of the first key: no more than the user's role.
+/// Returns the first key's permission, which is never more than the user's role allows.
 const fn permission_for_role(role: Role) -> Permission {
     match role {
         Role::Owner | Role::Admin => Permission::Full,

@@ -1,4 +1,4 @@
-//! Tests of redeeming a set-up link.
+//! Tests for redeeming a setup link.
 
 use crate::testing::{BASE_URL, FORM, PASSWORD, PageResponse, SAME_ORIGIN, TestDashboard};
 use argon2::Argon2;
@@ -231,7 +231,7 @@ async fn shows_all_errors_and_keeps_the_address() {
     assert!(
         response
             .element("email-fault")
-            .contains("Must be an e-mail address")
+            .contains("Must be an email address")
     );
     assert!(response.element("password-fault").contains("at least 12"));
     for name in ["email", "password"] {
