@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the alert rules in packaging/alerts.yml with promtool. If promtool is not installed, it is extracted from
-# Debian's package without installing it, because the package would start a Prometheus server.
+# Tests the alert rules in packaging/alerts.yml with promtool. If promtool is not installed, the script extracts it from
+# Debian's package. It does not install the package, because that would start a Prometheus server.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

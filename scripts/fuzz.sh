@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes the named targets of fuzz/, or all of them, with cargo-fuzz. New inputs that reach new code are stored in the
+# Fuzzes the named targets in fuzz/, or all of them, with cargo-fuzz. New inputs that reach new code are stored in the
 # target folder for the next run; the committed corpus does not change.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Prerequisites of the tests. Sourced by ./test; installs missing packages with apt-get.
+# Prerequisites for the tests. ./test sources this file, which installs missing packages with apt-get.
 # shellcheck disable=SC2154 # $work is set by ./test
 
-# Adds PostgreSQL's program folders to PATH, the newest first. Debian does not.
+# Adds PostgreSQL's program folders to PATH, newest version first, because Debian does not.
 find_postgres() {
     PATH=$PATH:$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -rV | paste -sd:)
 }
@@ -43,7 +43,7 @@ install_postgres() {
 # Checks all prerequisites and installs the missing ones.
 install_needs() {
     command -v cargo >/dev/null || { echo "cargo is missing; install a Rust toolchain from https://rustup.rs"; return 1; }
-    # Needed for linking, and for the C code of SQLite and ring.
+    # Needed for linking, and for the C code in SQLite and ring.
     command -v cc >/dev/null || install_packages gcc libc6-dev
     command -v curl >/dev/null || install_packages curl
     [[ -e /etc/ssl/certs/ca-certificates.crt ]] || install_packages ca-certificates
@@ -52,7 +52,7 @@ install_needs() {
         install_postgres
     fi
     command -v psql >/dev/null || install_packages postgresql-client
-    # For the browser tests of SDK and dashboard.
+    # For the browser tests of the SDK and the dashboard.
     command -v chromium >/dev/null || install_packages chromium
     # The minimal toolchain does not include them.
     local component

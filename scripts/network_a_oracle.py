@@ -36,7 +36,7 @@ SECRET = "0123456789abcdef0123456789abcdef"
 # The user in clear text, for the client.
 EMAIL = " Joe@EXAMPLE.com "
 PHONE = "+1 (415) 555-2671"
-# The user's hashes, for Tributary: of the lower-case address and of the number's digits.
+# The user's hashes, for Tributary: of the lower-case e-mail address and of the phone number's digits.
 EMAIL_HASH = hashlib.sha256(b"joe@example.com").hexdigest()
 PHONE_HASH = hashlib.sha256(b"14155552671").hexdigest()
 
@@ -55,7 +55,7 @@ ADVERTISING_ID = "38400000-8cf0-41bd-b23e-10b96e40000d"
 # Time limits in seconds: for all deliveries, and for one request.
 DELIVERY_MAX = 40
 REQUEST_MAX = 10
-# Meta accepts events of the last seven days.
+# Meta accepts events from the last seven days.
 TOO_OLD_SECONDS = 8 * 24 * 60 * 60
 TOO_OLD = (100, 2804003)
 
@@ -178,7 +178,7 @@ class App:
         return {one["eventId"]: one for one in conversions}
 
     def logged(self, name: str) -> Json:
-        """Returns the only SDK event of this name."""
+        """Returns the only SDK event with this name."""
         found = self.call("GET", f"/events?name={name}&limit=500")["data"]
         found = [one for one in found if one["source"] != "web"]
         ensure(len(found) == 1, f"expected one event {name}: {found}")
@@ -206,7 +206,7 @@ class Expected:
 
 
 def website(app: App) -> list[Expected]:
-    """Sends web events of one visitor."""
+    """Sends one visitor's web events."""
     click = app.tap({"type": "web_funnel", "destinationUrl": f"{SHOP}/x"}, IPHONE, "203.0.113.24")
     visitor, at, page = str(uuid.uuid4()), now_ms(), f"{SHOP}/checkout/thanks"
     person = UserData(
@@ -238,7 +238,7 @@ def website(app: App) -> list[Expected]:
 def install(app: App, click: Click, **device: Any) -> str:
     """Registers a device with an install referrer. Returns its id."""
     phone = str(uuid.uuid4())
-    # Identify first, so that the install carries the hashes.
+    # Identify first, so that the install includes the hashes.
     app.track("identify", {"deviceId": phone, "matching": {"email": EMAIL_HASH, "phone": PHONE_HASH}})
     referrer = {"referrer": f"ar_click_id={click.id}"}
     body = {"deviceId": phone, "platform": "android", "osVersion": "14", "installReferrer": referrer, **device}
@@ -314,7 +314,7 @@ def comparable(payload: Json) -> list[str]:
 
 
 def normalized(event: Event) -> Json:
-    """Returns the client's payload of an event, with the currency in capitals as Tributary sends it."""
+    """Returns the client's payload for an event, with the currency in capitals, as Tributary sends it."""
     payload = event.normalize()
     if "currency" in payload.get("custom_data", {}):
         payload["custom_data"]["currency"] = payload["custom_data"]["currency"].upper()
@@ -363,7 +363,7 @@ def send_again(app: App, event: Event) -> None:
 
 
 def send_others(app: App, events: list[Event]) -> None:
-    """Sends the events with other ids: the simulator must count them with the same content."""
+    """Sends the events again under other ids: the simulator must count them, with the same content."""
     for event in events:
         event.event_id = f"client-{event.event_id}"
     send(app, events)
@@ -385,8 +385,8 @@ def send_too_old(app: App, event: Event) -> None:
         ensure(found == TOO_OLD, f"wrong error code {found}")
     else:
         raise Disagreement("an event that is too old was accepted")
-        ensure("too-old" not in app.received(), "a rejected event was counted")
-        print("rejected: too old")
+    ensure("too-old" not in app.received(), "a rejected event was counted")
+    print("rejected: too old")
 
 
 def ensure_refused(simulator: Host, count: int) -> None:

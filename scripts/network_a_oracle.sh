@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# All versions are pinned, so that changes of the client do not break the build unexpectedly.
+# All versions are pinned, so that changes in the client do not break the build unexpectedly.
 requirements='aiohappyeyeballs==2.7.1
 aiohttp==3.14.5
 aiosignal==1.4.0
@@ -93,7 +93,7 @@ print(*(one.getsockname()[1] for one in held))')
     mkdir "$work/data"
 }
 
-# Waits until a started process answers.
+# Waits until a started process responds to requests.
 wait_for() { # name, process, URL
     local attempt
     for attempt in {1..300}; do

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Shared functions of the scripts that use Node. To be sourced.
+# Shared functions for the scripts that use Node. To be sourced.
 
 # Prints an error and exits.
 die() {
@@ -7,8 +7,8 @@ die() {
     exit 1
 }
 
-# Finds a Node that is recent enough. Debian's may be older; otherwise one is installed from PyPI.
-find_node() { # folder for it
+# Finds a Node version that is recent enough. Debian's may be too old; in that case, Node is installed from PyPI.
+find_node() { # folder to install Node into
     local modern='process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' venv=$1
     command -v npm >/dev/null && node -e "$modern" 2>/dev/null && return
     if [[ ! -f $venv/installed ]]; then
@@ -20,11 +20,11 @@ find_node() { # folder for it
     PATH=$venv/bin:$PATH
 }
 
-# Installs the packages of the folder, unless they match the lock file already.
+# Installs the folder's packages, unless they already match the lock file.
 install_packages() {
     local installed=node_modules/.installed
     cmp -s package-lock.json "$installed" && return
-    echo "installing: the packages of ${PWD##*/}/package-lock.json"
+    echo "installing: the packages in ${PWD##*/}/package-lock.json"
     # No package needs an install script.
     npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
     # Written last, so that an interrupted installation is repeated.

@@ -64,7 +64,7 @@ trap 'exit 143' TERM
 source scripts/python.sh
 
 lint() {
-    # Alpine has one version of a package per release, so pinned versions disappear (DL3018).
+    # Alpine keeps only one version of a package per release, so pinned versions disappear (DL3018).
     "$venv/bin/hadolint" --no-color --ignore DL3018 packaging/Dockerfile
     "$venv/bin/check-jsonschema" --builtin-schema vendor.compose-spec packaging/compose.yaml
     "$venv/bin/check-jsonschema" --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/{bug,idea}.yml
@@ -73,7 +73,7 @@ lint() {
     "$venv/bin/shellcheck" --external-sources --shell=bash test .ci/run scripts/*.sh
 }
 
-# Verifies the unit with systemd, with an existing program in place of the server.
+# Verifies the unit with systemd. The unit gets an existing program in place of the server.
 verify_unit() {
     command -v systemd-analyze >/dev/null || { echo "systemd is not installed: the unit is not verified"; return; }
     sed 's#^ExecStart=[^ ]*#ExecStart=/bin/true#; /^Documentation=/d' packaging/tributary.service >"$work/tributary.service"
@@ -84,7 +84,7 @@ verify_unit() {
     echo "the unit is well-formed"
 }
 
-# Copies the files of the build stage and checks that cargo finds the complete workspace.
+# Copies the files that the build stage copies, and checks that cargo finds the complete workspace.
 copy_context() {
     local line words
     mkdir "$work/src"
@@ -96,10 +96,10 @@ copy_context() {
     cargo metadata --locked --format-version 1 --filter-platform "$(rustc -vV | sed -n 's/^host: //p')" \
         --manifest-path "$work/src/Cargo.toml" >/dev/null ||
         die "the Dockerfile does not copy the complete workspace"
-        echo "the Dockerfile copies the complete workspace"
+    echo "the Dockerfile copies the complete workspace"
 }
 
-# Runs the binary like the image does.
+# Runs the binary as the image does.
 in_image() { # user, root, arguments...
     as_root env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin TRIBUTARY_DATA_DIR=/data "TRIBUTARY_LISTEN=127.0.0.1:$port" \
         TRIBUTARY_RATES__URL='' TRIBUTARY_RATES__SECOND_URL='' chroot --userspec="$1" "$2" /usr/local/bin/tributary "${@:3}"

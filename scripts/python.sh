@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Shared functions of the scripts that use Python packages. To be sourced, with $venv, $requirements and $work set.
+# Shared functions for the scripts that use Python packages. To be sourced, with $venv, $requirements and $work set.
 # shellcheck disable=SC2154
 
 # Prints an error and exits.
@@ -8,7 +8,7 @@ die() {
     exit 1
 }
 
-# Creates the environment, unless it has exactly these versions and the command works.
+# Creates the Python environment, unless it already has exactly these versions and the command works.
 prepare_venv() { # what it is for, command...
     local words=$1
     shift

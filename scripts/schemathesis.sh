@@ -106,7 +106,7 @@ choose_settings() {
     fi
 }
 
-# Starts the server and waits until it is ready to answer.
+# Starts the server and waits until it is ready.
 start_server() {
     [[ -x $binary ]] || die "no binary at $binary; run cargo build"
     "$binary" serve >"$work/server.log" 2>&1 </dev/null &
@@ -131,13 +131,13 @@ create() { # path, document
 # Creates an app and links, so that generated requests can refer to existing resources.
 create_records() {
     key=$("$binary" admin key create --permission full)
-    # Enable web events, otherwise their endpoint would always answer 403.
+    # Enable web events, because otherwise the endpoint would always return 403.
     app=$(create /api/v1/apps '{"name":"Described","webEvents":{"enabled":true}}')
     sdk_key=$(curl -fsS --max-time 10 -H "Authorization: Bearer $key" "$base/api/v1/apps/$app" |
         "$venv/bin/python" -c 'import json, sys; print(json.load(sys.stdin)["data"]["sdk"]["liveKey"])')
     links=()
     local number
-    # The first link is read and changed, the others can be deleted.
+    # The first link is read and changed; the others can be deleted.
     for number in {1..9}; do
         links+=("$(create "/api/v1/apps/$app/links" "{\"name\":\"Described $number\"}")")
     done
@@ -159,12 +159,12 @@ app_name, link_name = names[0]
 common = f"""
 cache.enabled = false
 headers = {{ Authorization = {json.dumps("Bearer " + os.environ["KEY"])}, X-Tributary-Key = {json.dumps(os.environ["SDK_KEY"])} }}
-# Both would mean that the requests did not reach the tested handlers.
+# Either of these warnings means that requests did not reach the tested handlers.
 warnings.fail-on = ["missing_auth", "rate_limited"]
 """
 # The SDK endpoints accept more than they describe: an invalid event gets its own result instead of 422, and an amount
-# may be a string. They only receive valid data here; the acceptance tests send the rest. This comes first, because the
-# first matching rule applies.
+# may be a string. Here they receive only valid data; the acceptance tests send the rest. This section comes first,
+# because the first matching rule applies.
 patient = """
 [[operations]]
 include-path-regex = "^/api/track/"
@@ -196,7 +196,7 @@ PYTHON
 check() { # configuration, phases, examples
     printf '\n%s, %s ids: %s, at most %s examples\n' "$engine" "$1" "$2" "$3"
     local status=0
-    # One worker, so that a seed always gives the same run. It writes to the temporary folder only. It runs in the
+    # One worker, so that a seed always produces the same run. It writes only to the temporary folder. It runs in the
     # background, because bash handles signals only while it waits.
     (cd "$work" && exec "$venv/bin/schemathesis" --config-file "$work/$1.toml" run "$base/openapi.yaml" \
         --checks all --exclude-checks positive_data_acceptance --phases "$2" --max-examples "$3" --seed "$seed" \
@@ -214,7 +214,7 @@ choose_settings
 start_server
 create_records
 write_configs
-# With existing ids, to get past 404. Not stateful, because that phase takes ids from earlier responses.
+# With existing ids, to get past 404. Without the stateful phase, because it takes ids from earlier responses.
 check known examples,coverage,fuzzing "$examples"
 # With generated ids and ids from earlier responses.
 check free examples,coverage,fuzzing,stateful $(((examples + 4) / 5))
