@@ -45,7 +45,7 @@ const post = (path, key, body) =>
 test("set-up creates an account and signs in", async () => {
   await open(await service.setupLink());
   await inspect("setup");
-  await page.getByLabel("E-mail").fill("owner@example.com");
+  await page.getByLabel("Email").fill("owner@example.com");
   await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
   await submit("Create account");
   await page.getByRole("link", { name: "Open the dashboard" }).click();
@@ -261,7 +261,7 @@ test("an API key is shown once, works, and is revoked", async () => {
 
 test("an invited viewer sees reports and cannot change anything", async () => {
   await open("/team");
-  await page.getByLabel("E-mail").fill("viewer@example.com");
+  await page.getByLabel("Email").fill("viewer@example.com");
   await page.getByLabel(/viewer/).check();
   await submit("Create invitation");
   await inspect("team");
@@ -302,7 +302,7 @@ test("a password change and a sign-out end sessions", async () => {
   await open(`/apps/${app}/events`);
   assert.match(page.url(), /\/sign-in/);
   await inspect("sign-in");
-  await page.getByLabel("E-mail").fill("owner@example.com");
+  await page.getByLabel("Email").fill("owner@example.com");
   await page.getByLabel("Password", { exact: true }).fill(`${PASSWORD} indeed`);
   await submit("Sign in");
   assert.match(page.url(), new RegExp(`/apps/${app}/events`));
@@ -313,7 +313,7 @@ test("sign-in is rate limited after five wrong passwords", async () => {
   const guest = await context.newPage();
   await guest.goto(`${service.url}/sign-in`);
   for (let attempt = 0; attempt < 6; attempt++) {
-    await guest.getByLabel("E-mail").fill("unknown@example.com");
+    await guest.getByLabel("Email").fill("unknown@example.com");
     await guest.getByLabel("Password", { exact: true }).fill("not the password");
     await Promise.all([guest.waitForNavigation(), guest.getByRole("button", { name: "Sign in" }).click()]);
   }

@@ -69,9 +69,9 @@ export class Service {
     return spawn(binary, command, { env: this.env, stdio: ["ignore", log, log] });
   }
 
-  /** Returns the one-time set-up link that the server prints until an account exists. */
+  /** Returns the one-time setup link that the server prints until an account exists. */
   setupLink() {
-    return until("the set-up link", () => readFileSync(join(this.folder, "server.log"), "utf8").match(/\/setup\/\w+/)?.[0]);
+    return until("the setup link", () => readFileSync(join(this.folder, "server.log"), "utf8").match(/\/setup\/\w+/)?.[0]);
   }
 
   /** Runs a command and returns its output. */

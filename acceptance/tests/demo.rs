@@ -132,7 +132,7 @@ async fn the_demo_shows_sample_data_and_removes_its_files() {
     // The printed account can sign in.
     let form = format!(
         "email={}&password={}",
-        demo.printed_value("E-mail").replace('@', "%40"),
+        demo.printed_value("Email").replace('@', "%40"),
         demo.printed_value("Password")
     );
     let sign_in = demo

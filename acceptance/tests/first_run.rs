@@ -1,4 +1,4 @@
-//! The first start: open the set-up link, create an account, an app and a link.
+//! The first start: open the setup link, create an account, an app and a link.
 
 use reqwest::StatusCode;
 use serde_json::json;
@@ -58,7 +58,7 @@ on_both_engines! {
         assert!(server.terminate().success(), "the server exits with 0 when it is terminated");
 
         let again = ServerProcess::start(&database).await;
-        assert_eq!(setup_link(&again.output()), None, "no set-up link once an account exists");
+        assert_eq!(setup_link(&again.output()), None, "no setup link once an account exists");
         again.call("GET", "/api/v1/apps", &key, None).await.expect(200);
     }
 
@@ -89,7 +89,7 @@ on_both_engines! {
         assert_eq!(status, 200, "{page}");
         let email = tributary_domain::access::person::Email::parse("you@example.com").unwrap();
         let store = database.open().await;
-        assert!(store.user_by_email(&email).await.unwrap().is_some(), "the e-mail address of the invitation is used");
+        assert!(store.user_by_email(&email).await.unwrap().is_some(), "the email address of the invitation is used");
         store.close().await;
         let unknown = run(&["admin", "key", "create", "--permission", "full", "--organization", "Third"]).unwrap_err();
         assert!(unknown.contains("admin organization list"), "{unknown}");

@@ -303,7 +303,9 @@ fn declared_type(line: &str) -> Option<&str> {
     let (keyword, rest) = rest.trim_start().split_once(' ')?;
     let end = rest.find(|letter: char| !(letter.is_alphanumeric() || letter == '_'));
     let name = &rest[..end.unwrap_or(rest.len())];
-    (TYPE_KEYWORDS.contains(&keyword) && !SHARED_TYPE_NAMES.contains(&name)).then_some(name)
+    // A macro's `$name` is not a name.
+    let is_qualified = !name.is_empty() && !SHARED_TYPE_NAMES.contains(&name);
+    (TYPE_KEYWORDS.contains(&keyword) && is_qualified).then_some(name)
 }
 
 #[test]

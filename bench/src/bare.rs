@@ -1,7 +1,7 @@
 //! The baseline: the same server with one extra route that parses a web event and discards it.
 //!
-//! It shares the listener, deadlines, request id, log line, limits, metrics and body parser with
-//! the product. The difference is therefore authentication and the work after parsing.
+//! The baseline shares the listener, deadlines, request id, log line, limits, metrics and body
+//! parser with the product. The difference is therefore authentication and the work after parsing.
 
 use axum::Router;
 use axum::http::{StatusCode, header};

@@ -36,7 +36,7 @@ pub(crate) struct BillingBenchOptions {
     /// Number of client connections.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// Rounds of purchases, each followed by a round of renewals.
+    /// Number of rounds of purchases, each followed by a round of renewals.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
 }
@@ -87,7 +87,7 @@ pub(crate) fn run(options: &BillingBenchOptions) -> anyhow::Result<ExitCode> {
     for round in 1..=options.rounds {
         let end = StopCondition::After(Duration::from_secs(options.seconds));
         let bought = purchases.run(LoadPace::FlatOut, end)?;
-        // Exactly one renewal for each purchase of this round.
+        // Exactly one renewal for each purchase in this round.
         let renewed = renewals.run(LoadPace::FlatOut, StopCondition::Sent(bought.answered))?;
         for (what, outcome) in [("purchases", &bought), ("renewals", &renewed)] {
             let (p50, p99) = (millis(outcome.times.p50), millis(outcome.times.p99));

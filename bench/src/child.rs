@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tributary_testkit::TestDatabase;
 
-/// `secret_key` of all servers.
+/// `secret_key` for all servers.
 const SECRET_KEY: &str = "0909090909090909090909090909090909090909090909090909090909090909";
 /// Prefix of the first line that the server prints.
 const GREETING: &str = "Tributary is running at http://";
@@ -34,7 +34,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
 }
 
-/// Returns a command of this binary on this database, with a clean environment.
+/// Returns a command that runs this binary on this database, with a clean environment.
 fn command(database: &TestDatabase, arguments: &[&str]) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command
@@ -110,8 +110,8 @@ impl Server {
     /// Returns the CPU time used so far, user and system.
     pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The process name may contain any character and ends at the last `)`. Fields 3 and on
-        // follow.
+        // The process name may contain any character and ends at the last `)`. Field 3 and the
+        // later fields follow.
         let (_, fields) = stat
             .rsplit_once(')')
             .context("no process name in /proc stat")?;
@@ -183,7 +183,7 @@ pub(crate) fn full_key(database: &TestDatabase) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-/// Creates a set-up link with the command line.
+/// Creates a setup link with the command line.
 pub(crate) fn setup_link(database: &TestDatabase) -> anyhow::Result<String> {
     let arguments = [
         "tributary",
@@ -194,13 +194,13 @@ pub(crate) fn setup_link(database: &TestDatabase) -> anyhow::Result<String> {
         "bench@example.com",
     ];
     migrate(database)?;
-    // Only the path of the link is used, so any base URL will do.
+    // Only the link's path is used, so any base URL will do.
     let output = command(database, &arguments)?
         .env("TRIBUTARY_BASE_URL", "http://127.0.0.1")
         .output()?;
     if !output.status.success() {
         bail!(
-            "failed to create a set-up link: {}",
+            "failed to create a setup link: {}",
             String::from_utf8_lossy(&output.stderr)
         );
     }

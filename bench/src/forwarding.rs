@@ -26,7 +26,7 @@ const ARRIVAL_RATE: u64 = 300;
 const DRAIN_MAX: Duration = Duration::from_mins(5);
 /// Interval at which the simulator's count is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Path of the integration below the app.
+/// Path of the integration, relative to the app.
 const INTEGRATION: &str = "/integrations/network_a";
 
 /// Command-line options.
@@ -44,7 +44,7 @@ pub(crate) struct ForwardingBenchOptions {
     /// Number of client connections.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// Rounds of each measurement.
+    /// Number of rounds for each measurement.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
 }
@@ -101,14 +101,14 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Makes the simulator fail until [`Self::clear_faults`].
+    /// Makes the simulator fail until [`Self::clear_faults`] is called.
     fn fault(&self, fault: serde_json::Value) -> anyhow::Result<()> {
         let order = json!({"network": "network_a", "fault": fault});
         self.simulator.call("POST", "/control/faults", &order)?;
         Ok(())
     }
 
-    /// Clears the faults and resumes the queue at once.
+    /// Clears the faults and resumes the paused integration at once.
     fn clear_faults(&self) -> anyhow::Result<()> {
         self.simulator
             .call("DELETE", "/control/faults", &json!(null))?;

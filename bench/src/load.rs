@@ -1,7 +1,8 @@
 //! The load generator: keep-alive connections driven by one thread.
 //!
-//! It shares the machine with the server under test, so it has to be cheap: requests are prepared
-//! bytes, responses are only scanned for status and length, and idle connections are not polled.
+//! The generator shares the machine with the server under test, so it has to be cheap: requests are
+//! prepared bytes, responses are only scanned for status and length, and idle connections are not
+//! polled.
 
 use crate::pace::{Latencies, LoadPace, per_second};
 use crate::response;
@@ -18,7 +19,7 @@ use tributary_server::system::runtime;
 
 /// Time without any response after which a run is aborted.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Receive buffer per response. Responses here are far shorter.
+/// Size of the receive buffer for each response. Responses in these benchmarks are far shorter.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
 /// A source of numbered requests. Numbers only increase.
@@ -53,7 +54,7 @@ pub(crate) struct Load<R> {
     pub(crate) address: SocketAddr,
     pub(crate) requests: R,
     pub(crate) connections: usize,
-    /// Number of the next request. It never decreases, because ids derive from it.
+    /// Number of the next request. It never decreases, because ids are derived from it.
     pub(crate) next: u64,
 }
 
@@ -87,8 +88,8 @@ struct Run<'a, R> {
     clock: Runtime,
     epoll: OwnedFd,
     connections: Vec<Connection>,
-    /// Connections without a request in flight, least recently used first: the server closes idle
-    /// connections.
+    /// Connections without a request in flight, least recently used first, so that none is idle
+    /// long enough for the server to close it.
     idle: VecDeque<usize>,
     events: Vec<epoll::Event>,
     sent: u64,
@@ -154,7 +155,8 @@ impl<'a, R: Requests> Run<'a, R> {
         }
     }
 
-    /// Sends due requests while connections are idle. Returns the time until the next one is due.
+    /// Sends due requests while connections are idle. Returns the time until the next request is
+    /// due.
     fn send_due(&mut self) -> anyhow::Result<Option<Duration>> {
         while !self.is_over() {
             let Some(number) = self.idle.front().copied() else {

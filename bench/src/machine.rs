@@ -1,4 +1,4 @@
-//! Describes the machine, since results are only comparable on equal hardware.
+//! Describes the machine, because results are comparable only on equal hardware.
 
 use crate::pace::median;
 use anyhow::Context as _;

@@ -55,7 +55,7 @@ enum Command {
     /// Run a `tributary` command (started by the benchmarks).
     #[command(hide = true)]
     Tributary {
-        /// Arguments of `tributary`.
+        /// Arguments for `tributary`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },

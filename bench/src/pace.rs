@@ -10,8 +10,8 @@ pub(crate) enum LoadPace {
     /// Closed loop: send the next request as soon as the last response arrives. Finds the maximum
     /// throughput; latencies are not meaningful.
     FlatOut,
-    /// Open loop: this many per second, whether or not the server keeps up. Latency counts from the
-    /// due time, so requests that queue behind a stall are included.
+    /// Open loop: this many requests per second, whether or not the server keeps up. Latency counts
+    /// from the due time, so it includes the wait of requests that queue behind a stall.
     PerSecond(u64),
 }
 
@@ -39,14 +39,14 @@ pub(crate) fn thousandths(part: u64, whole: u64) -> u64 {
     part.saturating_mul(1_000) / whole.max(1)
 }
 
-/// Returns the median; the lower one for an even number of values.
+/// Returns the median: the lower of the two middle values if their number is even.
 pub(crate) fn median<T: Ord + Copy>(mut values: Vec<T>) -> Option<T> {
     values.sort_unstable();
     let last = values.len().checked_sub(1)?;
     values.get(last / 2).copied()
 }
 
-/// Latency statistics of a run.
+/// Latency statistics for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Latencies {
     pub(crate) p50: Duration,

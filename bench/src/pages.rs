@@ -25,10 +25,10 @@ pub(crate) struct SignedInBrowser {
 }
 
 impl SignedInBrowser {
-    /// Creates an account with a set-up link.
+    /// Creates an account with a setup link.
     pub(crate) fn sign_up(server: &Server, database: &TestDatabase) -> anyhow::Result<Self> {
         let link = setup_link(database)?;
-        let (_, path) = link.split_once("/setup/").context("not a set-up link")?;
+        let (_, path) = link.split_once("/setup/").context("not a setup link")?;
         let body = "email=bench%40example.com&password=a+lazy+fox+in+the+coal+mine";
         let headers = format!(
             "Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\nContent-Length: {}\r\n",
@@ -72,7 +72,7 @@ impl SignedInBrowser {
         Ok(Latencies::of(latencies))
     }
 
-    /// Returns the bytes of a first visit to the overview, including its static files.
+    /// Returns the bytes that a first visit to the overview transfers, including its static files.
     pub(crate) fn transfer(&self, server: &Server, site: &BenchSite) -> anyhow::Result<u64> {
         let page = self.fetch(server, &format!("/apps/{}", site.app))?;
         let mut bytes = page.len();

@@ -20,14 +20,14 @@ use tributary_domain::vocabulary::web_url::HttpsUrl;
 use tributary_server::system::runtime;
 use tributary_store::Store;
 
-/// Concurrent requests: the batch size of both stores.
+/// Number of concurrent requests, equal to the batch size of both stores.
 const CONCURRENCY: usize = 500;
 /// Period, ending now, over which events are spread.
 const SPREAD: Duration = Duration::from_hours(30 * 24);
 /// Time between the click and the first event.
 const CLICK_LEAD: Duration = Duration::from_mins(1);
 
-/// Stores `count` purchases through the store port, each from a different device.
+/// Stores `count` purchases directly in the store, without HTTP, each from a different device.
 pub(crate) async fn web_events(
     store: Arc<dyn Store>,
     site: &BenchSite,

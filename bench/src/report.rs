@@ -27,7 +27,7 @@ pub(crate) fn megabytes(bytes: u64) -> String {
     format!("{}.{} MB", tenths / 10, tenths % 10)
 }
 
-/// The requirements of a benchmark.
+/// A benchmark's requirements.
 #[derive(Debug, Default)]
 pub(crate) struct Requirements {
     failed: usize,

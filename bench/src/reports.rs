@@ -1,5 +1,5 @@
-//! Reports: latency on a small and on a large data set. A generated month is loaded through the
-//! store in two sizes, and the same queries run on both.
+//! Reports: latency on a small and on a large data set. The benchmark generates a month of data in
+//! two sizes, loads both through the store, and runs the same queries on each.
 
 use crate::child::Server;
 use crate::machine;
@@ -24,20 +24,20 @@ use tributary_testkit::{AdLink, SampleAction, SampleApp, TestDatabase, apply_all
 
 const DAYS: u32 = 30;
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
-/// Maximum latency on the large month, in thousandths of the latency on the small one.
+/// Maximum latency on the large month, in thousandths of the latency on the small month.
 const GROWTH_MAX: u64 = 2_000;
 /// Maximum median latency of a report.
 const P50_MAX: Duration = Duration::from_millis(20);
 /// Maximum median latency of a dashboard page.
 const PAGE_P50_MAX: Duration = Duration::from_millis(100);
-/// Maximum bytes of a first visit to the overview.
+/// Maximum bytes transferred by a first visit to the overview.
 const TRANSFER_BYTES_MAX: u64 = 300_000;
 /// Required load rate in events per second.
 const LOADED_MIN: u64 = 50_000;
 /// Required export rate in events per second.
 const EXPORTED_MIN: u64 = 200_000;
 
-/// Measured queries below the app's path.
+/// Measured queries, relative to the app's path.
 const QUERIES: [&str; 7] = [
     "overview",
     "stats?groupBy=day,network",
@@ -63,7 +63,7 @@ pub(crate) struct ReportsBenchOptions {
     /// Requests per query.
     #[arg(long, default_value_t = 41)]
     times: usize,
-    /// Seed of the generated months.
+    /// Seed for the generated months.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -225,7 +225,8 @@ fn link(shape: &Value) -> anyhow::Result<LinkId> {
     LinkId::parse(id).map_err(|_| anyhow!("invalid link id"))
 }
 
-/// Loads a month through the store port. Time spent generating the data is not counted.
+/// Loads a month directly into the store, without HTTP. Time spent generating the data is not
+/// counted.
 async fn load(database: &TestDatabase, month: &SampleApp) -> anyhow::Result<(u64, Duration)> {
     let store = database.open().await;
     let (mut events, mut elapsed) = (0, Duration::ZERO);
@@ -253,7 +254,7 @@ fn measure_query(
 ) -> anyhow::Result<Latencies> {
     let path = format!("/api/v1/apps/{}/{query}", site.app);
     let mut latencies = Vec::with_capacity(times);
-    // The first one opens what the others use.
+    // The first request warms caches and is not counted.
     for number in 0..=times {
         let started = Instant::now();
         let (head, body) = send_request(server.address, "GET", &path, &headers(site), "")?;

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RawResponse {
     pub(crate) status: u16,
-    /// Bytes of head and body together.
+    /// Length of head and body together, in bytes.
     pub(crate) length: usize,
 }
 

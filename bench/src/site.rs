@@ -8,7 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use tributary_testkit::TestDatabase;
 
-/// User agent of a phone's browser.
+/// A phone browser's user agent.
 const USER_AGENT: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 \
      (KHTML, like Gecko) Version/26.1 Mobile/15E148 Safari/604.1";
 
@@ -78,7 +78,7 @@ impl BenchSite {
         visitor.call(method, &format!("/{}{path}", self.app), body)
     }
 
-    /// Returns the path of the web-events endpoint.
+    /// Returns the path to the web-events endpoint.
     pub(crate) fn path(&self) -> String {
         format!("/api/v1/apps/{}/web-events", self.app)
     }

@@ -3,13 +3,13 @@
 use crate::load::Requests;
 use clap::ValueEnum;
 
-/// Placeholder for an id, of the same length.
+/// Placeholder for an id, with the same length.
 pub(crate) const ID_PLACEHOLDER: &str = "@@@@@@@@@@@@@@@@";
 
-/// Placeholder for a time in milliseconds, of the same length.
+/// Placeholder for a time in milliseconds, with the same length.
 pub(crate) const TIME_PLACEHOLDER: i64 = 9_999_999_999_999;
 
-/// Response status of an accepted event.
+/// Response status for an accepted event.
 const ACCEPTED: u16 = 202;
 
 /// A request with placeholders.
@@ -86,7 +86,7 @@ pub(crate) enum IdOrder {
 }
 
 impl IdOrder {
-    /// Returns the id of a number in hex.
+    /// Returns the id for a number, in hex.
     pub(crate) fn of(self, number: u64) -> [u8; 16] {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let number = match self {

@@ -1,6 +1,7 @@
 //! `POST /api/v1/apps/{appId}/web-events` compared with a route that only parses the same body.
 //!
-//! Rounds alternate so that other activity on the machine affects both sides. Medians count.
+//! Rounds alternate between the product and the baseline, so that other activity on the machine
+//! affects both. The results are medians.
 
 use crate::child::Server;
 use crate::load::{Load, LoadResult, StopCondition};
@@ -17,9 +18,10 @@ use tributary_testkit::{Engine, TestDatabase};
 
 /// Warm-up before each measured round.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// Load for latency measurements, in percent of each side's maximum.
+/// Load for latency measurements, in percent of the maximum throughput, which is measured for the
+/// product and the baseline separately.
 const PACED_PERCENT: u64 = 70;
-/// Maximum p99 of the product as a multiple of the baseline's p99.
+/// The product's maximum p99 as a multiple of the baseline's p99.
 const P99_TIMES_MAX: u64 = 10;
 /// Number of memory samples.
 const MEMORY_POINTS: u64 = 10;
@@ -45,7 +47,7 @@ pub(crate) struct WebEventsBenchOptions {
     /// Number of client connections.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// Rounds of each measurement.
+    /// Number of rounds for each measurement.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Events sent while memory is sampled.
@@ -67,7 +69,7 @@ impl EngineArgument {
         }
     }
 
-    /// Required throughput, in thousandths of the baseline's.
+    /// Required throughput, in thousandths of the baseline's throughput.
     const fn floor(self) -> u64 {
         match self {
             Self::Sqlite => 350,
@@ -100,10 +102,10 @@ struct Sides {
     bare: Side,
 }
 
-/// Result of one round of one side.
+/// Result of one round on one side.
 struct Round {
     outcome: LoadResult,
-    /// CPU time of the server per request.
+    /// The server's CPU time per request.
     processor_time: Duration,
 }
 
@@ -168,7 +170,8 @@ async fn prepare(
     Ok(site)
 }
 
-/// Measures the maximum throughput of both sides. Returns the product's, then the baseline's.
+/// Measures the maximum throughput of the product and of the baseline. Returns the product's
+/// throughput first.
 fn throughput(
     options: &WebEventsBenchOptions,
     sides: &mut Sides,

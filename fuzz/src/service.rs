@@ -18,7 +18,7 @@ use tributary_api::{
 };
 use tributary_domain::access::key::{ApiKey, KeyKind};
 use tributary_domain::access::{Actor, Environment, Permission};
-use tributary_domain::billing::certificate::Roots;
+use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::integration::Integration;
 use tributary_domain::keyring::Keyring;
@@ -211,7 +211,7 @@ fn handles(store: Arc<dyn Store>, runtime: Runtime) -> ApiHandles {
         country_header: None,
         link_cache: Arc::default(),
         postback_keys: Arc::new(Keys::apple()),
-        app_store_roots: Arc::new(Roots::apple()),
+        app_store_roots: Arc::new(TrustedRoots::apple()),
         probe: Arc::new(NoProbe),
         read_cache: Arc::default(),
         click_tokens: ClickTokens::new(&keyring),

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tributary_domain::attribution::referrer::{GoogleAd, Referrer};
-use tributary_domain::billing::certificate::{Roots, is_signed};
+use tributary_domain::billing::certificate::{TrustedRoots, is_signed};
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::link::CAMPAIGN_ID_CHARS_MAX;
@@ -38,7 +38,7 @@ pub fn jws(bytes: &[u8]) {
     assert_eq!(written, text);
     let chain = vec![jws.header.clone(), jws.payload.clone()];
     let at = Timestamp::from_millis(1_767_225_600_000);
-    assert!(!is_signed(&jws, &chain, &Roots::apple(), at));
+    assert!(!is_signed(&jws, &chain, &TrustedRoots::apple(), at));
 }
 
 /// Parses a Play Store referrer. A click id that is found must be found again on its own.

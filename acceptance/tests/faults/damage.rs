@@ -73,7 +73,7 @@ impl KilledInstance {
         site.logged_event("before").await;
         site.send_accepted(&site.purchase("after", "9.99")).await;
         let log = server.log();
-        assert!(log.contains("after an unclean stop"), "{log}");
+        assert!(log.contains("after an unclean shutdown"), "{log}");
         assert!(self.marker().exists());
         // The marker stays if the background check is still running.
         if log.contains("in the background") {
@@ -82,7 +82,7 @@ impl KilledInstance {
         assert!(server.terminate().success());
         assert!(!self.marker().exists());
         let again = ServerProcess::start(&self.database).await;
-        assert!(!again.log().contains("after an unclean stop"));
+        assert!(!again.log().contains("after an unclean shutdown"));
         assert!(again.terminate().success());
     }
 }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use p256::ecdsa::signature::Signer as _;
 use p256::ecdsa::{Signature, SigningKey};
 use serde_json::{Value, json};
-use tributary_domain::billing::certificate::Roots;
+use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_testkit::{Engine, TestResponse, TestServer, TestServerSettings, on_both_engines};
 
 const LEAF_OID: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x63, 0x64, 0x06, 0x0b, 0x01];
@@ -199,7 +199,7 @@ fn notification(kind: &str, subtype: Option<&str>, id: &str, transaction: &Value
 
 async fn server(engine: Engine) -> TestServer {
     let settings = TestServerSettings {
-        store_roots: Roots::of(vec![Signer::apple().chain[2].clone()]),
+        store_roots: TrustedRoots::of(vec![Signer::apple().chain[2].clone()]),
         ..TestServerSettings::default()
     };
     TestServer::start_with(engine, settings).await

@@ -91,7 +91,7 @@ on_both_engines! {
         assert_eq!(verdicts, ["retry", "terminal_event"]);
         assert_eq!(one["attemptsMade"], 2);
         assert_eq!(attempts[1], json!({
-            "at": attempts[1]["at"], "status": 400, "durationMs": 180, "verdict": "terminal_event", "answer": "words",
+            "at": attempts[1]["at"], "status": 400, "durationMs": 180, "verdict": "terminal_event", "answer": "text",
         }));
         let event = site.logged_event("order-1").await;
         assert_eq!(delivery_states(&event), [("network_a", "failed", Some("2804003"))]);

@@ -161,7 +161,7 @@ on_both_engines! {
             "accepted",
         ]);
         assert_eq!(outcome[1]["error"], json!({
-            "code": "validation_failed", "message": "Event rejected; other events of the batch are not affected. See details.",
+            "code": "validation_failed", "message": "Event rejected; other events in the batch are not affected. See details.",
             "details": [{"field": "name", "code": "required", "message": "Required."}],
         }));
         assert_eq!(outcome[2]["error"]["details"][0]["field"], "revenue");

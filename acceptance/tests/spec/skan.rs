@@ -10,7 +10,7 @@ fn document(fine: u64) -> Value {
         "enabled": true, "currency": "USD", "acceptTestSignals": false, "version": 99, "updatedAt": "ignored",
         "windows": [
             {"index": 0, "enabled": true, "lockOn": {"fineValue": 63}, "values": [
-                {"name": "Paid 50 and more", "fineValue": 63, "coarseValue": "high", "lock": true,
+                {"name": "Paid 50 or more", "fineValue": 63, "coarseValue": "high", "lock": true,
                  "conditions": [{"event": "purchase", "minCount": 1, "minRevenue": 49.99}]},
                 {"name": "Paid", "fineValue": fine, "coarseValue": "high",
                  "conditions": [{"event": "purchase", "minCount": 1, "maxRevenue": "9007199254.740993"}]},

@@ -1,4 +1,5 @@
-//! The request mix: mostly genuine postbacks, with what else a public endpoint receives.
+//! The request mix: mostly genuine postbacks, and the forged, replayed and malformed requests that
+//! a public endpoint also receives.
 
 use crate::load::Requests;
 use serde_json::{Value, json};
@@ -7,7 +8,8 @@ use tributary_testkit::postbacks::{
     ADATTRIBUTIONKIT, PRODUCTION, SKADNETWORK, adattributionkit, skadnetwork, skadnetwork_3,
 };
 
-/// Number of blocks between a postback and its replay, so that the first is already answered.
+/// Number of blocks between a postback and its replay, so that the original has been answered by
+/// then.
 const REPLAYED_AFTER: u64 = 20;
 
 /// Kind of request.
@@ -21,13 +23,14 @@ enum Kind {
     AdAttributionKit,
     /// SKAdNetwork 4.0 postback with a field changed after signing.
     Forged,
-    /// AdAttributionKit postback with the signature of another one.
+    /// AdAttributionKit postback with another postback's signature.
     ForgedJws,
-    /// Exact copy of the first postback of an earlier block.
+    /// Exact copy of the first postback in an earlier block.
     Replay,
-    /// The same for AdAttributionKit.
+    /// Exact copy of an AdAttributionKit postback in an earlier block.
     ReplayedJws,
-    /// The first postback of an earlier block with another conversion value, which is not signed.
+    /// The first postback in an earlier block with another conversion value. The signature does not
+    /// cover the conversion value.
     OtherValue,
     /// A postback with a field of the wrong type.
     Malformed,
@@ -60,7 +63,7 @@ const BLOCK: [Kind; 20] = [
 pub(super) const BLOCK_REQUESTS: u64 = BLOCK.len() as u64;
 /// Position of the replayed postback in its block.
 const REPLAYED: u64 = 0;
-/// The same for AdAttributionKit.
+/// Position of the replayed AdAttributionKit postback in its block.
 const REPLAYED_JWS: u64 = 1;
 
 /// Postback counts, expected or stored.
@@ -95,7 +98,7 @@ impl PostbackMixCounts {
     }
 }
 
-/// Requests signed in advance, because signing costs more than sending. After the last one the
+/// Requests signed in advance, because signing costs more than sending. After the last request the
 /// list repeats, so the requests become replays.
 #[derive(Debug)]
 pub(super) struct PreparedRequests {
@@ -150,7 +153,7 @@ fn request(server: SocketAddr, number: u64) -> (Vec<u8>, u16) {
     (bytes.into_bytes(), status)
 }
 
-/// Returns path, body and expected status of a request.
+/// Returns a request's path, body and expected status.
 fn postback(number: u64) -> (&'static str, Value, u16) {
     let (block, place) = (number / BLOCK_REQUESTS, number % BLOCK_REQUESTS);
     let kind = BLOCK[usize::try_from(place).unwrap_or_default()];
@@ -178,7 +181,7 @@ fn postback(number: u64) -> (&'static str, Value, u16) {
             (ADATTRIBUTIONKIT, replayed, 200)
         }
         Kind::OtherValue => {
-            // Postbacks of the first block are replayed several times, each with a different value.
+            // Postbacks in the first block are replayed several times, each with a different value.
             let value = json!(block.min(REPLAYED_AFTER));
             let other = with(skadnetwork(earlier(REPLAYED)), "conversion-value", value);
             (SKADNETWORK, other, 200)

@@ -27,7 +27,7 @@ const POSTBACKS_MIN: u64 = 2_000;
 /// Required share of the arrival rate, in thousandths. The last responses arrive after the last
 /// request, so the measured rate is slightly lower.
 const RATE_KEPT_MIN: u64 = 980;
-/// Page size of the postback list.
+/// Page size for the postback list.
 const PAGE: usize = 500;
 
 /// Command-line options.
@@ -36,7 +36,8 @@ pub(crate) struct PostbacksBenchOptions {
     /// Database engine. `PostgreSQL` uses the server in `TEST_DATABASE_URL`, in a temporary schema.
     #[arg(long, value_enum, default_value_t = EngineArgument::Sqlite)]
     engine: EngineArgument,
-    /// Seconds of postbacks at the required rate. The same number follows at maximum throughput.
+    /// Seconds of postbacks at the required rate. The same number of postbacks follows at maximum
+    /// throughput.
     #[arg(long, default_value_t = 30)]
     seconds: u64,
     /// Number of client connections.

@@ -1,4 +1,4 @@
-// The example app. `Tributary` is the global of dist/tributary.js.
+// The example app. `Tributary` is the global variable that dist/tributary.js defines.
 
 const settings = new URLSearchParams(location.search);
 const element = (id) => document.getElementById(id);

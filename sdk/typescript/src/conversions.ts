@@ -15,12 +15,12 @@ import { all, then, type Vault } from "./vault.js";
 
 /** Minimum interval between requests for the configuration. */
 const REFRESH_MS = 3_600_000;
-/** Used if the server has no configuration. */
+/** The document used if the server has no configuration. */
 const NONE: Document = { version: 0, enabled: false, currency: "USD", windows: [] };
 
 interface StoredConversions {
   state: State;
-  /** Queue sequence up to which events are counted. Later ones were not, if the app was killed. */
+  /** Queue sequence of the last counted event. Later events are uncounted if the app was killed. */
   sequence: number;
   /** Version of the document used for the last platform call. */
   version: number;
@@ -70,7 +70,7 @@ export class Conversions {
     return this.evaluate(this.toCountedEvent(key, event));
   }
 
-  /** Stores a configuration; null if the server has none. */
+  /** Stores the server's configuration; `null` means that the server has none. */
   storeDocument(document: unknown, etag: string | null): Maybe<void> {
     this.cached = { document: (document as Document | null) ?? NONE, etag, fetchedAt: this.clock.now() };
     return then(this.vault.write("skanDocument", this.cached), () => this.evaluate());

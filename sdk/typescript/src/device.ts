@@ -2,9 +2,9 @@
 
 import type { Clock, Consent, Device, InstallReferrer, Maybe, Providers } from "./types.js";
 
-/** Time limit for a provider. The first request waits for providers. */
+/** Time limit for a provider. It is short, because the first request waits for the providers. */
 const PROVIDER_MS = 5_000;
-/** Query parameter with the click id that a tracking link adds. */
+/** Query parameter in which a tracking link passes the click id. */
 const CLICK_PARAMETER = "ar_click_id";
 
 const isBrowser = (): boolean => typeof document !== "undefined" && typeof location !== "undefined";
@@ -28,16 +28,16 @@ export function clickInUrl(): string | undefined {
   return (isBrowser() && new URLSearchParams(location.search).get(CLICK_PARAMETER)) || undefined;
 }
 
-/** Stored launch state, including data that is not delivered yet. */
+/** Stored launch state, including data that the server has not received yet. */
 export interface Launch {
   /** Time of the first launch. */
   firstAt: number;
   /** Whether the server has accepted `configure` once. */
   configured?: boolean;
-  /** Whether install referrer and AdServices token are delivered. */
+  /** Whether the server has received the install referrer and the AdServices token. */
   referrerSent?: boolean;
   tokenSent?: boolean;
-  /** Latest click id and URL that are not delivered yet. */
+  /** Latest click id and URL that the server has not received yet. */
   clickId?: string;
   openedUrl?: string;
 }
@@ -72,7 +72,7 @@ function mayRead(device: Device, consent: Consent): boolean {
   return device.platform === "android" && tracking !== "denied" && tracking !== "restricted";
 }
 
-/** Calls the native providers whose data is not delivered yet. */
+/** Calls the native providers whose data the server has not received yet. */
 export async function gather(
   device: Device,
   providers: Providers,

@@ -5,7 +5,7 @@ import type { Attribution, Clock, Consent, Device, Maybe, OpenedLink, Options } 
 import { all, then, type Vault } from "./vault.js";
 import { VERSION } from "./version.js";
 
-/** Server errors on `configure` after which a new device's events no longer wait for it. */
+/** Number of failed `configure` calls after which a new device's events are sent without waiting for it. */
 const ERRORS_MAX = 5;
 
 /** The last response, as stored. */
@@ -14,7 +14,7 @@ interface StoredResponse {
   attribution?: Attribution;
 }
 
-/** Data of a `configure` response. */
+/** Data in a `configure` response. */
 interface Configured {
   sdkEnabled: boolean;
   attribution?: Attribution | null;
@@ -31,7 +31,7 @@ export interface EnrolmentContext {
   /** Options with callbacks that do not throw. */
   options: Options;
   deviceId(): Promise<string>;
-  /** Called with the conversion-value configuration of a response. */
+  /** Called with the conversion-value configuration in a response. */
   onDocument(document: unknown): Maybe<void>;
   /** Called when the server disables the SDK. */
   onDisabled(): Maybe<void>;
@@ -56,7 +56,7 @@ export class Enrolment {
     return this.answer.enabled;
   }
 
-  /** Whether the server has the current data. */
+  /** Whether the server has received the current data. */
   get isUpToDate(): boolean {
     return this.sentRevision === this.revision;
   }
@@ -136,7 +136,7 @@ export class Enrolment {
         return reportInvalidKey((problem) => options.onProblem?.(problem));
       case "later":
         if (!outcome.answered) return outcome;
-        // A known device does not wait, and a new one only for a few errors: the server accepts early events.
+        // A known device's events do not wait; a new device's wait for a few errors. The server accepts early events.
         return this.launch.configured || ++this.errors >= ERRORS_MAX ? undefined : outcome;
       case "same":
         return { kind: "later", afterMs: 0 };
@@ -167,7 +167,7 @@ export class Enrolment {
     this.waiters.splice(0).forEach((resolve) => resolve(attribution));
   }
 
-  /** Reads and stores the start URL before it is sent. */
+  /** Reads the URL that started the app, and stores it until it is sent. */
   private async askStartUrl(): Promise<void> {
     if (this.hasAskedStartUrl) return;
     this.hasAskedStartUrl = true;

@@ -4,7 +4,7 @@
 import { decimal } from "./revenue.js";
 import type { Coarse, ConversionValue } from "./types.js";
 
-/** A condition on the events of a window. */
+/** A condition on the events in a window. */
 export interface Condition {
   event: string;
   minCount?: number | null;
@@ -36,7 +36,7 @@ export interface Document {
   /** Exchange rates into `currency`. */
   rates?: Record<string, string | number> | null;
   windows: Window[];
-  /** Events of this device that only the server knows, such as billing events. */
+  /** This device's events that only the server knows, such as billing events. */
   server?: Record<string, { count: number; revenue?: number | string | null; window: number }[]> | null;
 }
 
@@ -55,7 +55,7 @@ export interface CountedEvent {
 
 /** Stored state of the evaluation. */
 export interface State {
-  /** The window of the counters. */
+  /** The window that the counters are for. */
   window: number;
   /** Keys are event names with a leading dot, because an event may be called `__proto__`. */
   counters: Record<string, Counter>;
@@ -81,7 +81,7 @@ const MAX_AGE_SECONDS = 604_800;
 /** Maximum number of events that wait for a document. */
 const WAITING_MAX = 500;
 
-/** Returns the window at a time; null after the last one. */
+/** Returns the window at a time after first launch; null after the last window. */
 export function windowAt(sinceFirstLaunchMs: number): number | null {
   const window = ENDS.findIndex((end) => sinceFirstLaunchMs < end * HOUR_MS);
   return window < 0 ? null : window;
@@ -89,8 +89,8 @@ export function windowAt(sinceFirstLaunchMs: number): number | null {
 
 const isSet = <T>(value: T | null | undefined): value is T => value !== null && value !== undefined;
 
-/** Converts a decimal to an integer with this many decimals; further decimals are cut. BigInt, because floats cannot
- * represent money exactly. */
+/** Converts a decimal to an integer, scaled by this many decimals; further decimals are cut off. Uses BigInt, because
+ * floats cannot represent money exactly. */
 function scaled(text: string, decimals: number): bigint {
   const [whole, fraction = ""] = text.split(".") as [string, string?];
   return BigInt(whole + fraction.slice(0, decimals).padEnd(decimals, "0"));
@@ -98,7 +98,7 @@ function scaled(text: string, decimals: number): bigint {
 
 const micros = (amount: number | string): bigint => scaled(decimal(amount) ?? "0", 6);
 
-/** Converts an amount to the document's currency, rounded to millionths, halves away from zero. 0 without a rate. */
+/** Converts an amount to the document's currency, rounded to millionths, half away from zero; 0 without a rate. */
 function converted(document: Document, amount: string, currency?: string): bigint {
   if (currency === document.currency) return micros(amount);
   const rate = currency ? document.rates?.[currency] : undefined;
@@ -109,7 +109,7 @@ function converted(document: Document, amount: string, currency?: string): bigin
   return (product + half) / unit;
 }
 
-/** Returns count and revenue of an event from the device, the server, and the implicit install. */
+/** Returns an event's count and revenue: from the device, from the server, and of the implicit install. */
 function total(document: Document, state: State, event: string): { count: number; sum: bigint } {
   const own = state.counters[`.${event}`];
   let count = own?.count ?? 0;
@@ -168,7 +168,7 @@ function isWorthACall(update: ConversionValue, sent: ConversionValue | null): bo
 }
 
 /**
- * Decides which value to report: at first launch and after a fetch without an event, otherwise with the tracked event.
+ * Decides which value to report. Called with each tracked event, and without one at first launch and after a fetch.
  * The first call always happens, even without a document, because it registers the install with Apple.
  */
 export function evaluate(

@@ -3,10 +3,10 @@ import { utf8 } from "./sha256.js";
 import type { Params, Problem, TrackOptions } from "./types.js";
 import { uuid } from "./uuid.js";
 
-/** Server limits: characters of a name, and bytes of parameters as JSON. */
+/** Server limits: characters in a name, and bytes of the parameters as JSON. */
 const NAME_MAX = 255;
 const PARAMS_BYTES_MAX = 16_384;
-/** Maximum bytes of a custom event id. */
+/** Maximum length of a custom event id in bytes. */
 const EVENT_ID_BYTES_MAX = 255;
 
 /** Arguments of a `trackEvent` call. */
@@ -38,8 +38,8 @@ export function eventJson(event: Event): string {
 }
 
 /**
- * Validates a call event. An invalid name drops the event; invalid revenue or parameters are left out. Both are
- * reported to `onProblem`.
+ * Validates a `trackEvent` call. An event with an invalid name is dropped; invalid revenue or parameters are left out.
+ * Both are reported to `onProblem`.
  */
 export function readEvent(call: TrackCall, timestampMs: number, onProblem: (problem: Problem) => void): Event | null {
   const { name } = call;
@@ -91,7 +91,7 @@ function readEventId(options: TrackOptions | undefined, onProblem: (problem: Pro
   return undefined;
 }
 
-/** Returns the problem with parameters, if any. */
+/** Returns what is wrong with the parameters, if anything. */
 function paramsProblem(params: object): string | undefined {
   try {
     return utf8(JSON.stringify(params)).length > PARAMS_BYTES_MAX ? "must be at most 16 KiB as JSON" : undefined;

@@ -1,7 +1,7 @@
 import { utf8 } from "./sha256.js";
 import type { Clock, Fetch, HttpAnswer, HttpRequest } from "./types.js";
 
-/** Request timeout. Mobile networks are slow, but a hanging request blocks the queue. */
+/** Request timeout: long enough for slow mobile networks, but limited, because a hanging request blocks the queue. */
 const TIMEOUT_MS = 20_000;
 /** Size limit for keepalive requests. Browsers allow 64 KiB in total, including beacons. */
 export const KEEPALIVE_BYTES = 30_000;
@@ -14,7 +14,7 @@ export type Outcome =
   | { kind: "done"; data: unknown; etag: string | null }
   /** Not modified (304). */
   | { kind: "same" }
-  /** No response, or a temporary error. The request may have arrived, so it is repeated unchanged. */
+  /** No response, or a temporary error. The request may have arrived, so it is resent unchanged. */
   | { kind: "later"; answered: boolean; afterMs: number }
   /** Permanently rejected. */
   | { kind: "refused"; code: string; status: number }
@@ -80,7 +80,7 @@ export class Http {
 }
 
 /**
- * Classifies a response. Only recognisable Tributary responses count: a captive portal answers everything with 200, and
+ * Classifies a response. Only recognisable Tributary responses count: a captive portal returns 200 for everything, and
  * trusting it would lose events.
  */
 function classify(answer: HttpAnswer, text: string): Outcome {

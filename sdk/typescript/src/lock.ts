@@ -24,7 +24,7 @@ export function browserLock(): Lock | undefined {
       });
     } catch (error) {
       if (isRunning) throw error;
-      // Locks are not available, as in a sandboxed frame. Event ids make concurrent sending harmless.
+      // Locks are not available, for example in a sandboxed frame. Event ids make concurrent sending harmless.
       await run();
       return true;
     }
@@ -32,8 +32,8 @@ export function browserLock(): Lock | undefined {
 }
 
 /**
- * A lease in the storage, for browsers without Web Locks. In rare cases two tabs hold it at once; event ids make that
- * harmless.
+ * A lease in the storage, for browsers without Web Locks. In rare cases, two tabs hold the lease at once; event ids
+ * make that harmless.
  */
 export function leaseLock(vault: Vault, clock: Clock, owner: string): Lock {
   const KEY = "lease";

@@ -1,9 +1,9 @@
-// Normalises and hashes e-mail address and phone number on the device. Networks require different normalisations,
-// hence four variants. Clear text is never sent.
+// Normalises and hashes the email address and phone number on the device. There are four variants, because networks
+// require different normalisations. Clear text is never sent.
 
 import { sha256 } from "./sha256.js";
 
-/** Hashes by the server's field names. */
+/** Hashes, under the server's field names. */
 export interface Matching {
   email?: string;
   emailGoogle?: string;
@@ -20,7 +20,7 @@ const OUTER_BLANKS = new RegExp(`^[${BLANK}]+|[${BLANK}]+$`, "g");
 const ADDRESS = new RegExp(`^[^${BLANK}@]+@[^${BLANK}@]+\\.[^${BLANK}@]+$`);
 const SEPARATORS = new RegExp(`[${BLANK}().-]`, "g");
 
-/** Returns the strings to hash for an e-mail address; empty if it is invalid. */
+/** Returns the strings to hash for an email address; empty if it is invalid. */
 export function normaliseEmail(input: string): Normalised {
   const email = input.replace(OUTER_BLANKS, "").toLowerCase();
   if (!ADDRESS.test(email)) return {};
@@ -37,7 +37,7 @@ export function normalisePhone(input: string): Normalised {
   if (!/^\+?[0-9]+$/.test(number)) return {};
   const phone = number.replace(/^\+?0*/, "");
   if (phone.length < 8 || phone.length > 15) return {};
-  // A single leading zero is a national format without country code, so there is no E.164 form.
+  // A single leading zero means a national number without a country code, so there is no E.164 form.
   return /^0(?!0)/.test(number) ? { phone } : { phone, phoneE164: `+${phone}` };
 }
 

@@ -1,4 +1,4 @@
-/** Watches whether the page is active; undefined outside of a browser. */
+/** Watches whether the page is active; undefined outside a browser. */
 export function watchPage(): ((onChange: (isActive: boolean) => void) => () => void) | undefined {
   if (typeof document === "undefined" || typeof window === "undefined" || !window.addEventListener) return undefined;
   return (onChange) => {

@@ -2,7 +2,7 @@ import { utf8 } from "./sha256.js";
 import type { Clock, Maybe } from "./types.js";
 import { all, then, type Vault } from "./vault.js";
 
-/** Maximum events per request (server limit). */
+/** Maximum number of events per request (the server's limit). */
 const BATCH_EVENTS = 100;
 /** Maximum bytes per request; the server's limit is 1 MiB. */
 const BATCH_BYTES = 500_000;
@@ -13,7 +13,7 @@ const SEQUENCE_MAX = 8e15;
 /** Kind of entry: event without revenue, event with revenue, or identity. */
 export type Kind = "e" | "r" | "i";
 
-/** An entry of the queue. */
+/** An entry in the queue. */
 export interface Entry {
   /** Sequence, kind and id; see `keyOf`. */
   key: string;
@@ -34,7 +34,7 @@ export const sequenceOf = (key: string): number => Number(key.split(".")[1]);
  * needs no read.
  */
 export class Queue {
-  /** Unsent entries of this instance in memory: a closing page has no time to read the storage. */
+  /** This instance's unsent entries, in memory because a closing page has no time to read the storage. */
   private readonly own = new Map<string, { json: string; isStored: boolean }>();
   private sequence = 0;
   private size = 0;
@@ -54,7 +54,7 @@ export class Queue {
     });
   }
 
-  /** Appends an entry, whatever the clock shows. Returns its key once it is stored. */
+  /** Appends an entry after all others, even if the clock was set back. Returns its key once it is stored. */
   add(kind: Kind, id: string, json: string): Maybe<string> {
     const now = Math.min(Math.floor(this.clock.now()) * 1000, SEQUENCE_MAX);
     this.sequence = Math.max(this.sequence + 1, now);
@@ -79,13 +79,13 @@ export class Queue {
     return then(this.vault.keys(START), (keys) => {
       this.size = keys.length;
       const there = new Set(keys);
-      // Another tab may have sent entries of this instance.
+      // Another tab may have sent this instance's entries.
       this.own.forEach(({ isStored }, key) => isStored && !there.has(key) && this.own.delete(key));
       return keys;
     });
   }
 
-  /** Drops entries over the limit: the oldest events without revenue first, then the oldest. */
+  /** Drops entries over the limit: first the oldest events without revenue, then the oldest other entries. */
   trim(): Maybe<void> {
     return then(this.keys(), (keys) => {
       const excess = keys.length - this.limit;
@@ -107,7 +107,7 @@ export class Queue {
       const isIdentity = kindOf(key) === "i";
       if (batch.length >= Math.min(max, BATCH_EVENTS) || (isIdentity && batch.length > 0)) break;
       const json = await this.vault.get(key);
-      // Another tab has sent it in the meantime.
+      // Another tab has sent this entry in the meantime.
       if (json === null) continue;
       bytes += utf8(json).length + 1;
       if (bytes > BATCH_BYTES && batch.length > 0) break;

@@ -1,7 +1,7 @@
 import { asyncStorageAdapter, type AsyncStorageLike } from "./storage.js";
 import type { Device, Options } from "./types.js";
 
-/** The used parts of React Native. The app passes them, so that this package has no dependency. */
+/** The parts of React Native that the SDK uses. The app passes them in, so that this package has no dependency. */
 export interface ReactNativeLike {
   Platform: { OS: string; Version: string | number; constants?: object };
   Dimensions?: { get(of: "screen"): { width: number; height: number; scale: number } };

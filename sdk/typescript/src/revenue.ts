@@ -16,7 +16,7 @@ function fromText(text: string): string | null {
   return parts && shortest(parts[1] === "-", parts[2]!, parts[3] ?? "");
 }
 
-/** Rounds a float to six decimals, half to even, which removes noise such as in `9.990000000000002`. */
+/** Rounds a float to six decimals, half to even, which removes float noise as in `9.990000000000002`. */
 function fromNumber(number: number): string | null {
   const [mantissa, exponent] = String(Math.abs(number)).split("e") as [string, string?];
   const [whole, fraction = ""] = mantissa.split(".") as [string, string?];
@@ -47,7 +47,7 @@ function shortest(isNegative: boolean, integer: string, fraction: string): strin
   return isNegative && amount !== "0" ? `-${amount}` : amount;
 }
 
-/** Returns the code in capitals; null unless it has three letters. */
+/** Returns the currency code in capitals; null unless it has three letters. */
 export function currencyCode(text: unknown): string | null {
   return typeof text === "string" && /^[A-Za-z]{3}$/.test(text) ? text.toUpperCase() : null;
 }

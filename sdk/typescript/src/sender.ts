@@ -5,7 +5,7 @@ import type { Clock, Lock, Problem } from "./types.js";
 /** Exponential back-off: first and maximum delay. */
 const PAUSE_MS = 1_000;
 const PAUSE_MAX_MS = 300_000;
-/** Consecutive rejections after which the server is presumed faulty, and the pause that follows. */
+/** Number of consecutive rejections after which the SDK assumes a faulty server, and the pause that follows. */
 const REFUSALS_MAX = 10;
 const REFUSALS_PAUSE_MS = 3_600_000;
 /** Retry delay while another tab is sending. */
@@ -25,7 +25,7 @@ export interface SenderDependencies {
   deviceId(): Promise<string>;
   /** Registers the device if it is due. Returns undefined if the queue may be sent. */
   enrol(): Promise<Verdict | undefined>;
-  /** Called when the queue is empty. */
+  /** Called each time the queue is empty. */
   after(): Promise<Verdict>;
   /** Disables the SDK and returns the verdict that ends the round. */
   disable(): Promise<Verdict>;
@@ -45,7 +45,7 @@ export class Sender {
 
   constructor(private readonly deps: SenderDependencies) {}
 
-  /** Schedules sending, so that following events share the request. Does not shorten a back-off. */
+  /** Schedules sending after a delay, so that later events can share the request. Does not shorten a back-off. */
   soon(delayMs: number): void {
     if (this.halted || this.timer !== undefined) return;
     this.timer = this.deps.clock.setTimeout(() => {
@@ -83,7 +83,7 @@ export class Sender {
       this.again = false;
       verdict = await this.lockedRound();
     } while (this.again && verdict.kind === "empty" && !this.halted);
-    // Reset here and not when the promise settles, so that a call in between starts a new run.
+    // Reset here and not when the promise settles, so that a call in between starts a new round.
     this.running = undefined;
     if (verdict.kind === "halt") {
       this.halted = true;
@@ -112,7 +112,7 @@ export class Sender {
         verdict = await this.round();
       });
     } catch (error) {
-      // A custom storage or lock may fail. The queue must continue nevertheless.
+      // A custom storage or lock may fail. Sending must continue nevertheless.
       this.deps.onProblem({ code: "storage_failed", message: String(error) });
       verdict = { kind: "later", afterMs: 0 };
     }

@@ -89,7 +89,7 @@ export class Session {
     const { vault } = this;
     return then(vault.get("device"), (stored) => {
       this.deviceId = this.options.deviceId ?? stored ?? uuid();
-      // If reading failed, do not overwrite the stored id: it is read again before anything is sent.
+      // If reading failed, do not overwrite the stored id: the SDK reads it again before it sends anything.
       const isKept = stored === this.deviceId || vault.hasFailed;
       return then(isKept ? undefined : vault.set("device", this.deviceId), () =>
         then(vault.read<Person>("person"), (person) => {
@@ -133,7 +133,7 @@ export class Session {
     if (!this.enrolment.isEnabled) return;
     const hashes = matching(email, phone);
     if ((email && !hashes.email) || (phone && !hashes.phone)) {
-      const message = "Invalid e-mail address or phone number; it was left out.";
+      const message = "Invalid email address or phone number; it was left out.";
       this.options.onProblem?.({ code: "invalid_matching", message });
     }
     const known = this.person.matching;
@@ -154,7 +154,7 @@ export class Session {
     return this.enrolment.attribution(timeoutMs);
   }
 
-  /** Returns the stored device id. If two tabs started together, one has overwritten the other's id. */
+  /** Returns the stored device id. If two tabs started at the same time, one has overwritten the other's id. */
   async storedDeviceId(): Promise<string> {
     this.deviceId = this.options.deviceId ?? (await this.vault.get("device")) ?? this.deviceId;
     return this.deviceId;
@@ -170,7 +170,7 @@ export class Session {
     this.enrolment.resolveWaiters(null);
   }
 
-  /** Returns the lock that lets only one tab send. A storage that is not shared needs none. */
+  /** Returns the lock that lets only one tab send. A storage that is not shared needs no lock. */
   private defaultLock(): Lock {
     if (!this.vault.shared) return noLock;
     return browserLock() ?? leaseLock(this.vault, this.clock, uuid());
@@ -193,7 +193,7 @@ export class Session {
       batch.push(entry);
     }
     const last = batch[batch.length - 1];
-    // Register the device first: events of an unknown device are not attributed.
+    // Register the device first: events from an unknown device are not attributed.
     if (last && !this.enrolment.isUpToDate) {
       beacon(this.http.beaconUrl("configure"), this.enrolment.body(this.deviceId));
     }
@@ -210,7 +210,7 @@ export class Session {
 
   /**
    * Returns the time of an event. Events in the same millisecond, or after a small correction of the clock, get
-   * increasing times, because the server's log is sorted by time. Larger changes of the clock are followed.
+   * increasing times, because the server's event log is sorted by time. Larger clock changes affect event times.
    */
   private stamp(at: number): number {
     const now = Math.max(0, Math.floor(at));
@@ -225,7 +225,7 @@ export class Session {
     return this.enrolment.isUpToDate ? { kind: "empty" } : { kind: "later", afterMs: 0 };
   }
 
-  /** Clears the queue and the stored identity, so that it is sent again if the SDK is enabled later. */
+  /** Clears the queue and the stored identity, so that the identity is sent again if the SDK is enabled later. */
   private clearStored(): Maybe<void> {
     this.person = {};
     return then(this.vault.remove("person"), () => this.queue.clear());

@@ -1,12 +1,12 @@
-// SHA-256 in plain JavaScript. The browser's implementation is asynchronous, and missing without https and in React
-// Native. Inputs are only a few dozen bytes.
+// SHA-256 in plain JavaScript. The browser's implementation is asynchronous, and not available without https or in
+// React Native. Inputs are only a few dozen bytes.
 
 /** Encodes UTF-8. Not every React Native engine has TextEncoder. */
 export function utf8(text: string): number[] {
   const bytes: number[] = [];
   for (const character of text) {
     const code = character.codePointAt(0)!;
-    // A lone surrogate is replaced, like TextEncoder does.
+    // A lone surrogate is replaced, as TextEncoder does.
     const point = code >= 0xd800 && code < 0xe000 ? 0xfffd : code;
     if (point < 0x80) bytes.push(point);
     else if (point < 0x800) bytes.push(0xc0 | (point >> 6), 0x80 | (point & 63));

@@ -1,6 +1,6 @@
 import type { Storage } from "./types.js";
 
-/** In-memory storage without persistence: the last fallback, and for tests. */
+/** In-memory storage without persistence: the last fallback, also used in tests. */
 export function memoryStorage(): Storage {
   const values = new Map<string, string>();
   return {
@@ -58,7 +58,7 @@ export function indexedDbAdapter(name = "tributary"): Storage {
     const transaction = (await open()).transaction(TABLE, mode);
     const request = ask(transaction.objectStore(TABLE));
     return new Promise<T>((resolve, reject) => {
-      // Resolve when the transaction is durable, not when the request succeeded.
+      // Resolve when the transaction is complete, not already when the request has succeeded.
       transaction.oncomplete = () => resolve(request.result as T);
       transaction.onerror = transaction.onabort = () => reject(transaction.error);
     });
@@ -72,7 +72,7 @@ export function indexedDbAdapter(name = "tributary"): Storage {
   };
 }
 
-/** The used parts of React Native's AsyncStorage. */
+/** The parts of React Native's AsyncStorage that the SDK uses. */
 export interface AsyncStorageLike {
   getItem(key: string): Promise<string | null>;
   setItem(key: string, value: string): Promise<void>;
@@ -80,7 +80,7 @@ export interface AsyncStorageLike {
   getAllKeys(): Promise<readonly string[]>;
 }
 
-/** Wraps React Native's AsyncStorage. The app passes it, so that this package has no dependency. */
+/** Wraps React Native's AsyncStorage. The app passes it in, so that this package has no dependency. */
 export function asyncStorageAdapter(store: AsyncStorageLike): Storage {
   return {
     get: (key) => store.getItem(key),

@@ -14,7 +14,7 @@ interface PendingCall {
 }
 
 /**
- * The SDK. The package exports the methods of one instance as functions; further instances are for tests.
+ * The SDK. The package exports one instance's methods as functions; further instances are for tests.
  *
  * No method throws or rejects because of network, storage or server errors. Only `configure` throws, if a required
  * option is missing.
@@ -44,18 +44,18 @@ export class Tributary {
 
   /**
    * Records an event. Resolves to its id once it is stored, or to null if it was not recorded. Use `options.eventId` if
-   * your website reports the same event under this id.
+   * your website or billing provider reports the same event under this id.
    */
   trackEvent = (name: string, params?: Params, options?: TrackOptions): Promise<string | null> => {
     const at = (this.options?.clock ?? systemClock).now();
     return this.call((session) => session.track({ name, params, options, at }), null);
   };
 
-  /** Sets e-mail address and phone number for ad networks' matching. Only hashes leave the device. */
+  /** Sets the email address and phone number that ad networks match users by. Only hashes leave the device. */
   setAdvancedMatching = (email?: string | null, phone?: string | null): Promise<void> =>
     this.call((session) => session.setAdvancedMatching(email, phone), undefined);
 
-  /** Sets your own id of the user; null after sign-out. */
+  /** Sets your own id for the user; pass null after sign-out. */
   setUserId = (userId: string | null): Promise<void> => this.call((session) => session.setUserId(userId), undefined);
 
   /** Sets the user's consent. Omitted fields stay unchanged. */

@@ -1,6 +1,6 @@
-// The public types. They use no browser or React Native types, so that the same declarations serve both.
+// The public types. They use no browser or React Native types, so that they work on both platforms.
 
-/** A value or a promise of it. */
+/** A value, or a promise that resolves to it. */
 export type Maybe<T> = T | Promise<T>;
 
 /**
@@ -13,7 +13,7 @@ export interface Storage {
   remove(key: string): Maybe<void>;
   /** Returns all keys, including those of other libraries. */
   keys(): Maybe<string[]>;
-  /** Whether others, such as another tab, may use it concurrently. */
+  /** Whether other instances, such as another tab, may use the storage concurrently. */
   shared?: boolean;
 }
 
@@ -35,7 +35,7 @@ export interface HttpRequest {
   signal?: unknown;
 }
 
-/** The used parts of an HTTP response. */
+/** The parts of an HTTP response that the SDK uses. */
 export interface HttpAnswer {
   status: number;
   headers: { get(name: string): string | null };
@@ -50,7 +50,7 @@ export type Lock = (name: string, run: () => Promise<void>) => Promise<boolean>;
 
 export type Platform = "ios" | "android" | "web";
 
-/** Device data. In a browser it is detected. */
+/** Device data. In a browser, the SDK detects it. */
 export interface Device {
   platform: Platform;
   osVersion?: string;
@@ -76,13 +76,13 @@ export interface InstallReferrer {
   installBeginAtServerSeconds?: number;
 }
 
-/** Data that only native code can provide. Each is optional; failures and timeouts are ignored. */
+/** Data that only native code can provide. Each provider is optional; failures and timeouts are ignored. */
 export interface Providers {
-  /** Android: the Play Store's install referrer. Called until it was delivered once. */
+  /** Android: the Play Store's install referrer. Called at every start until the server has received it. */
   installReferrer?(): Maybe<InstallReferrer | null>;
-  /** iOS: the AdServices token. Called until it was delivered once. */
+  /** iOS: the AdServices token. Called at every start until the server has received it. */
   adServicesToken?(): Maybe<string | null>;
-  /** IDFA or GAID. Called only if the consent allows it. */
+  /** IDFA or GAID. Called only if the user's consent allows it. */
   advertisingId?(): Maybe<string | null>;
   /** The URL that started the app, if any. */
   openedUrl?(): Maybe<string | null>;
@@ -125,7 +125,7 @@ export type Coarse = "low" | "medium" | "high";
 
 /** A conversion value to report to the platform. */
 export interface ConversionValue {
-  /** 0 in windows 1 and 2, where Apple ignores it. */
+  /** The fine value; 0 in windows 1 and 2, because Apple ignores it there. */
   fineValue: number;
   coarseValue: Coarse;
   lockWindow: boolean;
@@ -133,7 +133,7 @@ export interface ConversionValue {
   window: number;
 }
 
-/** A problem report for the app. No action is required. */
+/** A problem that the SDK reports to the app. The app does not have to react. */
 export interface Problem {
   code:
     | "invalid_name"
@@ -152,17 +152,17 @@ export interface Problem {
   eventId?: string;
 }
 
-/** Options of `trackEvent`. */
+/** Options for `trackEvent`. */
 export interface TrackOptions {
   /** Your own event id, 1 to 255 bytes. A web event with the same id and kind counts as the same event. */
   eventId?: string | undefined;
 }
 
-/** Event parameters. `revenue` and `currency` are the amount; everything else is stored unchanged. */
+/** Event parameters. `revenue` and `currency` set the amount; everything else is stored unchanged. */
 export interface Params {
   /** A number or a decimal string such as "9.99". */
   revenue?: number | string | null;
-  /** ISO 4217, three letters. */
+  /** The three-letter ISO 4217 code. */
   currency?: string | null;
   [name: string]: unknown;
 }
@@ -173,7 +173,7 @@ export interface Options {
   /** URL of your Tributary server, such as `https://links.example.com`. */
   baseUrl: string;
   userId?: string;
-  /** Device data. Required outside of browsers; see `fromReactNative`. */
+  /** Device data. Required outside a browser; see `fromReactNative`. */
   device?: Device;
   /** Your own device id instead of a generated one. */
   deviceId?: string;
@@ -185,18 +185,18 @@ export interface Options {
   /** Passes a conversion value to the platform. Without it, conversion values are not evaluated. */
   onConversionValue?(value: ConversionValue): Maybe<void>;
   onProblem?(problem: Problem): void;
-  /** Default: localStorage, otherwise IndexedDB, otherwise memory. */
+  /** Where the SDK stores its data. Default: localStorage, otherwise IndexedDB, otherwise memory. */
   storage?: Storage;
   clock?: Clock;
   fetch?: Fetch;
-  /** Default: Web Locks, otherwise a lease in a shared storage. */
+  /** Lets only one tab send at a time. Default: Web Locks, otherwise a lease in a shared storage. */
   lock?: Lock;
   /** Subscribes to the app going to the background and coming back. Returns a function that unsubscribes. */
   lifecycle?(onChange: (isActive: boolean) => void): () => void;
   /** Random numbers from 0 to 1 for jitter; replaceable for tests. */
   random?(): number;
-  /** Maximum queued events. Default: 1,000. */
+  /** Maximum number of queue entries. Default: 1,000. */
   queueLimit?: number;
-  /** Delay in milliseconds in which events are batched. Default: 1,000. */
+  /** How long the SDK collects events for a batch, in milliseconds. Default: 1,000. */
   flushDelayMs?: number;
 }

@@ -10,7 +10,7 @@ export function then<T, R>(value: Maybe<T>, next: (value: T) => Maybe<R>): Maybe
   return isLater(value) ? value.then(next) : next(value);
 }
 
-/** Continues when all values are available. */
+/** Continues with all values, synchronously unless one is a promise. */
 export function all<T, R>(values: Maybe<T>[], next: (values: T[]) => Maybe<R>): Maybe<R> {
   return values.some(isLater) ? Promise.all(values).then(next) : next(values as T[]);
 }
@@ -25,7 +25,7 @@ const PREFIX = "tributary.";
 export class Vault {
   private readonly unwritten = new Map<string, string>();
   readonly shared: boolean;
-  /** Whether a read failed, so that a missing value may exist after all. */
+  /** Whether a read failed. If so, a value that seems to be missing may exist after all. */
   hasFailed = false;
 
   constructor(

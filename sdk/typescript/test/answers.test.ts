@@ -7,7 +7,7 @@ import { Bench } from "./support/sdk";
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, i) => `e${i + 1}`);
 
-test("ignores the response of a captive portal", async () => {
+test("ignores the response from a captive portal", async () => {
   const bench = new Bench();
   bench.network.mode = "portal";
   await bench.configure();
@@ -76,7 +76,7 @@ test("the events endpoint can disable the SDK as well", async () => {
   assert.equal(await bench.sdk.trackEvent("b"), null);
 });
 
-test("an invalid key loses no events and is not retried before the next start", async () => {
+test("with an invalid key, keeps all events and sends nothing before the next start", async () => {
   const bench = new Bench();
   bench.network.respond = () => answer(401, '{"error":{"code":"invalid_api_key"}}');
   await bench.configure();
@@ -90,7 +90,7 @@ test("an invalid key loses no events and is not retried before the next start", 
   assert.deepEqual(bench.network.batches, [["a"]]);
 });
 
-test("drops only the invalid event of a rejected batch", async () => {
+test("drops only the invalid event in a rejected batch", async () => {
   const bench = new Bench();
   await bench.configure();
   await bench.clock.pass(0);
@@ -153,7 +153,7 @@ test("ignores a response that does not cover every event", async () => {
   assert.equal(bench.stored("q.").length, 0);
 });
 
-test("damaged records do not affect others", async () => {
+test("a damaged record does not affect other records", async () => {
   const bench = new Bench();
   bench.network.mode = "offline";
   await bench.configure();

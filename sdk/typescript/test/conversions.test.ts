@@ -62,7 +62,7 @@ test("reports an initial value offline at first launch, then values as events ar
   assert.deepEqual(app.reported, [0, 1, 5, 40]);
 });
 
-test("a restart keeps the state and repeats no call", async () => {
+test("a restart keeps the state and does not repeat a call", async () => {
   const app = new App();
   await app.configure(app.callbacks);
   await app.clock.pass(10);

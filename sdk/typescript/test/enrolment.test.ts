@@ -26,7 +26,7 @@ test("keeps the device id and sends the device data at every start", async () =>
   assert.match(first!["sdkVersion"] as string, /^ts-/);
 });
 
-test("events wait for the first configure, which is sent first when the network is back", async () => {
+test("events wait for the first configure call, which is sent before them when the network is back", async () => {
   const bench = new Bench();
   bench.network.mode = "offline";
   await bench.configure();
@@ -113,7 +113,7 @@ test("sends the web view's user agent with a URL that opened the app", async () 
   assert.deepEqual([last["openedUrl"], last["userAgent"]], ["https://go.example.com/c/spring", "Mozilla/5.0 (iPhone)"]);
 });
 
-test("stores and sends consent, which controls reading of the advertising id", async () => {
+test("stores and sends consent, which controls whether the advertising id is read", async () => {
   const bench = new Bench({ device: { platform: "ios" } });
   let reads = 0;
   const providers = { advertisingId: () => (reads++, "6F9619FF-8B86-4011-B42D-00C04FC964FF") };

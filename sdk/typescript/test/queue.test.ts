@@ -1,4 +1,4 @@
-// The queue and its sending, with a fake clock and network.
+// Queueing and sending of events, with a fake clock and network.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -33,7 +33,7 @@ test("the promise waits for an asynchronous storage", async () => {
   assert.deepEqual(bench.network.batches, [["a"]]);
 });
 
-test("buffers calls before configure with their order and times", async () => {
+test("buffers calls made before configure, and keeps their order and times", async () => {
   const bench = new Bench();
   const before = Date.now();
   void bench.sdk.trackEvent("first");
@@ -91,7 +91,7 @@ test("retries with the same ids and increasing delays", async () => {
   assert.equal(bench.network.requests.length, after, "no requests while the queue is empty");
 });
 
-test("a new event does not shorten the back-off, flush does", async () => {
+test("a new event does not shorten the back-off, but flush does", async () => {
   const bench = new Bench();
   await bench.configure();
   await bench.clock.pass(0);

@@ -132,7 +132,7 @@ test("stores all events once if the app is killed before sending or before the r
   }
 });
 
-test("sends every event once and in order if the clock changes, also across a restart", async () => {
+test("sends every event once and in order if the clock changes, even across a restart", async () => {
   const app = await server.app();
   const network = new Network();
   const clock = new FakeClock();

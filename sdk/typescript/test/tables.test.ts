@@ -68,7 +68,7 @@ interface ConversionRow {
   expected: Call[];
 }
 
-/** Simulates a device. The state is serialised to JSON after each step, like in a storage. */
+/** Simulates a device. The state is serialised to JSON after each step, as in a storage. */
 function play(row: ConversionRow, documents: Record<string, Document>): Call[] {
   const named = (document: Document | string | null): Document | null =>
     typeof document === "string" ? documents[document]! : document;
@@ -101,7 +101,7 @@ function play(row: ConversionRow, documents: Record<string, Document>): Call[] {
   return calls;
 }
 
-test("conversion_values.json: every row gives exactly its calls", () => {
+test("conversion_values.json: every row results in exactly the listed calls", () => {
   const { documents, rows } = table<{ documents: Record<string, Document>; rows: ConversionRow[] }>(
     "conversion_values",
   );

@@ -5,7 +5,7 @@ interface Timer {
   run: () => void;
 }
 
-/** A manual clock. Timers depend on the passed time; the wall clock can be changed separately. */
+/** A manual clock. Timers depend on the elapsed time; the wall clock can be changed separately. */
 export class FakeClock implements Clock {
   private passed = 0;
   private timers = new Map<number, Timer>();
@@ -30,7 +30,7 @@ export class FakeClock implements Clock {
     this.timers.delete(handle as number);
   }
 
-  /** Changes the wall clock, like a user in the settings. */
+  /** Changes the wall clock, as a user can in the device's settings. */
   set(byMs: number): void {
     this.wall += byMs;
   }

@@ -2,15 +2,15 @@ import type { Fetch, HttpAnswer, HttpRequest } from "../../src/types";
 
 /** What the network does with a request. */
 export type NetworkMode =
-  /** Requests and responses pass. */
+  /** Requests and responses get through. */
   | "fine"
   /** Requests fail. */
   | "offline"
   /** The request arrives, the response is lost. */
   | "lost"
-  /** A captive portal answers. */
+  /** A captive portal responds. */
   | "portal"
-  /** The server answers 503 with Retry-After. */
+  /** The server returns 503 with Retry-After. */
   | "busy";
 
 const answer = (status: number, text: string, headers: Record<string, string> = {}): HttpAnswer => ({
@@ -67,7 +67,7 @@ export class Network {
     }
   }
 
-  /** Event names of each request with events. */
+  /** Event names in each request that contains events. */
   get batches(): string[][] {
     return this.requests.flatMap(({ body }) => (body.events ? [body.events.map(({ name }) => name)] : []));
   }

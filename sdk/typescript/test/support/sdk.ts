@@ -4,7 +4,7 @@ import type { Options, Problem, Storage } from "../../src/types";
 import { FakeClock } from "./clock";
 import { acceptAll, Network } from "./network";
 
-/** An SDK with fake clock, network and storage, and a server that accepts everything. */
+/** An SDK with a fake clock, network and storage, and a server that accepts everything. */
 export class Bench {
   readonly problems: Problem[] = [];
   readonly clock: FakeClock;

@@ -110,7 +110,7 @@ export class Server {
     return { id: data.id, key: made.sdk.liveKey };
   }
 
-  /** Returns the events of an app in order, without the install that the server records. */
+  /** Returns an app's events in order, without the install that the server records. */
   async events(app: App): Promise<LoggedEvent[]> {
     const events: LoggedEvent[] = [];
     for (let cursor: string | null = null; ; ) {

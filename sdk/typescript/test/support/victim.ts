@@ -21,7 +21,7 @@ void sdk.configure({
   flushDelayMs: 0,
 });
 for (let number = 1; number <= 5; number++) void sdk.trackEvent(`${prefix}${number}`, { number });
-// Nothing was awaited: the calls have returned.
+// No promise was awaited; at this point, the calls have only returned.
 process.stdout.write("tracked\n");
-// The second attempt means that the first one has arrived and its response was lost.
+// A second attempt means that the first request arrived and its response was lost.
 setInterval(() => process.stdout.write(network.count("events") > 1 ? "sent\n" : ""), 5);
