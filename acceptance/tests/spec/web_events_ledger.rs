@@ -135,7 +135,7 @@ on_both_engines! {
             assert_eq!(site.send_refused(&refund).await, unavailable());
         }
         assert_eq!(site.log().await, Vec::<Value>::new(), "rejected events are not stored");
-        // The rejected event did not take the id, so a different payload is no conflict.
+        // The rejected event did not claim the id, so a different payload does not conflict.
         assert_eq!(site.send_refused(&with(&refund, "revenue", "-5")).await, unavailable());
         site.send_accepted(&site.purchase("order-1", "10")).await;
         assert_eq!(site.send_refused(&refund).await, unavailable());

@@ -50,7 +50,7 @@ fn is_form(headers: &HeaderMap) -> bool {
 async fn collect(body: Body) -> Result<Form, Failure> {
     match Limited::new(body, FORM_BYTES_MAX).collect().await {
         Ok(collected) => Form::parse(&collected.to_bytes()).ok_or(Failure::TooLarge),
-        // Or the client disconnected, and nobody receives this response.
+        // Also reached when the client disconnects; the response is then discarded.
         Err(_) => Err(Failure::TooLarge),
     }
 }
