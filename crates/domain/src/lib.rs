@@ -23,6 +23,8 @@ pub mod click;
 
 pub mod device;
 
+pub mod attestation;
+
 pub mod attribution;
 
 pub mod event;

@@ -1,5 +1,5 @@
-//! Verifies Apple's signatures: the signing certificate must chain through one intermediate to a
-//! pinned root.
+//! Verifies Apple's certificates and signatures: a certificate must chain through one intermediate
+//! to a pinned root.
 //!
 //! `webpki` validates the chain: names, signatures, validity and basic constraints. `webpki` does
 //! not check Apple's extensions, which state the purpose of a certificate, so this module does.
@@ -75,17 +75,49 @@ fn verify(jws: &Jws, chain: &[Vec<u8>], roots: &TrustedRoots, at: Timestamp) -> 
     };
     // The root in the chain is accepted only if it is one of the trusted roots.
     let root = roots.0.iter().find(|trusted| *trusted == root)?;
-    let root = CertificateDer::from(root.as_slice());
-    let anchor = webpki::anchor_from_trusted_cert(&root).ok()?;
     if !has_extension(leaf, LEAF_OID) || !has_extension(intermediate, INTERMEDIATE_OID) {
         return None;
     }
     let leaf = CertificateDer::from(leaf.as_slice());
-    let leaf = EndEntityCert::try_from(&leaf).ok()?;
-    let intermediates = [CertificateDer::from(intermediate.as_slice())];
+    let leaf = verify_chain(&leaf, intermediate, &[root], at)?;
+    let signature = p256::ecdsa::Signature::from_slice(&jws.signature).ok()?;
+    let signature = signature.to_der();
+    leaf.verify_signature(
+        ring::ECDSA_P256_SHA256,
+        &jws.signing_input,
+        signature.as_bytes(),
+    )
+    .ok()
+}
+
+/// Returns whether a certificate chains through the intermediate to one of the trusted roots, and
+/// all are valid at `at`.
+pub(crate) fn is_chained(
+    leaf: &[u8],
+    intermediate: &[u8],
+    roots: &TrustedRoots,
+    at: Timestamp,
+) -> bool {
+    let roots: Vec<&Vec<u8>> = roots.0.iter().collect();
+    verify_chain(&CertificateDer::from(leaf), intermediate, &roots, at).is_some()
+}
+
+fn verify_chain<'a>(
+    leaf: &'a CertificateDer<'_>,
+    intermediate: &[u8],
+    roots: &[&Vec<u8>],
+    at: Timestamp,
+) -> Option<EndEntityCert<'a>> {
+    let roots: Vec<CertificateDer<'_>> = roots
+        .iter()
+        .map(|root| CertificateDer::from(root.as_slice()))
+        .collect();
+    let anchors = roots.iter().map(webpki::anchor_from_trusted_cert);
+    let anchors: Vec<_> = anchors.collect::<Result<_, _>>().ok()?;
+    let leaf = EndEntityCert::try_from(leaf).ok()?;
+    let intermediates = [CertificateDer::from(intermediate)];
     let seconds = u64::try_from(at.as_millis()).ok()? / 1_000;
     let time = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-    let anchors = [anchor];
     leaf.verify_for_usage(
         &ALGORITHMS,
         &anchors,
@@ -96,14 +128,7 @@ fn verify(jws: &Jws, chain: &[Vec<u8>], roots: &TrustedRoots, at: Timestamp) -> 
         None,
     )
     .ok()?;
-    let signature = p256::ecdsa::Signature::from_slice(&jws.signature).ok()?;
-    let signature = signature.to_der();
-    leaf.verify_signature(
-        ring::ECDSA_P256_SHA256,
-        &jws.signing_input,
-        signature.as_bytes(),
-    )
-    .ok()
+    Some(leaf)
 }
 
 /// Accepts any key usage, because Apple's extensions state the purpose of a certificate.
