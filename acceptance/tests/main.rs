@@ -42,6 +42,7 @@ mod spec {
     mod integrations_health;
     mod landing;
     mod links;
+    mod ownership;
     mod pagination;
     mod patch;
     mod reports;

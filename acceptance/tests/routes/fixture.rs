@@ -5,7 +5,11 @@ use crate::outbox::{Outcome, connect, settle};
 use crate::website::{START, Website};
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicU32, Ordering};
 use tributary_testkit::TestServer;
+
+/// Number of link domains used, so that each app gets its own.
+static DOMAINS: AtomicU32 = AtomicU32::new(0);
 
 /// An app with a link and a device in both environments.
 #[derive(Debug, Clone)]
@@ -49,7 +53,11 @@ impl RouteFixture {
 
     /// Creates the objects.
     pub(crate) async fn new(server: &TestServer, key: &str) -> Self {
-        let path = server.app(key).await;
+        let number = DOMAINS.fetch_add(1, Ordering::Relaxed);
+        let body = json!({"name": "Runner", "linkDomain": format!("go{number}.example.com")});
+        let created = server.post("/api/v1/apps", key, body).await.expect(201);
+        let path = format!("/api/v1/apps/{}", created.data()["id"].as_str().unwrap());
+        server.publish_record(&path, key).await;
         let link = server
             .post(&format!("{path}/links"), key, json!({"name": "Spring"}))
             .await;

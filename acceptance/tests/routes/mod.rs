@@ -75,6 +75,13 @@ pub(crate) const ROUTES: &[Route] = &[
         200,
     ),
     route(
+        "POST",
+        "/api/v1/apps/{appId}/link-domain/verify",
+        Needs::AppsWrite,
+        None,
+        200,
+    ),
+    route(
         "GET",
         "/api/v1/apps/{appId}/billing",
         Needs::AppsRead,

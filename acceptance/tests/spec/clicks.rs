@@ -298,10 +298,10 @@ on_both_engines! {
 
     async fn a_link_works_on_every_host_but_other_link_domains(engine: Engine) {
         let fixture = LinkFixture::new(TestServer::start(engine).await).await;
-        fixture.server.patch(&fixture.app, &fixture.key, json!({"linkDomain": "go.example.com"})).await.expect(200);
+        fixture.server.link_domain(&fixture.app, &fixture.key, "go.example.com").await;
         fixture.link("spring", json!({})).await;
         let other = fixture.server.app(&fixture.key).await;
-        fixture.server.patch(&other, &fixture.key, json!({"linkDomain": "go.other.test"})).await.expect(200);
+        fixture.server.link_domain(&other, &fixture.key, "go.other.test").await;
         for (host, status) in [
             ("t.example.com", 302), ("go.example.com", 302), ("go.example.com:8443", 302), ("192.0.2.1", 302),
             ("alias.example.com", 302), ("go.other.test", 404),

@@ -170,9 +170,18 @@ on_both_engines! {
         server.patch(&link, &full, json!({"slug": "spring"})).await.expect(200);
         let taken = json!({"name": "B", "slug": "spring"});
         record(server.post(&format!("{other}/links"), &full, taken).await, "slug_taken");
-        server.patch(&app, &full, json!({"ios": {"appStoreId": "42"}, "linkDomain": "a.example.com"})).await.expect(200);
+        server.patch(&app, &full, json!({"ios": {"appStoreId": "42"}})).await.expect(200);
+        server.link_domain(&app, &full, "a.example.com").await;
         record(server.patch(&other, &full, json!({"ios": {"appStoreId": "42"}})).await, "store_id_taken");
-        record(server.patch(&other, &full, json!({"linkDomain": "a.example.com"})).await, "domain_taken");
+        for (domain, value, code) in [("b", "x", "domain_not_verified"), ("b", "", "dns_unavailable"), ("a", "", "domain_taken")] {
+            let domain = format!("{domain}.example.com");
+            server.patch(&other, &full, json!({"linkDomain": domain})).await.expect(200);
+            match code {
+                "domain_taken" => server.publish_record(&other, &full).await,
+                _ => server.dns.publish(&format!("_tributary.{domain}"), value),
+            }
+            record(server.call("POST", &format!("{other}/link-domain/verify"), &full, None).await, code);
+        }
         let stale = server.request(Method::DELETE, &link).bearer_auth(&full).header("if-match", "\"99\"");
         record(server.send(stale).await, "version_conflict");
         let huge = vec![b' '; tributary_api::BODY_BYTES_MAX + 1];

@@ -159,6 +159,9 @@ on_both_engines! {
         for (name, domain) in [("one", None), ("two", None), ("own", Some("go.example.com"))] {
             let app = server.app(&key).await;
             server.patch(&app, &key, ids(name, domain)).await.expect(200);
+            if let Some(domain) = domain {
+                server.link_domain(&app, &key, domain).await;
+            }
         }
         // Apps without ids, or with only some of them, are not listed.
         server.app(&key).await;
@@ -208,6 +211,7 @@ on_both_engines! {
             "ios": {"teamId": "ABCDE12345", "bundleId": "com.example.own"}, "linkDomain": "go.example.com",
         });
         server.patch(&app, &key, ids).await.expect(200);
+        server.link_domain(&app, &key, "go.example.com").await;
         let forwarded = [("host", "t.example.com"), ("x-forwarded-host", "go.example.com")];
         association_file(&server, APPLE, &forwarded).await.expect(200);
         association_file(&server, APPLE, &forwarded[..1]).await.expect(404);

@@ -143,7 +143,7 @@ on_both_engines! {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let app = server.app(&key).await;
-        server.patch(&app, &key, json!({"linkDomain": "go.example.com"})).await.expect(200);
+        server.link_domain(&app, &key, "go.example.com").await;
         let body = json!({"name": "A", "slug": "spring", "network": "network_a"});
         let link = server.post(&format!("{app}/links"), &key, body).await.expect(201).data();
         assert_eq!(link["url"], "https://go.example.com/c/spring");

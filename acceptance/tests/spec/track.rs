@@ -290,7 +290,7 @@ on_both_engines! {
             "queryParams": {"coupon": "x"},
         }));
         assert_eq!((&first["attribution"]["matchType"], &first["attribution"]["network"]), (&json!("click_id"), &json!("network_a")));
-        sdk.change_app(json!({"linkDomain": "go.example.com"})).await;
+        sdk.server.link_domain(&sdk.app, &sdk.key, "go.example.com").await;
         let later = sdk.configure("d1", json!({"openedUrl": format!("https://go.example.com/c/{}", link["id"].as_str().unwrap())})).await;
         assert_eq!((&later["opened"]["linkId"], &later["attribution"]), (&link["id"], &first["attribution"]));
         for url in ["https://evil.example/c/spring", "https://go.example.com/c/nothing", "https://go.example.com/", "x"] {

@@ -79,7 +79,7 @@ codes! {
     SlugTaken = CONFLICT "slug_taken",
     /// Another app has the App Store id.
     StoreIdTaken = CONFLICT "store_id_taken",
-    /// Another app has the link domain.
+    /// Another app has verified the link domain.
     DomainTaken = CONFLICT "domain_taken",
     /// `If-Match` does not match the current version.
     VersionConflict = CONFLICT "version_conflict",
@@ -97,6 +97,8 @@ codes! {
     InvalidCursor = UNPROCESSABLE_ENTITY "invalid_cursor",
     /// The event id was already used with a different payload.
     EventIdConflict = UNPROCESSABLE_ENTITY "event_id_conflict",
+    /// No TXT record verifies the link domain.
+    DomainNotVerified = UNPROCESSABLE_ENTITY "domain_not_verified",
     /// The click is unknown, forged, expired, from a bot, or belongs to another app.
     ClickNotVerified = UNPROCESSABLE_ENTITY "click_not_verified",
     /// The click did not come from a supported network.
@@ -115,6 +117,8 @@ codes! {
     Internal = INTERNAL_SERVER_ERROR "internal",
     /// The database is unavailable.
     Unavailable = SERVICE_UNAVAILABLE "unavailable",
+    /// The DNS servers did not answer.
+    DnsUnavailable = SERVICE_UNAVAILABLE "dns_unavailable",
 }
 
 impl Code {
@@ -126,6 +130,7 @@ impl Code {
                 | Self::RateLimited
                 | Self::Internal
                 | Self::Unavailable
+                | Self::DnsUnavailable
         )
     }
 }
@@ -282,6 +287,8 @@ impl From<Refusal> for ApiError {
             Refusal::SlugTaken => Code::SlugTaken,
             Refusal::StoreIdTaken => Code::StoreIdTaken,
             Refusal::DomainTaken => Code::DomainTaken,
+            Refusal::DomainUnproven => Code::DomainNotVerified,
+            Refusal::DnsUnavailable => Code::DnsUnavailable,
             Refusal::VersionConflict => Code::VersionConflict,
             Refusal::Invalid(faults) => return faults.clone().into(),
             // Only the command line and the dashboard can cause these refusals.

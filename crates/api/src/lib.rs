@@ -35,6 +35,7 @@ mod sealing;
 mod state;
 mod time_text;
 mod track;
+mod txt_lookup;
 mod v1;
 mod webhook;
 mod well_known;
@@ -51,6 +52,7 @@ pub use read_cache::ReadCache;
 pub use readiness::Readiness;
 pub use request::{X_REQUEST_ID, request_id};
 pub use state::{ApiHandles, ApiState, Timeouts};
+pub use txt_lookup::{TxtLookup, TxtLookupFuture};
 pub use v1::web_events::WebEventRequest;
 
 use axum::Router;
@@ -159,6 +161,7 @@ pub(crate) mod tests {
             postback_keys: Arc::new(Keys::apple()),
             app_store_roots: Arc::new(TrustedRoots::apple()),
             probe: Arc::new(probe::UnusedProbe),
+            txt_lookup: txt_lookup::no_txt_lookup(),
             read_cache: Arc::default(),
             click_tokens: ClickTokens::new(&Keyring::new([1; 32])),
         }

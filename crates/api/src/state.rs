@@ -6,6 +6,7 @@ use crate::link_cache::LinkCache;
 use crate::probe::IntegrationProbe;
 use crate::read_cache::ReadCache;
 use crate::readiness::Readiness;
+use crate::txt_lookup::TxtLookup;
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
@@ -69,6 +70,8 @@ pub struct ApiHandles {
     pub app_store_roots: Arc<TrustedRoots>,
     /// Sends test events to ad networks.
     pub probe: Arc<dyn IntegrationProbe>,
+    /// Looks up TXT records, which verify link domains.
+    pub txt_lookup: TxtLookup,
     /// Short-lived cache of API keys and apps.
     pub read_cache: Arc<ReadCache>,
     /// Signs and verifies click ids. Built once, because its key is derived from the secret key.

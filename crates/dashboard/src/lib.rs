@@ -41,7 +41,9 @@ mod text;
 mod testing;
 
 pub use password::hash as password_hash;
-pub use state::{ConnectionTest, ConnectionTestFuture, DashboardState};
+pub use state::{
+    ConnectionTest, ConnectionTestFuture, DashboardState, DomainLookup, DomainLookupFuture,
+};
 
 use axum::Router;
 use axum::routing::{get, post};
@@ -154,6 +156,7 @@ fn app_routes() -> Router<DashboardHandles> {
         .route("/deliveries/retry", post(deliveries::retry_many))
         .route("/deliveries/{delivery}/retry", post(deliveries::retry))
         .route("/settings", get(settings::show).post(settings::update))
+        .route("/settings/link-domain", post(settings::verify_link_domain))
         .route("/settings/mapping", get(integrations::mapping::show))
         .route(
             "/settings/mapping/{network}",

@@ -109,6 +109,7 @@ impl Shell {
 pub(crate) fn notice(word: &str) -> Option<&'static str> {
     Some(match word {
         "saved" => "Saved.",
+        "verified" => "Verified. Links now use this domain.",
         "created" => "Created.",
         "deleted" => "Deleted.",
         "removed" => "Removed.",

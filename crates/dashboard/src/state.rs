@@ -21,6 +21,12 @@ pub type ConnectionTestFuture =
 pub type ConnectionTest =
     Arc<dyn Fn(OrganizationId, Integration) -> ConnectionTestFuture + Send + Sync>;
 
+/// The TXT records of a name; `None` if the DNS servers did not answer.
+pub type DomainLookupFuture = Pin<Box<dyn Future<Output = Option<Vec<String>>> + Send>>;
+
+/// Looks up the TXT records of a name, which verify link domains.
+pub type DomainLookup = Arc<dyn Fn(String) -> DomainLookupFuture + Send + Sync>;
+
 /// Dependencies that the server provides.
 #[derive(Clone)]
 pub struct DashboardState {
@@ -32,6 +38,8 @@ pub struct DashboardState {
     pub keyring: Keyring,
     /// Tests an integration's connection.
     pub probe: ConnectionTest,
+    /// Looks up TXT records.
+    pub txt_lookup: DomainLookup,
     /// Public base URL without a trailing slash.
     pub base_url: Arc<str>,
     /// Time limit for receiving a form. After that, the server returns 408.
@@ -46,6 +54,7 @@ pub(crate) struct DashboardHandles {
     pub(crate) keyring: Keyring,
     pub(crate) click_tokens: ClickTokens,
     pub(crate) probe: ConnectionTest,
+    pub(crate) txt_lookup: DomainLookup,
     pub(crate) base_url: Arc<str>,
     pub(crate) body_timeout: Duration,
     pub(crate) own_origin: OwnOrigin,
@@ -62,6 +71,7 @@ impl DashboardHandles {
             click_tokens: ClickTokens::new(&state.keyring),
             keyring: state.keyring,
             probe: state.probe,
+            txt_lookup: state.txt_lookup,
             base_url: state.base_url,
             body_timeout: state.body_timeout,
             hasher: Hasher::for_this_machine(),

@@ -15,11 +15,13 @@ use tributary_domain::access::person::{Email, Role, SETUP_LINK_LIFETIME, SetupLi
 use tributary_domain::access::session::Session;
 use tributary_domain::access::{Actor, Environment, Permission};
 use tributary_domain::keyring::Keyring;
+use tributary_domain::ownership::link_domain::DomainChallenge;
 use tributary_domain::runtime::{Clock, Random, Runtime};
 use tributary_domain::vocabulary::digest::{Digest, hex};
-use tributary_domain::vocabulary::id::{AuditId, KeyId, OrganizationId, UserId};
+use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_domain::vocabulary::web_url::HostName;
 use tributary_store::{NewKey, NewSession, NewSetupLink, Organization, Redemption, Store};
 use tributary_store_sqlite::SqliteStore;
 
@@ -70,6 +72,24 @@ async fn organization(store: &dyn Store, source: &Runtime) -> OrganizationId {
     id
 }
 
+/// Domain whose DNS servers do not answer.
+pub(crate) const SILENT_DOMAIN: &str = "silent.example.com";
+
+/// Returns a name's TXT records: none, or the record for the app that is named in the domain's
+/// first label.
+fn records_of(name: &str) -> Option<Vec<String>> {
+    let host = HostName::parse(name.strip_prefix("_tributary.")?).ok()?;
+    if host.as_str() == SILENT_DOMAIN {
+        return None;
+    }
+    let app = host.as_str().split('.').next().and_then(|label| {
+        let label = label.replacen("app-", "app_", 1);
+        AppId::parse(&label).ok()
+    });
+    let record = |app| DomainChallenge::new(&KEYRING, app, &host).record_value;
+    Some(app.map(record).into_iter().collect())
+}
+
 /// The dashboard with its store and one organization.
 pub(crate) struct TestDashboard {
     pub(crate) store: Arc<dyn Store>,
@@ -98,6 +118,7 @@ impl TestDashboard {
             runtime: source.clone(),
             keyring: KEYRING,
             probe: Arc::new(|_, _| Box::pin(async { Err("Tests send no events.".to_owned()) })),
+            txt_lookup: Arc::new(|name| Box::pin(async move { records_of(&name) })),
             base_url: base_url.into(),
             body_timeout: Duration::from_millis(100),
         });

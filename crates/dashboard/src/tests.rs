@@ -30,6 +30,7 @@ const FORMS: &[(&str, Role)] = &[
         Role::Admin,
     ),
     ("/apps/{app}/settings", Role::Admin),
+    ("/apps/{app}/settings/link-domain", Role::Admin),
     ("/apps/{app}/settings/mapping/network_a", Role::Admin),
     ("/apps/{app}/conversion-values", Role::Admin),
     ("/apps/{app}/conversion-values/edit", Role::Admin),

@@ -13,6 +13,8 @@ pub mod keyring;
 
 pub mod access;
 
+pub mod ownership;
+
 pub mod app;
 
 pub mod link;

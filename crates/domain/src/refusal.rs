@@ -48,9 +48,18 @@ pub enum Refusal {
     /// Another app on this instance has the App Store id.
     #[error("Another app on this instance uses this App Store id.")]
     StoreIdTaken,
-    /// Another app on this instance has the link domain.
-    #[error("Another app on this instance uses this link domain.")]
+    /// Another app on this instance has verified the link domain.
+    #[error("Another app on this instance has verified this link domain.")]
     DomainTaken,
+    /// No TXT record proves that the organization controls the link domain.
+    #[error(
+        "The TXT record that verifies this domain was not found. Add the record that \
+         linkDomainVerification shows, and try again when DNS serves it."
+    )]
+    DomainUnproven,
+    /// The DNS servers did not answer.
+    #[error("The DNS lookup failed. Try again.")]
+    DnsUnavailable,
     /// `If-Match` names a version that is not current.
     #[error("The object was changed meanwhile. Read it again and repeat the change.")]
     VersionConflict,

@@ -51,7 +51,7 @@ fn read_common(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) 
         link_domain: fields.change(
             "linkDomain",
             text_as(|text| app::parse_link_domain(text, base_url))
-                .about("Host name, unique on the instance."),
+                .about("Host name. A new domain must be verified before it serves links."),
         ),
         skan_test_signals: fields.change("skanTestSignals", flag()),
         revenue_events: fields.change("revenueEvents", revenue_events),

@@ -4,6 +4,7 @@ pub mod cli;
 pub mod commands;
 pub mod config;
 pub mod descriptors;
+pub mod dns;
 pub mod exit_code;
 pub mod first_run;
 pub mod geo;

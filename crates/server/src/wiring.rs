@@ -1,6 +1,7 @@
 //! Builds the server from its parts, for the server itself, the commands and the tests.
 
 use crate::config::{Config, DatabaseConfig};
+use crate::dns::TxtClient;
 use crate::geo::GeoFiles;
 use crate::metrics::Exporter;
 use crate::secret_key::{self, SECRET_KEY_FILE, SecretKeyError};
@@ -15,6 +16,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tributary_api::{
     ApiHandles, ApiState, GeoLookup, IntegrationProbe, RateLimits, RateSettings, Timeouts,
+    TxtLookup,
 };
 use tributary_dashboard::DashboardState;
 use tributary_domain::billing::certificate::TrustedRoots;
@@ -156,6 +158,8 @@ pub struct ServerParts {
     pub app_store_roots: TrustedRoots,
     /// Sends test events for integrations.
     pub probe: Arc<dyn IntegrationProbe>,
+    /// Looks up TXT records, which verify link domains.
+    pub txt_lookup: TxtLookup,
     /// The metrics exporter, if `/metrics` is served on the main port.
     pub metrics: Option<Exporter>,
 }
@@ -171,10 +175,11 @@ impl ServerParts {
         probe: Arc<dyn IntegrationProbe>,
         metrics: Option<Exporter>,
     ) -> Self {
-        let limits = &config.limits;
+        let (limits, runtime) = (&config.limits, system::runtime());
         Self {
             store,
-            runtime: system::runtime(),
+            txt_lookup: txt_lookup(TxtClient::new(config.dns.server, runtime.clone())),
+            runtime,
             keyring,
             base_url,
             timeouts: Timeouts {
@@ -195,6 +200,14 @@ impl ServerParts {
             metrics,
         }
     }
+}
+
+/// Returns the lookup that the handlers use.
+pub fn txt_lookup(client: TxtClient) -> TxtLookup {
+    Arc::new(move |name| {
+        let client = client.clone();
+        Box::pin(async move { client.txt_records(&name).await })
+    })
 }
 
 /// Returns all of the server's routes, and the rate limits, which need periodic upkeep.
@@ -222,6 +235,7 @@ pub fn router_with(parts: ServerParts, more: Router<ApiState>) -> (Router, Arc<R
         postback_keys: Arc::new(parts.postback_keys),
         app_store_roots: Arc::new(parts.app_store_roots),
         probe: parts.probe.clone(),
+        txt_lookup: parts.txt_lookup.clone(),
         read_cache: Arc::default(),
     };
     let probe = parts.probe;
@@ -233,6 +247,7 @@ pub fn router_with(parts: ServerParts, more: Router<ApiState>) -> (Router, Arc<R
             let probe = probe.clone();
             Box::pin(async move { probe.probe(organization, &integration).await })
         }),
+        txt_lookup: parts.txt_lookup,
         base_url,
         body_timeout: parts.timeouts.body,
     })

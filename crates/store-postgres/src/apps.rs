@@ -17,7 +17,8 @@ use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
-use tributary_recording::admin::{create_app, update_app};
+use tributary_domain::vocabulary::web_url::HostName;
+use tributary_recording::admin::{create_app, set_link_domain_verified, update_app};
 use tributary_recording::{AuditTable, ManagedAppTable, UniqueName};
 use tributary_store::records::{AppRow, AuditRow};
 use tributary_store::{APP_NAMES_MAX, AppName, Apps, StoreResult};
@@ -271,6 +272,22 @@ impl Apps for PostgresStore {
         self.write_invalidating("update_app", async move |tx| {
             let of = (organization, app);
             update_app(tx, of, &change, &precondition, &origin).await
+        })
+        .await
+    }
+
+    async fn set_link_domain_verified(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        host: HostName,
+        is_verified: bool,
+        origin: AuditContext,
+    ) -> StoreResult<App> {
+        let organization = caller.organization();
+        self.write_invalidating("set_link_domain_verified", async move |tx| {
+            let of = (organization, app);
+            set_link_domain_verified(tx, of, &host, is_verified, &origin).await
         })
         .await
     }

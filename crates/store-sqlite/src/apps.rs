@@ -16,7 +16,8 @@ use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
-use tributary_recording::admin::{create_app, update_app};
+use tributary_domain::vocabulary::web_url::HostName;
+use tributary_recording::admin::{create_app, set_link_domain_verified, update_app};
 use tributary_recording::{AuditTable, ManagedAppTable, UniqueName};
 use tributary_store::records::{AppRow, AuditRow};
 use tributary_store::{APP_NAMES_MAX, AppName, Apps, StoreResult};
@@ -269,6 +270,29 @@ impl Apps for SqliteStore {
             let of = (organization, app);
             let tables = SqliteTables(connection);
             run(update_app(&tables, of, &change, &precondition, &origin))
+        })
+        .await
+    }
+
+    async fn set_link_domain_verified(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        host: HostName,
+        is_verified: bool,
+        origin: AuditContext,
+    ) -> StoreResult<App> {
+        let organization = caller.organization();
+        self.write_invalidating("set_link_domain_verified", move |connection| {
+            let tables = SqliteTables(connection);
+            let of = (organization, app);
+            run(set_link_domain_verified(
+                &tables,
+                of,
+                &host,
+                is_verified,
+                &origin,
+            ))
         })
         .await
     }

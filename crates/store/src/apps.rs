@@ -11,6 +11,7 @@ use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::timezone::Timezone;
+use tributary_domain::vocabulary::web_url::HostName;
 
 /// Maximum number of apps that [`Apps::app_names`] returns. The dashboard shows them in a menu,
 /// where a longer list would be unusable.
@@ -71,6 +72,20 @@ pub trait Apps: Send + Sync {
         app: AppId,
         change: AppChange,
         precondition: Precondition,
+        origin: AuditContext,
+    ) -> StoreResult<App>;
+
+    /// Marks an app's link domain as verified, or releases it to other claims. Refused with
+    /// [`Refusal::DomainTaken`] if another app has verified it, and with [`Refusal::VersionConflict`] if the app's domain is not `host`.
+    ///
+    /// [`Refusal::DomainTaken`]: tributary_domain::refusal::Refusal::DomainTaken
+    /// [`Refusal::VersionConflict`]: tributary_domain::refusal::Refusal::VersionConflict
+    async fn set_link_domain_verified(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        host: HostName,
+        is_verified: bool,
         origin: AuditContext,
     ) -> StoreResult<App>;
 

@@ -4,6 +4,7 @@
 
 mod database;
 mod direct_connection;
+mod dns;
 pub mod postbacks;
 mod probe;
 mod process;
@@ -13,6 +14,7 @@ mod server;
 
 pub use database::{Engine, TestDatabase};
 pub use direct_connection::{DirectConnection, TextRow};
+pub use dns::TestDns;
 pub use process::{ServerExit, ServerProcess};
 pub use response::TestResponse;
 pub use runtime::TestClock;

@@ -1,5 +1,6 @@
 //! A server in this process, on a free port.
 
+use crate::dns::TestDns;
 use crate::probe::TestProbe;
 use crate::runtime::{TestClock, TestRandom};
 use crate::{Engine, TestDatabase, TestResponse};
@@ -19,7 +20,9 @@ use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
 use tributary_domain::vocabulary::text::Name;
+use tributary_server::dns::TxtClient;
 use tributary_server::http::{self, ListenerSettings};
+use tributary_server::system;
 use tributary_server::wiring::{self, ServerParts};
 use tributary_store::{NewKey, Organization, Store};
 
@@ -77,6 +80,8 @@ pub struct TestServer {
     pub store: Arc<dyn Store>,
     /// The server's clock.
     pub clock: Arc<TestClock>,
+    /// The server's name server.
+    pub dns: TestDns,
     runtime: Runtime,
     client: Client,
     stop: Option<oneshot::Sender<()>>,
@@ -97,7 +102,7 @@ impl TestServer {
         let store = database.open().await;
         let clock = Arc::new(TestClock::default());
         let runtime = Runtime::new(clock.clone(), Arc::new(TestRandom::default()));
-        let proxies = settings.proxies;
+        let (proxies, dns) = (settings.proxies, TestDns::start().await);
         let parts = ServerParts {
             store: store.clone(),
             runtime: runtime.clone(),
@@ -111,6 +116,7 @@ impl TestServer {
             postback_keys: settings.postback_keys,
             app_store_roots: settings.store_roots,
             probe: Arc::new(TestProbe),
+            txt_lookup: wiring::txt_lookup(TxtClient::new(Some(dns.address), system::runtime())),
             metrics: None,
         };
         let (router, _limits) = wiring::router(parts);
@@ -133,6 +139,7 @@ impl TestServer {
             address,
             store,
             clock,
+            dns,
             runtime,
             client: client(),
             stop: Some(stop),
@@ -263,6 +270,25 @@ impl TestServer {
             "/api/v1/apps/{}",
             data["id"].as_str().expect("id in the response")
         )
+    }
+}
+
+impl TestServer {
+    /// Publishes the TXT record that verifies an app's link domain.
+    pub async fn publish_record(&self, app: &str, key: &str) {
+        let data = self.get(app, key).await.expect(200).data();
+        let record = &data["linkDomainVerification"];
+        let text = |field: &str| record[field].as_str().expect("a record").to_owned();
+        self.dns.publish(&text("recordName"), &text("recordValue"));
+    }
+
+    /// Sets an app's link domain and verifies it.
+    pub async fn link_domain(&self, app: &str, key: &str, domain: &str) {
+        let change = serde_json::json!({"linkDomain": domain});
+        self.patch(app, key, change).await.expect(200);
+        self.publish_record(app, key).await;
+        let path = format!("{app}/link-domain/verify");
+        self.call("POST", &path, key, None).await.expect(200);
     }
 }
 

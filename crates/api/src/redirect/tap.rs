@@ -110,7 +110,7 @@ pub(super) async fn resolve_tap(
     })
 }
 
-/// Returns whether the link was opened on another app's link domain. An app's domain must not
+/// Returns whether the link was opened on another app's verified link domain. An app's domain must not
 /// redirect visitors through a link that belongs to a different app. Unknown hosts are allowed.
 async fn is_other_apps_host(
     state: &ApiState,
@@ -121,7 +121,7 @@ async fn is_other_apps_host(
     let RequestHost::Named(host) = &request.host else {
         return false;
     };
-    if tracked.app.link_domain.as_ref() == Some(host) {
+    if tracked.app.verified_link_domain() == Some(host) {
         return false;
     }
     let hosts = state.store.apps_for_host(Some(host.clone()));

@@ -120,8 +120,7 @@ fn parse_claimed_url<'a>(url: &'a str, app: &App, base_url: &str) -> Option<Clai
     let own = split_web_url(base_url).map(|(authority, _)| authority);
     let is_ours = own.is_some_and(|own| authority.eq_ignore_ascii_case(own))
         || app
-            .link_domain
-            .as_ref()
+            .verified_link_domain()
             .is_some_and(|host| authority.eq_ignore_ascii_case(host.as_str()));
     let rest = rest.split('#').next().filter(|_| is_ours)?;
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -161,6 +160,7 @@ mod tests {
     use super::*;
     use rstest::rstest;
     use tributary_domain::app::AppCreation;
+    use tributary_domain::ownership::link_domain::LinkDomain;
     use tributary_domain::vocabulary::id::{AppId, OrganizationId};
     use tributary_domain::vocabulary::text::Name;
     use tributary_domain::vocabulary::web_url::HostName;
@@ -176,7 +176,10 @@ mod tests {
             at: Timestamp::from_millis(0),
         };
         let mut app = App::new(birth, Name::parse("Runner").unwrap());
-        app.link_domain = Some(HostName::parse("go.example.com").unwrap());
+        app.link_domain = Some(LinkDomain {
+            host: HostName::parse("go.example.com").unwrap(),
+            is_verified: true,
+        });
         app
     }
 

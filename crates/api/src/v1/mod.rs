@@ -36,6 +36,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(apps::list::list, apps::create::create))
         .routes(routes!(apps::get::get, apps::update::update))
         .routes(routes!(apps::alert_webhook::alert_webhook))
+        .routes(routes!(apps::verify_link_domain::verify))
         .routes(routes!(billing::get::get))
         .routes(routes!(billing::secret::make))
         .routes(routes!(links::list::list, links::create::create))

@@ -14,9 +14,10 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::app::{App, AppSecret};
+use tributary_domain::ownership::link_domain::DomainChallenge;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
-use tributary_domain::vocabulary::web_url::{HostName, HttpsUrl};
+use tributary_domain::vocabulary::web_url::HttpsUrl;
 use tributary_fields::Fields;
 use tributary_fields::app::read_change;
 use tributary_store::StoreError;
@@ -31,6 +32,14 @@ struct SettingsPage {
     test_key: String,
     base_url: String,
     referrer_key_is_set: bool,
+    claim: Option<DomainClaim>,
+}
+
+/// An unverified link domain.
+struct DomainClaim {
+    host: String,
+    challenge: DomainChallenge,
+    fault: Option<String>,
 }
 
 impl SettingsPage {
@@ -72,7 +81,10 @@ fn filled(app: &App) -> FormState {
             app.android.sha256_cert_fingerprints.join("\n"),
         )
         .with_checkbox("webEvents.enabled", app.web_events_enabled)
-        .with_optional("linkDomain", app.link_domain.as_ref().map(HostName::as_str))
+        .with_optional(
+            "linkDomain",
+            app.link_domain.as_ref().map(|domain| domain.host.as_str()),
+        )
         .with_checkbox("sdk.enabled", app.sdk.enabled)
         .with("sdk.revenue", app.sdk.revenue.as_str())
         .with("revenueEvents", app.revenue_events.join("\n"))
@@ -106,7 +118,17 @@ async fn page(
     form: Option<FormState>,
 ) -> Result<SettingsPage, Failure> {
     let app = handles.store.app(caller, context.app()?.id).await?;
+    let claim = app
+        .link_domain
+        .as_ref()
+        .filter(|domain| !domain.is_verified);
+    let claim = claim.map(|domain| DomainClaim {
+        host: domain.host.as_str().to_owned(),
+        challenge: DomainChallenge::new(&handles.keyring, app.id, &domain.host),
+        fault: None,
+    });
     Ok(SettingsPage {
+        claim,
         shell: context.shell(Section::Settings),
         tag: app.tag(),
         form: form.unwrap_or_else(|| filled(&app)),
@@ -148,15 +170,9 @@ pub(crate) async fn update(
             .update_app(caller, app, change, precondition, origin);
         match stored.await {
             Ok(_) => return Ok(see_other(&format!("/apps/{app}/settings?notice=saved"))),
-            Err(StoreError::Refused(taken @ (Refusal::StoreIdTaken | Refusal::DomainTaken))) => {
-                let field = match taken {
-                    Refusal::StoreIdTaken => "ios.appStoreId",
-                    _ => "linkDomain",
-                };
-                faults.add(
-                    field,
-                    Problem::new(FaultCode::NotAllowed, taken.to_string()),
-                );
+            Err(StoreError::Refused(taken @ Refusal::StoreIdTaken)) => {
+                let problem = Problem::new(FaultCode::NotAllowed, taken.to_string());
+                faults.add("ios.appStoreId", problem);
             }
             Err(error) => return Err(error.into()),
         }
@@ -167,4 +183,80 @@ pub(crate) async fn update(
     let caller = submission.authorized.read_access();
     let page = page(&handles, &submission.context, &caller, Some(form)).await?;
     Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+}
+
+/// `POST /apps/{app}/settings/link-domain` — looks up the TXT record that verifies the link domain.
+pub(crate) async fn verify_link_domain(
+    State(handles): State<DashboardHandles>,
+    submission: FormSubmission<AppsWrite>,
+) -> Result<Response, Failure> {
+    let app = submission.app()?.id;
+    let refused = match verify(&handles, &submission).await {
+        Ok(_) => return Ok(see_other(&format!("/apps/{app}/settings?notice=verified"))),
+        Err(StoreError::Refused(
+            refused @ (Refusal::DomainUnproven | Refusal::DnsUnavailable | Refusal::DomainTaken),
+        )) => refused,
+        Err(error) => return Err(error.into()),
+    };
+    let caller = submission.authorized.read_access();
+    let mut page = page(&handles, &submission.context, &caller, None).await?;
+    if let Some(claim) = &mut page.claim {
+        claim.fault = Some(refused.to_string());
+    }
+    Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+}
+
+async fn verify(
+    handles: &DashboardHandles,
+    submission: &FormSubmission<AppsWrite>,
+) -> Result<App, StoreError> {
+    let caller = &submission.authorized;
+    let app = submission.app().map_err(|_| Refusal::AppNotFound)?.id;
+    let found = handles.store.app(&caller.read_access(), app).await?;
+    let host = found.claimed_link_domain()?;
+    let challenge = DomainChallenge::new(&handles.keyring, app, host);
+    let records = (handles.txt_lookup)(challenge.record_name.clone()).await;
+    if !challenge.is_met_by(&records.ok_or(Refusal::DnsUnavailable)?) {
+        return Err(Refusal::DomainUnproven.into());
+    }
+    let (host, origin) = (host.clone(), submission.origin(handles));
+    let verified = handles
+        .store
+        .set_link_domain_verified(caller, app, host, true, origin);
+    verified.await
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{SILENT_DOMAIN, TestDashboard};
+    use axum::http::StatusCode;
+    use tributary_domain::access::person::Role;
+
+    #[tokio::test]
+    async fn a_domain_is_verified_by_its_record() {
+        let dashboard = TestDashboard::start().await;
+        let owner = dashboard.sign_in_as(Role::Admin).await;
+        let app = owner.create_app().await;
+        let settings = format!("/apps/{app}/settings");
+        let set = async |domain: &str| {
+            let form = format!("name=Runner&timezone=UTC&linkDomain={domain}");
+            let saved = owner.post(&settings, &form).await;
+            assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
+        };
+        let verify = async || owner.post(&format!("{settings}/link-domain"), "").await;
+        for (domain, fault) in [
+            ("go.example.com", "was not found"),
+            (SILENT_DOMAIN, "DNS lookup failed"),
+        ] {
+            set(domain).await;
+            let page = verify().await;
+            assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
+            assert!(page.text.contains(&format!("_tributary.{domain}")));
+            assert!(page.element("link-domain-fault").contains(fault));
+        }
+        set(&format!("{}.example.com", app.replace('_', "-"))).await;
+        assert_eq!(verify().await.status, StatusCode::SEE_OTHER);
+        let page = owner.get(&settings).await;
+        assert!(!page.text.contains("Verify the link domain"));
+    }
 }

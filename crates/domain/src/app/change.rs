@@ -5,6 +5,7 @@ use super::{
 };
 use crate::audit::{Changes, FieldChange};
 use crate::keyring::seal::SealedSecret;
+use crate::ownership::link_domain::LinkDomain;
 use crate::refusal::Refusal;
 use crate::vocabulary::change::Change;
 use crate::vocabulary::revision::Precondition;
@@ -174,6 +175,39 @@ impl App {
         })
     }
 
+    /// Returns the app with its link domain verified, or released to other claims. Refused if the
+    /// app has another link domain by now, because the decision was about `host`.
+    pub fn with_link_domain_verified(
+        &self,
+        host: &HostName,
+        is_verified: bool,
+        now: Timestamp,
+    ) -> Result<AuditedChange<Self>, Refusal> {
+        let mut after = self.clone();
+        match &mut after.link_domain {
+            Some(domain) if domain.host == *host => domain.is_verified = is_verified,
+            _ => return Err(Refusal::VersionConflict),
+        }
+        let changes = differences(self, &after);
+        if !changes.is_empty() {
+            after.revision = self.revision.next();
+            after.updated_at = now;
+        }
+        Ok(AuditedChange { after, changes })
+    }
+
+    /// Changes the link domain. A new domain starts as an unverified claim.
+    fn change_link_domain(&mut self, change: Change<HostName>) {
+        match change {
+            Change::Keep => {}
+            Change::Reset => self.link_domain = None,
+            Change::Set(host) => {
+                let current = self.link_domain.take().filter(|domain| domain.host == host);
+                self.link_domain = current.or_else(|| Some(LinkDomain::claim(host)));
+            }
+        }
+    }
+
     /// Applies everything except secrets.
     pub fn apply(&mut self, change: AppChange) {
         let rules = AttributionRules::default();
@@ -197,7 +231,7 @@ impl App {
         change
             .web_events_enabled
             .apply(&mut self.web_events_enabled, false);
-        change.link_domain.apply_optional(&mut self.link_domain);
+        self.change_link_domain(change.link_domain);
         change.sdk_enabled.apply(&mut self.sdk.enabled, true);
         change
             .sdk_revenue
@@ -258,7 +292,13 @@ fn audit_values(app: &App) -> Vec<(&'static str, Option<String>)> {
             "linkDomain",
             app.link_domain
                 .as_ref()
-                .map(|host| host.as_str().to_owned()),
+                .map(|domain| domain.host.as_str().to_owned()),
+        ),
+        (
+            "linkDomainVerification.verified",
+            app.link_domain
+                .as_ref()
+                .map(|domain| domain.is_verified.to_string()),
         ),
         ("sdk.enabled", always(&app.sdk.enabled)),
         ("sdk.revenue", always(&app.sdk.revenue.as_str())),
@@ -378,6 +418,35 @@ pub(crate) mod tests {
                 after: Some("true".to_owned())
             }]
         );
+    }
+
+    #[test]
+    fn a_link_domain_is_verified_until_it_changes() {
+        let host = |text: &str| HostName::parse(text).unwrap();
+        let claim = |text: &str| AppChange {
+            link_domain: Change::Set(host(text)),
+            ..AppChange::default()
+        };
+        let mut app = any_app();
+        app.apply(claim("go.example.com"));
+        assert_eq!(app.verified_link_domain(), None);
+        let set = |app: &App, text: &str, is_verified| {
+            app.with_link_domain_verified(&host(text), is_verified, LATER)
+        };
+        let verified = |app: &App, text: &str| set(app, text, true);
+        let refused = verified(&app, "other.example.com").map(|_| ());
+        assert_eq!(refused, Err(Refusal::VersionConflict));
+        let changed = verified(&app, "go.example.com").unwrap();
+        assert_eq!(changed.changes.len(), 1);
+        assert_eq!(changed.after.tag(), "2");
+        let mut app = changed.after;
+        assert!(verified(&app, "go.example.com").unwrap().changes.is_empty());
+        app.apply(claim("go.example.com"));
+        assert_eq!(app.verified_link_domain(), Some(&host("go.example.com")));
+        let released = set(&app, "go.example.com", false).unwrap();
+        assert_eq!(released.after.verified_link_domain(), None);
+        app.apply(claim("other.example.com"));
+        assert_eq!(app.verified_link_domain(), None);
     }
 
     #[test]

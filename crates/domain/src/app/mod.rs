@@ -14,6 +14,9 @@ pub use platform::{
 };
 
 use crate::access::Environment;
+use crate::ownership::link_domain::LinkDomain;
+use crate::refusal::Refusal;
+use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::id::{AppId, OrganizationId};
 use crate::vocabulary::revision::Revision;
 use crate::vocabulary::text::Name;
@@ -54,7 +57,7 @@ pub struct App {
     /// Whether `/web-events` accepts events.
     pub web_events_enabled: bool,
     /// Custom host for the app's links.
-    pub link_domain: Option<HostName>,
+    pub link_domain: Option<LinkDomain>,
     /// SDK settings.
     pub sdk: Sdk,
     /// Attribution settings.
@@ -320,9 +323,28 @@ impl App {
             || self.secrets.contains(&AppSecret::BillingSigning(provider))
     }
 
-    /// Returns the base URL of the app's links.
+    /// Returns the link domain if the organization has proven that it controls it.
+    pub fn verified_link_domain(&self) -> Option<&HostName> {
+        let domain = self.link_domain.as_ref()?;
+        domain.is_verified.then_some(&domain.host)
+    }
+
+    /// Returns the link domain to verify. Refused if the app has none.
+    pub fn claimed_link_domain(&self) -> Result<&HostName, Refusal> {
+        let missing = || {
+            let mut faults = Faults::new();
+            let message = "The app has no link domain. Set linkDomain first.";
+            faults.add("linkDomain", Problem::new(FaultCode::Required, message));
+            Refusal::Invalid(faults)
+        };
+        let domain = self.link_domain.as_ref().ok_or_else(missing)?;
+        Ok(&domain.host)
+    }
+
+    /// Returns the base URL of the app's links. Links stay at the instance's own host until the
+    /// link domain is verified.
     pub fn link_base(&self, base_url: &str) -> String {
-        match &self.link_domain {
+        match self.verified_link_domain() {
             Some(host) => format!("https://{}", host.as_str()),
             None => base_url.trim_end_matches('/').to_owned(),
         }
@@ -348,13 +370,20 @@ mod tests {
     }
 
     #[test]
-    fn links_use_the_custom_domain_if_set() {
+    fn links_use_the_custom_domain_once_it_is_verified() {
         let mut app = samples::any_app();
         assert_eq!(
             app.link_base("http://127.0.0.1:8080/"),
             "http://127.0.0.1:8080"
         );
-        app.link_domain = Some(HostName::parse("go.example.com").unwrap());
+        let mut domain = LinkDomain::claim(HostName::parse("go.example.com").unwrap());
+        app.link_domain = Some(domain.clone());
+        assert_eq!(
+            app.link_base("http://127.0.0.1:8080/"),
+            "http://127.0.0.1:8080"
+        );
+        domain.is_verified = true;
+        app.link_domain = Some(domain);
         assert_eq!(
             app.link_base("http://127.0.0.1:8080/"),
             "https://go.example.com"

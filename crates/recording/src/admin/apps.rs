@@ -61,12 +61,34 @@ pub async fn update_app<T: Tables>(
     Ok(changed.after)
 }
 
+/// Marks an app's link domain as verified and claims it, or releases it to other claims. Refused if
+/// another app owns the domain, or if the app's domain is no longer `host`.
+pub async fn set_link_domain_verified<T: Tables>(
+    tables: &T,
+    (organization, app): (OrganizationId, AppId),
+    host: &HostName,
+    is_verified: bool,
+    origin: &AuditContext,
+) -> Result<App, T::Failure> {
+    let current = tables.lock_managed_app(organization, app).await?;
+    let changed = current.with_link_domain_verified(host, is_verified, origin.at)?;
+    if changed.changes.is_empty() {
+        return Ok(changed.after);
+    }
+    tables.write_app(&changed.after).await?;
+    claim_names(tables, &changed.after).await?;
+    let (action, changes) = (Action::AppUpdated, &changed.changes);
+    let row = audit_row(organization, origin, action, Some(app), app, changes);
+    tables.insert_audit(&row).await?;
+    Ok(changed.after)
+}
+
 /// Claims the app's unique names and releases the names it no longer uses. All names are claimed
 /// first and in a fixed order, so two apps that swap names are both refused instead of deadlocking.
 /// An app that claims an App Store id also gets the postbacks waiting for that id.
 async fn claim_names<T: Tables>(tables: &T, app: &App) -> Result<(), T::Failure> {
     let store_id = app.ios.app_store_id.as_deref();
-    let domain = app.link_domain.as_ref().map(HostName::as_str);
+    let domain = app.verified_link_domain().map(HostName::as_str);
     let names = [
         (UniqueName::AppStoreId, store_id, Refusal::StoreIdTaken),
         (UniqueName::LinkDomain, domain, Refusal::DomainTaken),

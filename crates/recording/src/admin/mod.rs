@@ -10,7 +10,7 @@ mod members;
 mod skan;
 mod tenants;
 
-pub use apps::{create_app, update_app};
+pub use apps::{create_app, set_link_domain_verified, update_app};
 pub use costs::put_costs;
 pub use deliveries::{retry_deliveries, retry_delivery};
 pub(crate) use integrations::read_integration;

@@ -32,7 +32,7 @@ pub trait AuditTable: EngineTransaction {
 pub enum UniqueName {
     /// App Store id of the app.
     AppStoreId,
-    /// Domain of the app's links.
+    /// Verified domain of the app's links.
     LinkDomain,
 }
 

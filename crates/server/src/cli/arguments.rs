@@ -9,6 +9,7 @@ use tributary_domain::access::{Environment, Permission};
 use tributary_domain::vocabulary::fault::Problem;
 use tributary_domain::vocabulary::id::KeyId;
 use tributary_domain::vocabulary::text::Name;
+use tributary_domain::vocabulary::web_url::HostName;
 
 /// Command-line form of [`Permission`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -85,6 +86,10 @@ pub(super) fn email(text: &str) -> Result<Email, String> {
 pub(super) fn key_id(text: &str) -> Result<KeyId, String> {
     KeyId::parse(text)
         .map_err(|_| "a key id starts with key_; see `tributary admin key list`".into())
+}
+
+pub(super) fn host_name(text: &str) -> Result<HostName, String> {
+    HostName::parse(text).map_err(message_of)
 }
 
 fn message_of(problem: Problem) -> String {

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use tributary_domain::access::person::Email;
 use tributary_domain::vocabulary::id::KeyId;
 use tributary_domain::vocabulary::text::Name;
+use tributary_domain::vocabulary::web_url::HostName;
 
 /// Ten years. For a longer life, create a key without an expiry.
 const KEY_DAYS_MAX: i64 = 3_650;
@@ -50,7 +51,7 @@ pub enum Command {
     /// Prints the address and how to sign in. Nothing leaves this machine. The demo does not touch
     /// a real server's settings or data, and removes its own data when you stop it (Ctrl-C).
     Demo(DemoOptions),
-    /// Manage organizations, users and API keys. The server may be running.
+    /// Manage organizations, users, API keys and domains. The server may be running.
     #[command(subcommand)]
     Admin(AdminCommand),
     /// Import exchange rates or show their age. The server may be running.
@@ -142,7 +143,7 @@ pub struct SimulatorOptions {
     pub closed: bool,
 }
 
-/// Organizations, users and API keys.
+/// Organizations, users, API keys and domains.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum AdminCommand {
     /// Organizations: the tenants of this server.
@@ -154,6 +155,32 @@ pub enum AdminCommand {
     /// Private keys for the REST API.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Link domains of apps.
+    #[command(subcommand)]
+    Domain(DomainCommand),
+}
+
+/// Link domain commands.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum DomainCommand {
+    /// Mark the link domain of an organization's app as verified, without a DNS record.
+    ///
+    /// For servers without DNS. Check first that the organization controls the domain: from then
+    /// on, the app's links and association files are served there, and no other app can verify it.
+    Verify {
+        /// Domain, as set as the app's link domain.
+        #[arg(value_parser = arguments::host_name)]
+        domain: HostName,
+        /// Organization name or id. Required if there are several.
+        #[arg(long, value_name = "NAME")]
+        organization: Option<String>,
+    },
+    /// Take a verified domain from its app, so that another app can verify it.
+    Release {
+        /// Domain.
+        #[arg(value_parser = arguments::host_name)]
+        domain: HostName,
+    },
 }
 
 /// Organization commands.
@@ -310,6 +337,8 @@ mod tests {
     #[case("tributary admin key create --permission analytics --expires-in-days 3650")]
     #[case("tributary admin key list --organization Acme")]
     #[case("tributary admin key revoke key_00000000000000000000000000")]
+    #[case("tributary admin domain verify go.example.com --organization Acme")]
+    #[case("tributary admin domain release go.example.com")]
     fn accepts_admin_commands(#[case] line: &str) {
         assert!(
             matches!(parse(line), Ok(Command::Admin(_))),
@@ -325,6 +354,7 @@ mod tests {
     #[case::too_long_a_life("tributary admin key create --permission full --expires-in-days 3651")]
     #[case::no_address("tributary admin user create --email nobody")]
     #[case::id_of_something_else("tributary admin key revoke app_00000000000000000000000000")]
+    #[case::no_host_name("tributary admin domain verify https://go.example.com")]
     #[case::rates_of_no_file("tributary fx import")]
     #[case::unknown_command("tributary start")]
     fn rejects_invalid_arguments(#[case] line: &str) {

@@ -23,8 +23,9 @@ pub use database::{DatabaseConfig, SQLITE_FILE};
 pub use parse::SECRET_KEY_BYTES;
 pub use problem::{ConfigError, ConfigProblem};
 pub use sections::{
-    GeoConfig, HttpConfig, LimitsConfig, LogConfig, LogFormat, MetricsConfig, NetworksConfig,
-    PostgresConfig, RatesConfig, RetentionConfig, ServiceConfig, TokenServiceConfig,
+    DnsConfig, GeoConfig, HttpConfig, LimitsConfig, LogConfig, LogFormat, MetricsConfig,
+    NetworksConfig, PostgresConfig, RatesConfig, RetentionConfig, ServiceConfig,
+    TokenServiceConfig,
 };
 
 pub(crate) use parse::{log_filter, secret_key};
@@ -67,6 +68,8 @@ pub struct Config {
     pub log: LogConfig,
     /// Metrics endpoint.
     pub metrics: MetricsConfig,
+    /// DNS settings.
+    pub dns: DnsConfig,
     /// `PostgreSQL` settings.
     pub postgres: PostgresConfig,
     /// Endpoints of the ad networks.

@@ -97,6 +97,10 @@ const RULES: &[(&str, Rule)] = &[
         Rule::TextOrEmpty(|text| parse::socket_address(text).map(drop)),
     ),
     (
+        "dns.server",
+        Rule::TextOrEmpty(|text| parse::socket_address(text).map(drop)),
+    ),
+    (
         "postgres.connections",
         Rule::Integer(1, POSTGRES_CONNECTIONS_MAX),
     ),

@@ -78,6 +78,15 @@ pub struct MetricsConfig {
     pub listen: Option<SocketAddr>,
 }
 
+/// DNS settings.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DnsConfig {
+    /// Name server for TXT records; `None` uses the system's name servers.
+    #[serde(deserialize_with = "optional_socket_address")]
+    pub server: Option<SocketAddr>,
+}
+
 /// `PostgreSQL` settings.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

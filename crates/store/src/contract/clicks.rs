@@ -91,6 +91,9 @@ pub async fn apps_are_listed_per_host(store: &SharedStore) {
         )
         .await
         .expect("an app is changed");
+    let verified =
+        store.set_link_domain_verified(&tenant.writer, other.id, own.clone(), true, origin(4));
+    verified.await.expect("the domain is verified");
     let ids = async |host: Option<&HostName>| {
         let apps = store
             .apps_for_host(host.cloned())

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use tributary_domain::app::{
     Android, App, AppSecret, AttributionRules, FraudPolicy, Ios, QualifiedTrial, Sdk, SdkRevenue,
 };
+use tributary_domain::ownership::link_domain::LinkDomain;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::revision::Revision;
 use tributary_domain::vocabulary::text::Name;
@@ -42,6 +43,9 @@ struct Settings {
     cert_fingerprints: Vec<String>,
     web_events_enabled: bool,
     link_domain: Option<String>,
+    /// Absent in rows from before domains were verified. Those domains stay verified.
+    #[serde(default = "verified_before")]
+    link_domain_verified: bool,
     sdk_enabled: bool,
     sdk_revenue: String,
     sdk_live_key: String,
@@ -57,6 +61,10 @@ struct Settings {
     #[serde(default)]
     revenue_events: Vec<String>,
     alert_webhook_url: Option<String>,
+}
+
+const fn verified_before() -> bool {
+    true
 }
 
 impl AppRow {
@@ -84,7 +92,8 @@ impl AppRow {
             link_domain: app
                 .link_domain
                 .as_ref()
-                .map(|host| host.as_str().to_owned()),
+                .map(|domain| domain.host.as_str().to_owned()),
+            link_domain_verified: app.verified_link_domain().is_some(),
             sdk_enabled: app.sdk.enabled,
             sdk_revenue: app.sdk.revenue.as_str().to_owned(),
             sdk_live_key: app.sdk.live_key.clone(),
@@ -120,7 +129,11 @@ impl AppRow {
         let id = AppId::from_bytes(self.app_id);
         let corrupt = |column| StoreError::corrupt("apps", column, id);
         let stored: Settings = from_json("apps", "settings", id, &self.settings)?;
-        let host = |text: String| HostName::parse(&text).map_err(|_| corrupt("settings"));
+        let is_verified = stored.link_domain_verified;
+        let domain = |text: String| match HostName::parse(&text) {
+            Ok(host) => Ok(LinkDomain { host, is_verified }),
+            Err(_) => Err(corrupt("settings")),
+        };
         let url = |text: String| HttpsUrl::parse(&text).map_err(|_| corrupt("settings"));
         let revenue = SdkRevenue::parse(&stored.sdk_revenue).ok_or_else(|| corrupt("settings"))?;
         let fraud = FraudPolicy::parse(&stored.fraud).ok_or_else(|| corrupt("settings"))?;
@@ -140,7 +153,7 @@ impl AppRow {
                 sha256_cert_fingerprints: stored.cert_fingerprints,
             },
             web_events_enabled: stored.web_events_enabled,
-            link_domain: stored.link_domain.map(host).transpose()?,
+            link_domain: stored.link_domain.map(domain).transpose()?,
             sdk: Sdk {
                 enabled: stored.sdk_enabled,
                 revenue,

@@ -30,7 +30,7 @@ use tributary_domain::vocabulary::id::AppId;
         "webEvents": {"enabled": true}
     })),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
-        Code::LiveOnly, Code::StoreIdTaken, Code::DomainTaken
+        Code::LiveOnly, Code::StoreIdTaken
     ]]))),
     responses((status = 201, description = "The app.", body = inline(AppEnvelope),
         headers(("Location" = String, description = "Path of the app."), ("ETag" = String)),
@@ -77,5 +77,5 @@ pub(crate) async fn create(
         .create_app(&caller.authorized, app, secrets, origin)
         .await?;
     let (tag, location) = (app.tag(), format!("/api/v1/apps/{}", app.id));
-    Ok(JsonResponse::created(AppOut::of(app, &state.base_url), &location).with_etag(&tag))
+    Ok(JsonResponse::created(AppOut::of(app, &state), &location).with_etag(&tag))
 }

@@ -26,5 +26,5 @@ pub(crate) async fn get(
 ) -> Result<impl IntoResponse, ApiError> {
     let app = state.store.app(&caller.authorized, ids.app()?).await?;
     let tag = app.tag();
-    Ok(JsonResponse::ok(AppOut::of(app, &state.base_url)).with_etag(&tag))
+    Ok(JsonResponse::ok(AppOut::of(app, &state)).with_etag(&tag))
 }

@@ -45,7 +45,7 @@ pub(crate) async fn list(
         .store
         .apps(&caller.authorized, archived, request)
         .await?;
-    let shape = |app| AppOut::of(app, &state.base_url);
+    let shape = |app| AppOut::of(app, &state);
     Ok(List::of(
         page,
         &state,

@@ -6,5 +6,6 @@ pub(super) mod get;
 pub(super) mod list;
 pub(super) mod shape;
 pub(super) mod update;
+pub(super) mod verify_link_domain;
 
 mod fields;

@@ -2,9 +2,12 @@
 
 use crate::body::Envelope;
 use crate::page::List;
+use crate::state::ApiState;
 use crate::time_text::rfc3339;
 use serde::Serialize;
 use tributary_domain::app::{App, AppSecret, BillingProvider};
+use tributary_domain::keyring::Keyring;
+use tributary_domain::ownership::link_domain::DomainChallenge;
 use utoipa::ToSchema;
 
 /// An app.
@@ -21,8 +24,10 @@ pub(crate) struct AppOut {
     ios: IosOut,
     android: AndroidOut,
     web_events: WebEventsOut,
-    /// Host that serves the app's links and association files.
+    /// Host that serves the app's links and association files once it is verified.
     link_domain: Option<String>,
+    /// State of the link domain, and the DNS record that verifies it. Null without a link domain.
+    link_domain_verification: Option<LinkDomainVerificationOut>,
     sdk: SdkOut,
     attribution: AttributionOut,
     qualified_trial: QualifiedTrialOut,
@@ -38,6 +43,31 @@ pub(crate) struct AppOut {
     created_at: String,
     #[schema(format = DateTime)]
     updated_at: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct LinkDomainVerificationOut {
+    /// If false, the app's links stay at the service's own host.
+    verified: bool,
+    /// Name of the TXT record.
+    #[schema(example = "_tributary.go.example.com")]
+    record_name: String,
+    /// Value of the TXT record.
+    #[schema(example = "tributary-verification=8f14e45fceea167a5a36dedd4bea2543")]
+    record_value: String,
+}
+
+impl LinkDomainVerificationOut {
+    fn of(app: &App, keyring: &Keyring) -> Option<Self> {
+        let domain = app.link_domain.as_ref()?;
+        let challenge = DomainChallenge::new(keyring, app.id, &domain.host);
+        Some(Self {
+            verified: domain.is_verified,
+            record_name: challenge.record_name,
+            record_value: challenge.record_value,
+        })
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -121,7 +151,9 @@ struct BillingProviderOut {
 }
 
 impl AppOut {
-    pub(crate) fn of(app: App, base_url: &str) -> Self {
+    pub(crate) fn of(app: App, state: &ApiState) -> Self {
+        let base_url = &state.base_url;
+        let verification = LinkDomainVerificationOut::of(&app, &state.keyring);
         let billing = |provider: BillingProvider| BillingProviderOut {
             configured: app.has_provider(provider),
             url: format!("{base_url}/api/webhook/{}/{}", provider.as_str(), app.id),
@@ -148,7 +180,10 @@ impl AppOut {
             web_events: WebEventsOut {
                 enabled: app.web_events_enabled,
             },
-            link_domain: app.link_domain.map(|host| host.as_str().to_owned()),
+            link_domain_verification: verification,
+            link_domain: app
+                .link_domain
+                .map(|domain| domain.host.as_str().to_owned()),
             sdk: SdkOut {
                 enabled: app.sdk.enabled,
                 revenue: app.sdk.revenue.as_str(),
@@ -199,6 +234,7 @@ pub(crate) fn example() -> serde_json::Value {
         "android": {"packageName": "com.example.runner", "sha256CertFingerprints": []},
         "webEvents": {"enabled": false},
         "linkDomain": null,
+        "linkDomainVerification": null,
         "sdk": {
             "enabled": true,
             "revenue": "auto",

@@ -31,7 +31,7 @@ use tributary_domain::access::AppsWrite;
     request_body(content = inline(ChangedApp), description = "Fields to change.",
         example = json!({"webEvents": {"enabled": true}})),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
-        Code::LiveOnly, Code::AppNotFound, Code::StoreIdTaken, Code::DomainTaken, Code::VersionConflict
+        Code::LiveOnly, Code::AppNotFound, Code::StoreIdTaken, Code::VersionConflict
     ]]))),
     responses((status = 200, description = "The app after the change.", body = inline(AppEnvelope),
         headers(("ETag" = String)), example = json!({"data": example()})))
@@ -45,7 +45,7 @@ pub(crate) async fn update(
 ) -> Result<impl IntoResponse, ApiError> {
     let reader = caller.authorized.read_access();
     let found = async { Ok(state.store.app(&reader, ids.app()?).await?) }.await;
-    let current = CurrentDocument::of(found, |app| AppOut::of(app, &state.base_url))?;
+    let current = CurrentDocument::of(found, |app| AppOut::of(app, &state))?;
     let read = |fields: &mut Fields<'_>| read_change(fields, &state.base_url);
     let (mut change, secrets) = body.read_change(&current, read)?;
     let app = ids.app()?;
@@ -57,5 +57,5 @@ pub(crate) async fn update(
         .update_app(&caller.authorized, app, change, precondition, origin)
         .await?;
     let tag = app.tag();
-    Ok(JsonResponse::ok(AppOut::of(app, &state.base_url)).with_etag(&tag))
+    Ok(JsonResponse::ok(AppOut::of(app, &state)).with_etag(&tag))
 }

@@ -1,0 +1,164 @@
+//! Ownership: a name excludes other organizations only after its owner has proven control over it.
+
+use crate::command_line::tributary;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tributary_domain::access::{Environment, Permission};
+use tributary_testkit::{Engine, TestResponse, TestServer, on_both_engines};
+
+const DOMAIN: &str = "go.example.com";
+const APPLE: &str = "/.well-known/apple-app-site-association";
+
+/// An organization with an app that claims [`DOMAIN`].
+struct Claimant {
+    key: String,
+    app: String,
+}
+
+impl Claimant {
+    async fn new(server: &TestServer, name: &str) -> Self {
+        Self::with_key(server, name, server.full_key().await).await
+    }
+
+    async fn with_key(server: &TestServer, name: &str, key: String) -> Self {
+        let app = server.app(&key).await;
+        let ids = json!({
+            "ios": {"teamId": "ABCDE12345", "bundleId": format!("com.example.{name}")}, "linkDomain": DOMAIN,
+        });
+        server.patch(&app, &key, ids).await.expect(200);
+        Self { key, app }
+    }
+
+    async fn verify(&self, server: &TestServer) -> TestResponse {
+        server
+            .call(
+                "POST",
+                &format!("{}/link-domain/verify", self.app),
+                &self.key,
+                None,
+            )
+            .await
+    }
+
+    async fn verification(&self, server: &TestServer) -> Value {
+        server.get(&self.app, &self.key).await.expect(200).data()["linkDomainVerification"].clone()
+    }
+
+    async fn link(&self, server: &TestServer, slug: &str) -> Value {
+        let body = json!({"name": "A", "slug": slug});
+        server
+            .post(&format!("{}/links", self.app), &self.key, body)
+            .await
+            .expect(201)
+            .data()
+    }
+}
+
+/// Runs an `admin` command on the server's database. Returns its errors if it fails.
+fn run_command(server: &TestServer, line: &str) -> Result<(), String> {
+    let (url, folder) = (server.database.url(), server.database.folder());
+    let environment = [
+        ("TRIBUTARY_DATABASE_URL", url.as_str()),
+        ("TRIBUTARY_DATA_DIR", folder.to_str().unwrap()),
+        ("TRIBUTARY_SECRET_KEY", &"07".repeat(32)),
+    ];
+    let arguments: Vec<&str> = ["admin"].into_iter().chain(line.split(' ')).collect();
+    let output = tributary(&arguments, &environment);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    output.status.success().then_some(()).ok_or(errors)
+}
+
+async fn apps_of_domain(server: &TestServer) -> Vec<String> {
+    let answer = server
+        .send(server.request(Method::GET, APPLE).header("host", DOMAIN))
+        .await;
+    if answer.status == 404 {
+        return Vec::new();
+    }
+    let ids = answer.json()["applinks"]["details"][0]["appIDs"].clone();
+    serde_json::from_value(ids).unwrap()
+}
+
+on_both_engines! {
+    async fn a_squatter_cannot_keep_the_owner_from_a_domain(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let squatter = Claimant::new(&server, "squatter").await;
+        let owner = Claimant::new(&server, "owner").await;
+        assert_eq!(apps_of_domain(&server).await, [""; 0], "a claim serves nothing");
+        let link = squatter.link(&server, "spring").await;
+        assert_eq!(link["url"], "https://t.example.com/c/spring", "links stay at the service");
+
+        // The squatter sees only its own record, which is not in the owner's zone.
+        let (theirs, ours) = (squatter.verification(&server).await, owner.verification(&server).await);
+        assert_eq!(theirs["recordName"], "_tributary.go.example.com");
+        assert_ne!(theirs["recordValue"], ours["recordValue"]);
+        server.publish_record(&owner.app, &owner.key).await;
+        assert_eq!(squatter.verify(&server).await.expect(422).code(), "domain_not_verified");
+
+        let app = owner.verify(&server).await.expect(200).data();
+        assert_eq!(app["linkDomainVerification"]["verified"], true);
+        assert_eq!(apps_of_domain(&server).await, ["ABCDE12345.com.example.owner"]);
+        assert_eq!(owner.link(&server, "summer").await["url"], "https://go.example.com/c/summer");
+        let tap = server.request(Method::GET, "/c/spring").header("host", DOMAIN);
+        server.send(tap).await.expect(404);
+
+        // The domain is owned now, even if the zone later shows the squatter's record.
+        server.publish_record(&squatter.app, &squatter.key).await;
+        assert_eq!(squatter.verify(&server).await.expect(409).code(), "domain_taken");
+        assert_eq!(apps_of_domain(&server).await, ["ABCDE12345.com.example.owner"]);
+
+        // Once the owner gives the domain up, it can be verified again.
+        server.patch(&owner.app, &owner.key, json!({"linkDomain": null})).await.expect(200);
+        assert_eq!(apps_of_domain(&server).await, [""; 0]);
+        squatter.verify(&server).await.expect(200);
+    }
+
+    async fn another_domain_has_to_be_verified_again(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let owner = Claimant::new(&server, "owner").await;
+        server.publish_record(&owner.app, &owner.key).await;
+        owner.verify(&server).await.expect(200);
+        let app = server.patch(&owner.app, &owner.key, json!({"linkDomain": DOMAIN, "name": "B"})).await.expect(200).data();
+        assert_eq!(app["linkDomainVerification"]["verified"], true, "the domain is the same");
+        let app = server.patch(&owner.app, &owner.key, json!({"linkDomain": "go.example.org"})).await.expect(200).data();
+        assert_eq!(app["linkDomainVerification"]["verified"], false);
+        assert_eq!(apps_of_domain(&server).await, [""; 0]);
+    }
+
+    async fn a_domain_from_before_the_upgrade_stays_verified(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let owner = Claimant::new(&server, "owner").await;
+        server.publish_record(&owner.app, &owner.key).await;
+        owner.verify(&server).await.expect(200);
+        // Earlier versions did not store the state.
+        let connection = server.database.direct_connection().await;
+        connection.run("update apps set settings = replace(settings, ',\"link_domain_verified\":true', '')").await;
+        assert_eq!(owner.verification(&server).await["verified"], true);
+        assert_eq!(apps_of_domain(&server).await, ["ABCDE12345.com.example.owner"]);
+    }
+
+    async fn the_operator_verifies_and_releases_domains_without_dns(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let mut owners = Vec::new();
+        for name in ["owner", "other"] {
+            let organization = server.organization(name).await;
+            let key = server.key(organization, Permission::Full, Environment::Live).await;
+            owners.push(Claimant::with_key(&server, name, key).await);
+        }
+        let command = |line: &str| run_command(&server, line);
+        command("domain verify go.example.com --organization other").unwrap();
+        assert_eq!(apps_of_domain(&server).await, ["ABCDE12345.com.example.other"]);
+        let taken = command("domain verify go.example.com --organization owner").unwrap_err();
+        assert!(taken.contains("has verified this link domain"), "{taken}");
+        let unclaimed = command("domain verify go.example.org --organization owner").unwrap_err();
+        assert!(unclaimed.contains("set linkDomain"), "{unclaimed}");
+        command("domain release go.example.com").unwrap();
+        assert_eq!(apps_of_domain(&server).await, [""; 0]);
+        let released = command("domain release go.example.com").unwrap_err();
+        assert!(released.contains("no app has verified"), "{released}");
+        command("domain verify go.example.com --organization owner").unwrap();
+        assert_eq!(apps_of_domain(&server).await, ["ABCDE12345.com.example.owner"]);
+        let log = server.get("/api/v1/audit-log", &owners[0].key).await.expect(200).data();
+        assert_eq!(log[0]["actor"]["kind"], "operator", "{log}");
+    }
+}
