@@ -27,6 +27,7 @@ pub mod links;
 pub mod members;
 pub mod outbox;
 pub mod outbox_fixtures;
+pub mod ownership;
 pub mod planning;
 pub mod postback_fixtures;
 pub mod postbacks;
@@ -87,8 +88,6 @@ macro_rules! contract_suite {
                 an_outdated_version_is_refused,
                 an_unchanged_app_is_not_written,
                 an_app_store_id_belongs_to_one_app_of_the_instance,
-                a_link_domain_belongs_to_the_first_app_that_verifies_it,
-                only_the_current_link_domain_can_be_verified,
                 a_released_name_is_free_again,
                 a_refused_creation_stores_nothing,
                 another_organization_sees_and_changes_nothing,
@@ -296,6 +295,10 @@ macro_rules! contract_suite {
                 a_cost_replaces_the_previous_one,
                 the_log_is_read_in_parts,
                 a_long_search_stops_early_and_returns_its_position,
+            }
+            ownership: {
+                a_link_domain_belongs_to_the_first_app_that_verifies_it,
+                only_the_current_link_domain_can_be_verified,
             }
             postbacks: {
                 a_postback_is_read_as_it_was_stored,
