@@ -38,6 +38,7 @@ mod spec {
     mod events;
     mod export;
     mod forwarding;
+    mod identity;
     mod integrations;
     mod integrations_health;
     mod landing;

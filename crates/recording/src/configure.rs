@@ -1,13 +1,13 @@
 //! Registers devices and identifies their users.
 
-use crate::device_links::{link_and_settle, lock_app};
+use crate::device_links::{lock_app, read_claim_facts, record_claim, settle_linked};
 use crate::plan::{self, ReplanContext, read_plan_context};
 use crate::settle::SettleContext;
 use crate::tables::Tables;
 use crate::tally::TransactionTally;
 use tributary_domain::app::FraudPolicy;
 use tributary_domain::billing::DeviceUpdate;
-use tributary_domain::device::{DeviceRef, Identity};
+use tributary_domain::device::{DeviceRef, IdentityClaim, claim};
 use tributary_domain::event::Credit;
 use tributary_domain::forwarding::lifecycle::ATTRIBUTION_CHANGED;
 use tributary_domain::forwarding::plan::DeviceFacts;
@@ -44,7 +44,9 @@ pub async fn configure<T: Tables>(
     let candidates = tables
         .candidates(command, &candidate_query(command, &state))
         .await?;
-    let decision = decide(command, &state, candidates);
+    let now = (device, command.at);
+    let claims = read_claim_facts(tables, now, &state.identity, &command.identity).await?;
+    let decision = decide(command, &state, candidates, &claims);
     write(tables, command, device, &state, &decision).await?;
     credit_and_plan(tables, command, &state, &decision, &mut tally).await?;
     let context = SettleContext {
@@ -52,8 +54,7 @@ pub async fn configure<T: Tables>(
         holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
     };
     let update = decision.changed_identifiers(&state);
-    let now = (device, command.at);
-    link_and_settle(tables, lock, now, &update, Some(context), &mut tally).await?;
+    settle_linked(tables, lock, now, &update, Some(context), &mut tally).await?;
     let outcome = ConfigureOutcome {
         is_first_open: decision.is_first_open,
         attribution: decision.attribution,
@@ -81,6 +82,8 @@ async fn write<T: Tables>(
         let identity = &decision.identity;
         tables.write_identity(device, identity, command.at).await?;
     }
+    let user_claim = decision.user_claim.as_ref();
+    record_claim(tables, (device, command.at), user_claim).await?;
     if let Some(click) = decision.released_click {
         tables.release_click(device, click).await?;
     }
@@ -176,7 +179,7 @@ pub(crate) async fn recredit<T: Tables>(
 pub async fn identify<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
-    identity: Identity,
+    identity: &IdentityClaim,
     at: Timestamp,
 ) -> Result<Increments, T::Failure> {
     let possible_update = DeviceUpdate {
@@ -185,16 +188,22 @@ pub async fn identify<T: Tables>(
     };
     let lock = lock_app(tables, device, &possible_update).await?;
     let before = tables.lock_device(device, at).await?.identity;
-    let now = before.clone().updated(identity);
-    if now == before {
+    let facts = read_claim_facts(tables, (device, at), &before, identity).await?;
+    let decision = claim(&before, identity, &facts);
+    if decision.identity == before && decision.user_claim.is_none() {
         return Ok(Increments::default());
     }
-    tables.write_identity(device, &now, at).await?;
+    if decision.identity != before {
+        let identity = &decision.identity;
+        tables.write_identity(device, identity, at).await?;
+    }
+    let user_claim = decision.user_claim.as_ref();
+    record_claim(tables, (device, at), user_claim).await?;
     let update = DeviceUpdate {
-        user: now.new_user(&before),
+        user: user_claim.map(|claim| claim.user.clone()),
         ..DeviceUpdate::default()
     };
     let mut tally = TransactionTally::default();
-    link_and_settle(tables, lock, (device, at), &update, None, &mut tally).await?;
+    settle_linked(tables, lock, (device, at), &update, None, &mut tally).await?;
     tally.write(tables).await
 }

@@ -6,7 +6,9 @@ use crate::tally::TransactionTally;
 use std::collections::BTreeSet;
 use tributary_domain::billing::connected::KEY_SUBSCRIPTIONS_MAX;
 use tributary_domain::billing::{Chain, DeviceUpdate};
-use tributary_domain::device::DeviceRef;
+use tributary_domain::device::{
+    ADDRESS_CLAIMS_WINDOW, ClaimFacts, DeviceRef, Identity, IdentityClaim, UserClaim,
+};
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// Lock that a call holds on the app while it links a device.
@@ -38,9 +40,41 @@ pub(crate) async fn lock_app<T: Tables>(
     Ok(AppLock::Shared)
 }
 
-/// Links a device to its user, and settles the subscriptions waiting for the device or the user.
-/// Reads the settle context if the caller passes none.
-pub(crate) async fn link_and_settle<T: Tables>(
+/// Reads the stored facts that a claim of a user depends on. The caller holds the lock on the
+/// device.
+pub(crate) async fn read_claim_facts<T: Tables>(
+    tables: &T,
+    (device, at): (DeviceRef<'_>, Timestamp),
+    before: &Identity,
+    claim: &IdentityClaim,
+) -> Result<ClaimFacts, T::Failure> {
+    if !claim.needs_facts(before) {
+        return Ok(ClaimFacts::default());
+    }
+    let mut facts = tables.claimed_users(device).await?;
+    if let Some(address) = claim.address_hash {
+        let since = at.minus(ADDRESS_CLAIMS_WINDOW);
+        facts.claims_from_address = tables.claims_from_address(device, address, since).await?;
+    }
+    Ok(facts)
+}
+
+/// Records a device's claim of a user.
+pub(crate) async fn record_claim<T: Tables>(
+    tables: &T,
+    (device, at): (DeviceRef<'_>, Timestamp),
+    claim: Option<&UserClaim>,
+) -> Result<(), T::Failure> {
+    let Some(claim) = claim else { return Ok(()) };
+    if claim.revokes_unsigned {
+        tables.revoke_unsigned(device).await?;
+    }
+    tables.link_user(device, claim, at).await
+}
+
+/// Settles the subscriptions that a device or its user may now belong to. Reads the settle context
+/// if the caller passes none.
+pub(crate) async fn settle_linked<T: Tables>(
     tables: &T,
     lock: AppLock,
     (device, at): (DeviceRef<'_>, Timestamp),
@@ -48,9 +82,6 @@ pub(crate) async fn link_and_settle<T: Tables>(
     context: Option<SettleContext>,
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
-    if let Some(user) = &update.user {
-        tables.link_user(device, user, at).await?;
-    }
     let chains = find_chains(tables, device, update).await?;
     if chains.is_empty() {
         return Ok(());

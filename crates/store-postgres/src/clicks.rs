@@ -187,6 +187,23 @@ async fn forget_addresses_of_devices(
     .await
 }
 
+/// Clears the address hashes of users that were first claimed before a timestamp.
+async fn forget_addresses_of_claims(
+    tx: &Tx,
+    before: Timestamp,
+    limit: u32,
+) -> Result<u64, Failure> {
+    tx.execute(
+        "update user_links set address_hash = null
+         where (app_id, environment, user_id, device_id) in (
+             select app_id, environment, user_id, device_id from user_links
+             where first_linked_at < $1 and address_hash is not null
+             order by first_linked_at limit $2)",
+        &[&before.as_millis(), &i64::from(limit)],
+    )
+    .await
+}
+
 #[async_trait]
 impl Clicks for PostgresStore {
     async fn tracking_link(&self, link: LinkRef) -> StoreResult<Option<TrackedLink>> {
@@ -269,7 +286,9 @@ impl Clicks for PostgresStore {
                     &[&apps, &clicks],
                 )
                 .await?;
-            Ok(of_clicks + forget_addresses_of_devices(tx, before, limit).await?)
+            let of_devices = forget_addresses_of_devices(tx, before, limit).await?;
+            let of_claims = forget_addresses_of_claims(tx, before, limit).await?;
+            Ok(of_clicks + of_devices + of_claims)
         })
         .await
     }

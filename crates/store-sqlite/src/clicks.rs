@@ -202,7 +202,16 @@ impl Clicks for SqliteStore {
                          order by first_seen_at limit ?2)",
                 )?
                 .execute(params![before.as_millis(), limit])?;
-            Ok((forgotten + of_devices) as u64)
+            let of_claims = connection
+                .prepare_cached(
+                    "update user_links set address_hash = null
+                     where (app_id, environment, user_id, device_id) in (
+                         select app_id, environment, user_id, device_id from user_links
+                         where first_linked_at < ?1 and address_hash is not null
+                         order by first_linked_at limit ?2)",
+                )?
+                .execute(params![before.as_millis(), limit])?;
+            Ok((forgotten + of_devices + of_claims) as u64)
         })
         .await
     }

@@ -7,7 +7,7 @@ use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleEra
 use tributary_domain::app::App;
 use tributary_domain::attribution::ad_services::AdServices;
 use tributary_domain::audit::AuditContext;
-use tributary_domain::device::{DeviceKey, Identity};
+use tributary_domain::device::{DeviceKey, IdentityClaim};
 use tributary_domain::event::Event;
 use tributary_domain::install::{Attribution, ConfigureCommand, DeviceState};
 use tributary_domain::keyring::seal::SealedSecret;
@@ -123,12 +123,13 @@ pub trait Devices: Send + Sync {
     async fn configure(&self, command: ConfigureCommand) -> StoreResult<ConfigureOutcome>;
 
     /// Stores the identity of a device's user, even for a device that was never configured.
+    /// [`tributary_domain::device::claim`] decides which claims are used.
     async fn identify(
         &self,
         app: AppId,
         environment: Environment,
         device: DeviceKey,
-        identity: Identity,
+        identity: IdentityClaim,
         at: Timestamp,
     ) -> StoreResult<()>;
 

@@ -12,7 +12,10 @@ use std::net::IpAddr;
 use tributary_domain::access::Environment;
 use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::app::App;
+use tributary_domain::click::address::{AddressHasher, ComparableAddress};
+use tributary_domain::device::IdentityClaim;
 use tributary_domain::keyring::seal::SealedSecret;
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::SdkApp;
 
 /// Header with the SDK key.
@@ -38,6 +41,18 @@ pub(super) struct SdkCaller {
 /// Like [`SdkCaller`], but rejects apps whose SDK is disabled.
 #[derive(Debug)]
 pub(super) struct EnabledSdkCaller(pub(super) SdkCaller);
+
+impl SdkCaller {
+    /// Returns a claim without a user, with what the server knows about the caller.
+    pub(super) fn anonymous_claim(&self, state: &ApiState, at: Timestamp) -> IdentityClaim {
+        let hasher = AddressHasher::new(&state.keyring);
+        let comparable = ComparableAddress::of(self.address, self.geo.is_relay);
+        IdentityClaim {
+            address_hash: comparable.map(|address| hasher.hash(address, at)),
+            ..IdentityClaim::default()
+        }
+    }
+}
 
 impl FromRequestParts<ApiState> for SdkCaller {
     type Rejection = ApiError;

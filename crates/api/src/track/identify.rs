@@ -9,7 +9,7 @@ use crate::openapi::errors::{SDK_BODY, SDK_KEY};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::http::StatusCode;
-use tributary_domain::device::{ContactHashes, DeviceKey, Identity};
+use tributary_domain::device::{ContactHashes, DeviceKey, IdentityClaim, UserKey};
 
 described_body! {
     /// A device's user. Missing fields keep their values.
@@ -36,8 +36,13 @@ pub(crate) async fn identify(
     State(state): State<ApiState>,
     body: TrackBody,
 ) -> Result<StatusCode, ApiError> {
-    let (device, identity) = body.read(read)?;
+    let (device, user, contact_hashes) = body.read(read)?;
     let (app, environment, at) = (caller.app.id, caller.environment, state.runtime.now());
+    let identity = IdentityClaim {
+        user,
+        contact_hashes,
+        ..caller.anonymous_claim(&state, at)
+    };
     state
         .store
         .identify(app, environment, device, identity, at)
@@ -45,7 +50,7 @@ pub(crate) async fn identify(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn read(fields: &mut Fields<'_>) -> Option<(DeviceKey, Identity)> {
+fn read(fields: &mut Fields<'_>) -> Option<(DeviceKey, Option<UserKey>, ContactHashes)> {
     let device = fields.required("deviceId", text_as(DeviceKey::parse));
     let user = user_id().about("The app's user id, 1–255 bytes.");
     let user = fields.optional("userId", user).flatten();
@@ -78,13 +83,7 @@ fn read(fields: &mut Fields<'_>) -> Option<(DeviceKey, Identity)> {
             "Hash of `+` and the phone number's digits, with country code.",
         ),
     };
-    Some((
-        device?,
-        Identity {
-            user,
-            contact_hashes,
-        },
-    ))
+    Some((device?, user, contact_hashes))
 }
 
 #[cfg(test)]
@@ -96,7 +95,7 @@ mod tests {
 
     const HASH: &str = "0C7E6A405862E402EB76A70F8A26FC732D07C32931E9FAE9AB1582911D2E8A3B";
 
-    fn parse(body: &str) -> Result<(DeviceKey, Identity), Faults> {
+    fn parse(body: &str) -> Result<(DeviceKey, Option<UserKey>, ContactHashes), Faults> {
         let mut faults = Faults::new();
         let body = InputValue::Text(serde_json::from_str(body).unwrap());
         let read = read(&mut Fields::lenient(body, &mut faults));
@@ -108,16 +107,10 @@ mod tests {
         let body = format!(
             r#"{{"deviceId": "d", "userId": "u", "matching": {{"phoneE164": "{HASH}", "fn": "x"}}}}"#
         );
-        let (device, identity) = parse(&body).unwrap();
-        assert_eq!(
-            (device.as_str(), identity.user.unwrap().as_str()),
-            ("d", "u")
-        );
-        assert_eq!(
-            identity.contact_hashes.phone_e164,
-            Some(HASH.to_ascii_lowercase())
-        );
-        assert_eq!(identity.contact_hashes.phone, None);
+        let (device, user, hashes) = parse(&body).unwrap();
+        assert_eq!((device.as_str(), user.unwrap().as_str()), ("d", "u"));
+        assert_eq!(hashes.phone_e164, Some(HASH.to_ascii_lowercase()));
+        assert_eq!(hashes.phone, None);
     }
 
     #[rstest]

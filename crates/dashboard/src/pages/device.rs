@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::attribution::{ConsideredCandidate, Flag, MatchMethod, Rejection, Signals};
-use tributary_domain::device::{Device, DeviceKey, Tracking};
+use tributary_domain::device::{Device, DeviceKey, IdentityFlag, Tracking};
 use tributary_domain::install::Attribution;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::timezone::Timezone;
@@ -24,6 +24,7 @@ struct DevicePage {
     shell: Shell,
     key: String,
     user: Option<String>,
+    identity_flags: Vec<&'static str>,
     facts: Vec<(&'static str, String)>,
     decision: Option<DecisionView>,
     events: Vec<EventTableRow>,
@@ -95,6 +96,18 @@ const fn flag_label(flag: Flag) -> &'static str {
         Flag::Implausible => "implausible times",
         Flag::ImpossibleDevice => "model or version does not exist on this platform",
         Flag::InstallBurst => "many installs from one address within an hour",
+    }
+}
+
+const fn identity_flag_label(flag: IdentityFlag) -> &'static str {
+    match flag {
+        IdentityFlag::TooManyUsers => "claimed too many users; its unsigned claims are not used",
+        IdentityFlag::ClaimBurst => "many users claimed from one address within an hour",
+        IdentityFlag::UnsignedUser => "claimed a user without the required signature",
+        IdentityFlag::WrongSignature => "sent a wrong signature of a user id",
+        IdentityFlag::TooManyMatchingChanges => {
+            "changed matching values too often; later ones are not used"
+        }
     }
 }
 
@@ -238,7 +251,9 @@ pub(crate) async fn show(
         .await?;
     let zone = &app.timezone;
     let known = story.state;
+    let flags = known.identity.flags.iter().copied();
     let page = DevicePage {
+        identity_flags: flags.map(identity_flag_label).collect(),
         shell: context.shell(Section::Events),
         key: shown,
         user: known.identity.user.map(|user| user.as_str().to_owned()),

@@ -108,7 +108,8 @@ impl Search {
                 .devices
                 .extend(one.join.as_ref().map(|join| join.device.clone()));
         }
-        for link in &found.people {
+        // A claim that is not used must not connect strangers' subscriptions.
+        for link in found.people.iter().filter(|link| link.is_used) {
             pending.devices.insert(link.device.clone());
             pending.keys.insert(device_key(&link.device));
             pending.keys.insert(person_key(&link.id));

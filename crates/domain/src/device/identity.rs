@@ -223,8 +223,10 @@ impl ContactHashes {
         ))
     }
 
-    /// Merges later hashes. An omitted hash keeps its value. If `email` changed, `email_google` is
-    /// dropped unless it is sent again; `phone_e164` likewise if `phone` changed.
+    /// Merges later hashes. An omitted hash keeps its value. If a known `email` is replaced,
+    /// `email_google` is dropped unless it is sent again; `phone_e164` likewise if `phone` is
+    /// replaced. A first `email` drops nothing, because concurrent calls may send the two forms
+    /// of one address in any order.
     #[must_use]
     pub fn updated(self, later: Self) -> Self {
         let form = |later: Option<String>, before: Option<String>, is_replaced: bool| {
@@ -234,17 +236,40 @@ impl ContactHashes {
             email_google: form(
                 later.email_google,
                 self.email_google,
-                later.email.is_some() && later.email != self.email,
+                is_replaced(self.email.as_ref(), later.email.as_ref()),
             ),
             phone_e164: form(
                 later.phone_e164,
                 self.phone_e164,
-                later.phone.is_some() && later.phone != self.phone,
+                is_replaced(self.phone.as_ref(), later.phone.as_ref()),
             ),
             email: later.email.or(self.email),
             phone: later.phone.or(self.phone),
         }
     }
+
+    /// Returns whether a later call replaces a known hash with another one.
+    pub fn is_replaced_by(&self, later: &Self) -> bool {
+        let forms = |of: &Self| {
+            let Self {
+                email,
+                email_google,
+                phone,
+                phone_e164,
+            } = of.clone();
+            [email, email_google, phone, phone_e164]
+        };
+        let pairs = forms(self).into_iter().zip(forms(later));
+        pairs
+            .into_iter()
+            .any(|(before, later)| is_replaced(before.as_ref(), later.as_ref()))
+    }
+}
+
+fn is_replaced(before: Option<&String>, later: Option<&String>) -> bool {
+    before
+        .zip(later)
+        .is_some_and(|(before, later)| before != later)
 }
 
 /// Implements `Debug` without values, because personal ids must not appear in logs.
@@ -283,6 +308,7 @@ mod tests {
     #[case::the_same_again(["a", "g", "1", "+1"], ["a", "", "1", ""], ["a", "g", "1", "+1"])]
     #[case::both_forms(["a", "g", "", ""], ["b", "h", "", ""], ["b", "h", "", ""])]
     #[case::nothing(["a", "g", "1", "+1"], ["", "", "", ""], ["a", "g", "1", "+1"])]
+    #[case::a_first_address(["", "g", "", "+1"], ["a", "", "1", ""], ["a", "g", "1", "+1"])]
     fn merges_hashes_of_a_later_call(
         #[case] before: [&str; 4],
         #[case] later: [&str; 4],

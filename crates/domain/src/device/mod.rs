@@ -3,15 +3,22 @@
 //! Personal ids and hashes stay in this module and the store. They are never logged, and no error
 //! repeats them.
 
+mod claim;
 mod consent;
 mod identity;
 
+pub use claim::{
+    ADDRESS_CLAIMS_MAX, ADDRESS_CLAIMS_WINDOW, ClaimDecision, ClaimFacts, ClaimProof,
+    DEVICE_CLAIMS_MAX, DEVICE_USERS_MAX, IdentityClaim, IdentityFlag, IdentityMode,
+    MATCHING_CHANGES_MAX, UserClaim, claim,
+};
 pub use consent::{Consent, Tracking};
 pub use identity::{AdvertisingId, ContactHashes, DeviceKey, UserKey};
 
 use crate::access::Environment;
 use crate::vocabulary::id::AppId;
 use crate::vocabulary::time::Timestamp;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Maximum length of a device trait such as model, version or locale, in characters. Longer values
@@ -147,23 +154,10 @@ pub struct Identity {
     pub user: Option<UserKey>,
     /// Hashes of the user's email address and phone number, computed on the device.
     pub contact_hashes: ContactHashes,
-}
-
-impl Identity {
-    /// Merges a later report. Omitted values keep their previous value.
-    #[must_use]
-    pub fn updated(self, later: Self) -> Self {
-        Self {
-            user: later.user.or(self.user),
-            contact_hashes: self.contact_hashes.updated(later.contact_hashes),
-        }
-    }
-
-    /// Returns the user id, if it differs from the previous one.
-    pub fn new_user(&self, before: &Self) -> Option<UserKey> {
-        let user = self.user.clone();
-        user.filter(|user| before.user.as_ref() != Some(user))
-    }
+    /// How often the hashes changed.
+    pub matching_changes: u32,
+    /// Suspicious properties.
+    pub flags: BTreeSet<IdentityFlag>,
 }
 
 /// A registered device.

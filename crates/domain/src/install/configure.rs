@@ -13,7 +13,10 @@ use crate::attribution::{
 use crate::billing::DeviceUpdate;
 use crate::click::Click;
 use crate::click::address::AddressClass;
-use crate::device::{AdvertisingId, Consent, Device, DeviceKey, Identity, Platform, Traits};
+use crate::device::{
+    AdvertisingId, ClaimDecision, ClaimFacts, Consent, Device, DeviceKey, Identity, IdentityClaim,
+    Platform, Traits, UserClaim, claim,
+};
 use crate::event::{Event, EventSource, name};
 use crate::ledger::MoneyPolicy;
 use crate::vocabulary::digest::Digest;
@@ -59,7 +62,7 @@ pub struct ConfigureCommand {
     /// Traits of the device.
     pub traits: Traits,
     /// The user, as identified by the app.
-    pub identity: Identity,
+    pub identity: IdentityClaim,
     /// The advertising id.
     pub advertising_id: Option<AdvertisingId>,
     /// Apple's identifier for vendors.
@@ -245,6 +248,8 @@ pub struct ConfigureDecision {
     pub device: Device,
     /// The updated user identity.
     pub identity: Identity,
+    /// The claim of a user to record.
+    pub user_claim: Option<UserClaim>,
     /// Whether this is the device's first call.
     pub is_first_open: bool,
     /// The current decision.
@@ -267,16 +272,22 @@ pub struct ConfigureDecision {
 
 impl ConfigureDecision {
     /// Returns the changes to the device that matter for billing. Billing events copy the device's
-    /// platform and country, so these events are updated when either changes.
+    /// platform and country, so these events are updated when either changes. If the install
+    /// becomes flagged, another device may have the better claim.
     pub fn changed_identifiers(&self, state: &DeviceState) -> DeviceUpdate {
         let described = |device: &Device| (device.traits.platform, device.country.clone());
         let before = state.device.as_ref();
+        let was_flagged = state
+            .attribution
+            .as_ref()
+            .is_some_and(Attribution::is_flagged);
         let advertising = before.and_then(|device| device.advertising_id.as_ref());
         let now = self.device.advertising_id.clone();
         DeviceUpdate {
-            user: self.identity.new_user(&state.identity),
+            user: self.user_claim.as_ref().map(|claim| claim.user.clone()),
             advertising: now.filter(|id| advertising != Some(id)),
-            is_changed: before.map(described) != Some(described(&self.device)),
+            is_changed: before.map(described) != Some(described(&self.device))
+                || was_flagged != self.attribution.is_flagged(),
         }
     }
 
@@ -310,13 +321,19 @@ impl ConfigureCommand {
     }
 }
 
-/// Returns the changes that a `configure` call makes.
+/// Returns the changes that a `configure` call makes. `claims` are the device's earlier claims of
+/// users.
 pub fn configure(
     command: &ConfigureCommand,
     state: &DeviceState,
     found: CandidateClicks,
+    claims: &ClaimFacts,
 ) -> ConfigureDecision {
     let facts = facts(command, state, found);
+    let ClaimDecision {
+        identity,
+        user_claim,
+    } = claim(&state.identity, &command.identity, claims);
     let is_first_open = state.device.is_none();
     let first_open_at = state
         .device
@@ -348,7 +365,7 @@ pub fn configure(
     };
     let device = device(command, state.device.as_ref());
     let records_install = is_first_open && command.traits.platform != Platform::Web;
-    let install = records_install.then(|| install(command, &device, state, &attribution));
+    let install = records_install.then(|| install(command, &device, &identity, &attribution));
     let reserves_clicks =
         command.environment == Environment::Live && command.traits.platform != Platform::Web;
     let before = state
@@ -367,7 +384,8 @@ pub fn configure(
         .is_some_and(Attribution::has_ad_services_result);
     ConfigureDecision {
         redeems_token: has_token(command) && !has_ad_services_result,
-        identity: state.identity.clone().updated(command.identity.clone()),
+        identity,
+        user_claim,
         device,
         is_first_open,
         attribution,
@@ -449,10 +467,9 @@ fn device(command: &ConfigureCommand, before: Option<&Device>) -> Device {
 fn install(
     command: &ConfigureCommand,
     device: &Device,
-    state: &DeviceState,
+    identity: &Identity,
     attribution: &Attribution,
 ) -> Event {
-    let identity = state.identity.clone().updated(command.identity.clone());
     Event {
         id: command.install_id,
         external_id: command.install_id.to_string(),
@@ -464,7 +481,7 @@ fn install(
         occurred_at: command.at,
         received_at: command.at,
         device: Some(device.key.clone()),
-        user: identity.user,
+        user: identity.user.clone(),
         platform: Some(device.traits.platform),
         country: device.country.clone(),
         revenue: None,

@@ -129,6 +129,11 @@ impl Attribution {
         updated
     }
 
+    /// Returns whether the install is flagged.
+    pub fn is_flagged(&self) -> bool {
+        !self.decision.flags.is_empty()
+    }
+
     /// Returns the credit for the device's events.
     pub fn credit(&self) -> Credit {
         Credit {

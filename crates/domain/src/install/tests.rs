@@ -10,7 +10,7 @@ use crate::click::Click;
 use crate::click::address::AddressClass;
 use crate::click::agent::Agent;
 use crate::click::params::TrackingParams;
-use crate::device::{Consent, DeviceKey, Identity, Platform, Traits};
+use crate::device::{ClaimFacts, Consent, DeviceKey, IdentityClaim, Platform, Traits};
 use crate::forwarding::plan::samples::click;
 use crate::ledger::MoneyPolicy;
 use crate::vocabulary::digest::Digest;
@@ -20,6 +20,14 @@ use rstest::rstest;
 use std::collections::BTreeMap;
 
 const DAY: i64 = 86_400;
+
+fn configure(
+    command: &ConfigureCommand,
+    state: &DeviceState,
+    found: CandidateClicks,
+) -> ConfigureDecision {
+    super::configure(command, state, found, &ClaimFacts::default())
+}
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000)
@@ -64,7 +72,7 @@ fn call(platform: Platform, seconds: i64) -> ConfigureCommand {
             locale: Some("en_US".to_owned()),
             ..Traits::of(platform)
         },
-        identity: Identity::default(),
+        identity: IdentityClaim::default(),
         advertising_id: None,
         idfv: None,
         consent: Consent::default(),

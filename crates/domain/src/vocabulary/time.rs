@@ -29,6 +29,13 @@ impl Timestamp {
         Self(self.0.saturating_add(millis))
     }
 
+    /// Subtracts a duration and saturates.
+    #[must_use]
+    pub fn minus(self, duration: Duration) -> Self {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(millis))
+    }
+
     /// Returns the time since `earlier`; zero if this is before it.
     pub fn since(self, earlier: Self) -> Duration {
         let millis = self.0.saturating_sub(earlier.0);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tributary_domain::access::Authorized;
-use tributary_domain::device::{ContactHashes, DeviceKey, Identity};
+use tributary_domain::device::{ContactHashes, DeviceKey, IdentityClaim};
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::revision::Precondition;
@@ -15,12 +15,13 @@ use tributary_store::contract::fixtures::{at, origin};
 
 /// Adds an email hash, so that `network_b` accepts events without a click.
 async fn identify_person(scene: &Scene) {
-    let identity = Identity {
+    let identity = IdentityClaim {
         user: None,
         contact_hashes: ContactHashes {
             email: Some("ab".repeat(32)),
             ..ContactHashes::default()
         },
+        ..IdentityClaim::default()
     };
     let device = DeviceKey::parse("phone").unwrap();
     let environment = tributary_domain::access::Environment::Live;

@@ -8,7 +8,7 @@ use tributary_domain::app::BillingProvider;
 use tributary_domain::billing::connected::{SearchQuery, SearchResult};
 use tributary_domain::billing::hold::Trial;
 use tributary_domain::billing::{Chain, Notification};
-use tributary_domain::device::{DeviceRef, UserKey};
+use tributary_domain::device::{ClaimFacts, DeviceRef, UserClaim, UserKey};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -110,21 +110,37 @@ pub trait BillingKeyTable: EngineTransaction {
 
 /// Links between devices and users.
 pub trait UserLinkTable: EngineTransaction {
-    /// Links a device to a user.
+    /// Links a device to a user. A link keeps the time of its first claim. A later claim can make
+    /// the link used or signed, not the reverse.
     async fn link_user(
         &self,
         device: DeviceRef<'_>,
-        user: &UserKey,
+        claim: &UserClaim,
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Returns the users that a device is linked to.
+    /// Marks a device's unsigned links as not used.
+    async fn revoke_unsigned(&self, device: DeviceRef<'_>) -> Result<(), Self::Failure>;
+
+    /// Returns the users that a device has claimed, without the claims from its address.
+    async fn claimed_users(&self, device: DeviceRef<'_>) -> Result<ClaimFacts, Self::Failure>;
+
+    /// Counts the links that were first claimed from an address at or after `since`, at most
+    /// [`tributary_domain::device::ADDRESS_CLAIMS_MAX`].
+    async fn claims_from_address(
+        &self,
+        device: DeviceRef<'_>,
+        address: Digest,
+        since: Timestamp,
+    ) -> Result<usize, Self::Failure>;
+
+    /// Returns the users of a device's used links.
     async fn linked_people(
         &self,
         device: DeviceRef<'_>,
     ) -> Result<BTreeSet<UserKey>, Self::Failure>;
 
-    /// Returns the given users that another device is linked to as well.
+    /// Returns the given users that another device has a used link to.
     async fn shared_people(
         &self,
         device: DeviceRef<'_>,

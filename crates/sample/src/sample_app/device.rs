@@ -8,7 +8,7 @@ use tributary_domain::attribution::evidence::{ClickIdSource, ReferrerTimes};
 use tributary_domain::attribution::referrer::Referrer;
 use tributary_domain::click::address::AddressClass;
 use tributary_domain::click::{BotReason, Click};
-use tributary_domain::device::{Consent, DeviceKey, Identity, Platform, Traits, UserKey};
+use tributary_domain::device::{Consent, DeviceKey, IdentityClaim, Platform, Traits, UserKey};
 use tributary_domain::event::sdk::{SdkEvent, SdkRequestContext};
 use tributary_domain::install::{ClaimedClick, ClickClaim, ConfigureCommand};
 use tributary_domain::ledger::MoneyPolicy;
@@ -209,9 +209,9 @@ impl SampleDevice {
             at,
             device: self.key.clone(),
             traits: self.traits(),
-            identity: Identity {
+            identity: IdentityClaim {
                 user: Some(user),
-                ..Identity::default()
+                ..IdentityClaim::default()
             },
             advertising_id: None,
             idfv: None,

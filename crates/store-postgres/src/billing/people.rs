@@ -2,17 +2,24 @@
 
 use crate::Failure;
 use crate::devices::DeviceColumns;
-use crate::rows::uuid;
+use crate::rows::{read_row, uuid};
 use crate::tx::Tx;
 use std::collections::BTreeSet;
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::PERSON_IDS_MAX;
 use tributary_domain::billing::join::{AdvertisingLink, DeviceLink, PersonLink};
-use tributary_domain::device::{AdvertisingId, DeviceKey, DeviceRef, UserKey};
+use tributary_domain::device::{
+    ADDRESS_CLAIMS_MAX, AdvertisingId, ClaimFacts, DeviceRef, UserClaim, UserKey,
+};
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::UserLinkTable;
+use tributary_store::records::{
+    ADVERTISING_LINK_ORDER, DeviceLinkRow, SELECT_ADVERTISING_LINKS, SELECT_USER_LINKS,
+    USER_LINK_ORDER,
+};
 
 /// Finds the links between devices and users, by user id and by device.
 pub(super) async fn find_person_links(
@@ -21,15 +28,19 @@ pub(super) async fn find_person_links(
     people: Vec<&str>,
     devices: Vec<&str>,
 ) -> Result<Vec<PersonLink>, Failure> {
-    let by_person = "select stored.* from unnest($3) as wanted (id) cross join lateral
-         (select user_id as id, device_id, linked_at as since from user_links
-          where app_id = $1 and environment = $2 and user_id = wanted.id limit $4) as stored";
-    let by_device = "select stored.* from unnest($3) as wanted (id) cross join lateral
-         (select user_id as id, device_id, linked_at as since from user_links
-          where app_id = $1 and environment = $2 and device_id = wanted.id limit $4) as stored";
+    let sql = |column| {
+        format!(
+            "select stored.* from unnest($3) as wanted (id) cross join lateral
+             ({SELECT_USER_LINKS}
+              where links.app_id = $1 and links.environment = $2 and links.{column} = wanted.id
+              order by {USER_LINK_ORDER} limit $4)
+             as stored (id, device_id, since, latest, is_used, is_signed, decision)"
+        )
+    };
+    let (by_person, by_device) = (sql("user_id"), sql("device_id"));
     let (mut found, of_devices) = tokio::try_join!(
-        links(tx, by_person, of, people, UserKey::stored),
-        links(tx, by_device, of, devices, UserKey::stored)
+        links(tx, &by_person, of, people, UserKey::stored),
+        links(tx, &by_device, of, devices, UserKey::stored)
     )?;
     found.extend(of_devices);
     Ok(found)
@@ -42,16 +53,20 @@ pub(super) async fn find_advertising_links(
     ids: Vec<&str>,
     devices: Vec<&str>,
 ) -> Result<Vec<AdvertisingLink>, Failure> {
-    let by_id = "select stored.* from unnest($3) as wanted (id) cross join lateral
-         (select advertising_id as id, device_id, first_seen_at as since from devices
-          where app_id = $1 and environment = $2 and advertising_id = wanted.id limit $4) as stored";
-    let by_device = "select stored.* from unnest($3) as wanted (id) cross join lateral
-         (select advertising_id as id, device_id, first_seen_at as since from devices
-          where app_id = $1 and environment = $2 and device_id = wanted.id
-            and advertising_id is not null limit $4) as stored";
+    let sql = |column| {
+        format!(
+            "select stored.* from unnest($3) as wanted (id) cross join lateral
+             ({SELECT_ADVERTISING_LINKS}
+              where app_id = $1 and environment = $2 and {column} = wanted.id
+                and advertising_id is not null
+              order by {ADVERTISING_LINK_ORDER} limit $4)
+             as stored (id, device_id, since, latest, is_used, is_signed, decision)"
+        )
+    };
+    let (by_id, by_device) = (sql("advertising_id"), sql("device_id"));
     let (mut found, of_devices) = tokio::try_join!(
-        links(tx, by_id, of, ids, AdvertisingId::stored),
-        links(tx, by_device, of, devices, AdvertisingId::stored)
+        links(tx, &by_id, of, ids, AdvertisingId::stored),
+        links(tx, &by_device, of, devices, AdvertisingId::stored)
     )?;
     found.extend(of_devices);
     Ok(found)
@@ -72,34 +87,95 @@ async fn links<Id>(
     let rows = tx
         .query(sql, &[&uuid(app.as_bytes()), &environment, &ids, &limit])
         .await?;
-    rows.iter()
-        .map(|row| {
-            Ok(DeviceLink {
-                id: id(row.try_get("id")?),
-                device: DeviceKey::stored(row.try_get("device_id")?),
-                since: Timestamp::from_millis(row.try_get("since")?),
-            })
-        })
-        .collect()
+    let link = |row| Ok(read_row::<DeviceLinkRow>(row)?.read(id)?);
+    rows.iter().map(link).collect()
 }
 
 impl UserLinkTable for Tx {
     async fn link_user(
         &self,
         device: DeviceRef<'_>,
-        user: &UserKey,
+        claim: &UserClaim,
         at: Timestamp,
     ) -> Result<(), Failure> {
         let (app, environment, key) = device.columns();
+        let address_hash = claim.address_hash.as_ref();
         self.execute(
-            "insert into user_links (app_id, environment, user_id, device_id, linked_at)
-             values ($1, $2, $3, $4, $5)
-             on conflict (app_id, environment, user_id, device_id)
-             do update set linked_at = excluded.linked_at",
-            &[&app, &environment, &user.as_str(), &key, &at.as_millis()],
+            "insert into user_links as stored (app_id, environment, user_id, device_id, linked_at,
+                                               first_linked_at, is_used, is_signed, address_hash)
+             values ($1, $2, $3, $4, $5, $5, $6, $7, $8)
+             on conflict (app_id, environment, user_id, device_id) do update
+             set linked_at = excluded.linked_at, is_used = stored.is_used or excluded.is_used,
+                 is_signed = stored.is_signed or excluded.is_signed",
+            &[
+                &app,
+                &environment,
+                &claim.user.as_str(),
+                &key,
+                &at.as_millis(),
+                &claim.is_used,
+                &claim.is_signed,
+                &address_hash.map(|hash| hash.as_bytes().as_slice()),
+            ],
         )
         .await?;
         Ok(())
+    }
+
+    async fn revoke_unsigned(&self, device: DeviceRef<'_>) -> Result<(), Failure> {
+        let (app, environment, key) = device.columns();
+        self.execute(
+            "update user_links set is_used = false
+             where app_id = $1 and environment = $2 and device_id = $3 and not is_signed",
+            &[&app, &environment, &key],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn claimed_users(&self, device: DeviceRef<'_>) -> Result<ClaimFacts, Failure> {
+        let (app, environment, key) = device.columns();
+        let rows = self
+            .query(
+                "select user_id, is_signed from user_links
+                 where app_id = $1 and environment = $2 and device_id = $3",
+                &[&app, &environment, &key],
+            )
+            .await?;
+        let mut facts = ClaimFacts::default();
+        for row in &rows {
+            let user = person(row)?;
+            if row.try_get("is_signed")? {
+                facts.signed.insert(user.clone());
+            }
+            facts.users.insert(user);
+        }
+        Ok(facts)
+    }
+
+    async fn claims_from_address(
+        &self,
+        device: DeviceRef<'_>,
+        address: Digest,
+        since: Timestamp,
+    ) -> Result<usize, Failure> {
+        let limit = i64::try_from(ADDRESS_CLAIMS_MAX).unwrap_or(i64::MAX);
+        let (app, environment, _) = device.columns();
+        let rows = self
+            .query(
+                "select 1 from user_links
+                 where app_id = $1 and environment = $2 and address_hash = $3
+                   and first_linked_at >= $4 limit $5",
+                &[
+                    &app,
+                    &environment,
+                    &address.as_bytes().as_slice(),
+                    &since.as_millis(),
+                    &limit,
+                ],
+            )
+            .await?;
+        Ok(rows.len())
     }
 
     async fn linked_people(&self, device: DeviceRef<'_>) -> Result<BTreeSet<UserKey>, Failure> {
@@ -107,7 +183,7 @@ impl UserLinkTable for Tx {
         let rows = self
             .query(
                 "select user_id from user_links
-                 where app_id = $1 and environment = $2 and device_id = $3",
+                 where app_id = $1 and environment = $2 and device_id = $3 and is_used",
                 &[&app, &environment, &key],
             )
             .await?;
@@ -124,7 +200,8 @@ impl UserLinkTable for Tx {
         let rows = self
             .query(
                 "select distinct user_id from user_links
-                 where app_id = $1 and environment = $2 and user_id = any($3) and device_id <> $4",
+                 where app_id = $1 and environment = $2 and user_id = any($3)
+                   and device_id <> $4 and is_used",
                 &[&app, &environment, &people, &key],
             )
             .await?;

@@ -14,7 +14,7 @@ use state::find_state;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
 use tributary_domain::app::AppSecret;
 use tributary_domain::audit::AuditContext;
-use tributary_domain::device::{DeviceKey, DeviceRef, Identity};
+use tributary_domain::device::{DeviceKey, DeviceRef, IdentityClaim};
 use tributary_domain::install::ConfigureCommand;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::AppId;
@@ -83,7 +83,7 @@ impl Devices for PostgresStore {
         app: AppId,
         environment: Environment,
         device: DeviceKey,
-        identity: Identity,
+        identity: IdentityClaim,
         at: Timestamp,
     ) -> StoreResult<()> {
         self.write("identify", async move |tx| {
@@ -92,7 +92,7 @@ impl Devices for PostgresStore {
                 environment,
                 key: &device,
             };
-            let increments = Box::pin(identify(tx, device, identity.clone(), at)).await?;
+            let increments = Box::pin(identify(tx, device, &identity, at)).await?;
             rollups::store_increments(tx, &increments).await
         })
         .await

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::pin::Pin;
 use tributary_domain::access::Environment;
 use tributary_domain::attribution::MatchState;
-use tributary_domain::device::{ContactHashes, DeviceKey, Identity, Platform, UserKey};
+use tributary_domain::device::{ContactHashes, DeviceKey, IdentityClaim, Platform, UserKey};
 use tributary_domain::event::sdk::SdkEventOutcome;
 use tributary_domain::install::ConfigureCommand;
 use tributary_store::contract::fixtures::{SharedStore, at, join_all, join3};
@@ -32,9 +32,9 @@ async fn identical_configure_calls_make_one_install() {
     for round in 0..ROUNDS {
         let key = format!("device-{round}");
         let command = ConfigureCommand {
-            identity: Identity {
+            identity: IdentityClaim {
                 user: UserKey::parse("user").ok(),
-                ..Identity::default()
+                ..IdentityClaim::default()
             },
             ..tenant.configure_with_click(&key, &tenant.record_click(10).await, 60)
         };
@@ -211,9 +211,10 @@ async fn concurrent_identify_calls_are_merged() {
             _ => &mut matching.phone_e164,
         };
         *field = Some("a".repeat(64));
-        Identity {
+        IdentityClaim {
             user: None,
             contact_hashes: matching,
+            ..IdentityClaim::default()
         }
     };
     let (app, live) = (tenant.app.id, Environment::Live);

@@ -20,7 +20,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
 use tributary_domain::app::AppSecret;
 use tributary_domain::audit::AuditContext;
-use tributary_domain::device::{DeviceKey, DeviceRef, Identity};
+use tributary_domain::device::{DeviceKey, DeviceRef, IdentityClaim};
 use tributary_domain::install::ConfigureCommand;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::AppId;
@@ -99,7 +99,7 @@ impl Devices for SqliteStore {
         app: AppId,
         environment: Environment,
         device: DeviceKey,
-        identity: Identity,
+        identity: IdentityClaim,
         at: Timestamp,
     ) -> StoreResult<()> {
         self.write_counted("identify", move |connection| {
@@ -109,7 +109,7 @@ impl Devices for SqliteStore {
                 key: &device,
             };
             let tables = SqliteTables(connection);
-            Ok(((), run(identify(&tables, device, identity, at))?))
+            Ok(((), run(identify(&tables, device, &identity, at))?))
         })
         .await
     }

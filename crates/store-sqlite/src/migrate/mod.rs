@@ -103,6 +103,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "device_spelling",
         sql: include_str!("../../migrations/0019_device_spelling.sql"),
     },
+    Migration {
+        number: 20,
+        name: "identity_claims",
+        sql: include_str!("../../migrations/0020_identity_claims.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

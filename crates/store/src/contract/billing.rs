@@ -12,7 +12,7 @@ use tributary_domain::billing::money::ReportedPrice;
 use tributary_domain::billing::{
     IncomingNotification, NotificationMeaning, PaymentClaim, ProviderNotification, Subscriber,
 };
-use tributary_domain::device::{DeviceKey, Identity, UserKey};
+use tributary_domain::device::{DeviceKey, IdentityClaim, UserKey};
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::day::Day;
@@ -258,9 +258,9 @@ pub async fn a_later_identified_device_gets_the_subscription(store: &SharedStore
     };
     assert_eq!(accepted, unmatched);
     let device = DeviceKey::parse("phone-1").expect("a device id");
-    let identity = Identity {
+    let identity = IdentityClaim {
         user: Some(person("person-1")),
-        ..Identity::default()
+        ..IdentityClaim::default()
     };
     for second in [2_000, 2_001] {
         let (app, live) = (tenant.app.id, Environment::Live);

@@ -6,7 +6,7 @@ use super::fixtures::{SharedStore, assert_rebuild_changes_nothing, at, join_all}
 use super::sdk_fixtures::{Tenant, event, tenant};
 use tributary_domain::access::Environment;
 use tributary_domain::billing::{IncomingNotification, NotificationMeaning, PaymentClaim};
-use tributary_domain::device::Identity;
+use tributary_domain::device::IdentityClaim;
 use tributary_domain::install::ConfigureCommand;
 use tributary_domain::report::cohort::{CohortDimension, CohortReportQuery};
 
@@ -102,9 +102,9 @@ pub async fn late_payments_count_in_the_cohort(store: &SharedStore) {
     notify(&tenant, paid(&tenant, "two", "sub-2", 3 * DAY)).await;
     let before: [Row; 2] = [("network_a", 0, 1, PAID), ("organic", 0, 1, 0)];
     assert_cohorts(&tenant, &before).await;
-    let identity = Identity {
+    let identity = IdentityClaim {
         user: Some(person("two")),
-        ..Identity::default()
+        ..IdentityClaim::default()
     };
     let (app, live) = (tenant.app.id, Environment::Live);
     let identified = store.identify(app, live, device("tablet"), identity, at(4 * DAY));

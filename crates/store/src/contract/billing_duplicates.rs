@@ -10,7 +10,7 @@ use std::pin::Pin;
 use tributary_domain::access::{Environment, Permission, authorize};
 use tributary_domain::billing::{IncomingNotification, NotificationMeaning, PaymentClaim};
 use tributary_domain::click::Click;
-use tributary_domain::device::Identity;
+use tributary_domain::device::IdentityClaim;
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::event::sdk::SdkEvent;
 use tributary_domain::event::{Event, EventSource};
@@ -178,9 +178,9 @@ pub async fn a_transfer_keeps_the_duplicate(store: &SharedStore) {
             one.report_sdk_event("phone", sdk).await;
         }
         let before = one.billing_event("t1").await;
-        let ann = Identity {
+        let ann = IdentityClaim {
             user: Some(person("ann")),
-            ..Identity::default()
+            ..IdentityClaim::default()
         };
         let identified = store.identify(app, live, device("phone"), ann, at(120));
         identified.await.expect("a user is identified");

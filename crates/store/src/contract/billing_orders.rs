@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::{IncomingNotification, NotificationMeaning, PaymentClaim};
-use tributary_domain::device::{AdvertisingId, Identity};
+use tributary_domain::device::{AdvertisingId, IdentityClaim};
 use tributary_domain::event::Event;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::report::Figures;
@@ -231,9 +231,9 @@ async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
                 tenant.call_configure(command).await;
             }
             Step::Identify(name, who, second) => {
-                let identity = Identity {
+                let identity = IdentityClaim {
                     user: Some(person(who)),
-                    ..Identity::default()
+                    ..IdentityClaim::default()
                 };
                 let app = tenant.app.id;
                 let identified =

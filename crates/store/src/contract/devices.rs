@@ -5,8 +5,8 @@ use super::sdk_fixtures::{event, payment, tenant};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::attribution::{MatchState, MatchType};
 use tributary_domain::device::{
-    AdvertisingId, Consent, ContactHashes, DeviceKey, Identity, Platform, Screen, Tracking, Traits,
-    UserKey,
+    AdvertisingId, Consent, ContactHashes, DeviceKey, Identity, IdentityClaim, Platform, Screen,
+    Tracking, Traits, UserKey,
 };
 use tributary_domain::install::ConfigureCommand;
 use tributary_domain::refusal::Refusal;
@@ -417,21 +417,34 @@ pub async fn a_device_is_read_as_it_was_described(store: &SharedStore) {
 /// Each call adds to the identity, even before the device is configured.
 pub async fn identities_accumulate_over_calls(store: &SharedStore) {
     let tenant = tenant(store).await;
-    let identity = |user: Option<&str>, email: Option<&str>, phone: Option<&str>| Identity {
+    let claim = |user: Option<&str>, email: Option<&str>, phone: Option<&str>| IdentityClaim {
         user: user.map(|text| UserKey::stored(text.to_owned())),
         contact_hashes: ContactHashes {
             email: email.map(str::to_owned),
             phone: phone.map(str::to_owned),
             ..ContactHashes::default()
         },
+        ..IdentityClaim::default()
     };
-    let identify = async |identity: Identity| {
+    let identity = |user, email, phone| {
+        let IdentityClaim {
+            user,
+            contact_hashes,
+            ..
+        } = claim(user, email, phone);
+        Identity {
+            user,
+            contact_hashes,
+            ..Identity::default()
+        }
+    };
+    let identify = async |identity: IdentityClaim| {
         let (app, live) = (tenant.app.id, Environment::Live);
         let stored = store.identify(app, live, device("device-1"), identity, at(5));
         stored.await.expect("an identity is stored");
     };
-    identify(identity(Some("u1"), Some("e1"), None)).await;
-    identify(identity(None, None, Some("p1"))).await;
+    identify(claim(Some("u1"), Some("e1"), None)).await;
+    identify(claim(None, None, Some("p1"))).await;
     let before = tenant.device_details("device-1").await.state;
     assert_eq!(before.device, None);
     assert_eq!(
@@ -439,7 +452,7 @@ pub async fn identities_accumulate_over_calls(store: &SharedStore) {
         identity(Some("u1"), Some("e1"), Some("p1"))
     );
     let command = ConfigureCommand {
-        identity: identity(Some("u2"), None, None),
+        identity: claim(Some("u2"), None, None),
         ..tenant.configure("device-1", 60)
     };
     tenant.call_configure(command).await;

@@ -13,7 +13,7 @@ use tributary_domain::billing::{
 };
 use tributary_domain::click::Click;
 use tributary_domain::device::{
-    AdvertisingId, ContactHashes, DeviceKey, Identity, Platform, UserKey,
+    AdvertisingId, ContactHashes, DeviceKey, IdentityClaim, Platform, UserKey,
 };
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::event::web::{WebEvent, WebEventKind};
@@ -204,19 +204,20 @@ impl PersonScenario {
         command.advertising_id = AdvertisingId::parse(ADVERTISING);
         command.idfv = Some("idfv-to-erase".to_owned());
         command.address_hash = Some(Digest::of(b"home to erase"));
-        command.identity = Identity {
+        command.identity = IdentityClaim {
             user: Some(person(ALIAS)),
             contact_hashes: ContactHashes {
                 email: Some("e1".repeat(32)),
                 phone: Some("f2".repeat(32)),
                 ..ContactHashes::default()
             },
+            ..IdentityClaim::default()
         };
         command.ad_services_token = Some("token-to-erase".to_owned());
         tenant.call_configure(command).await;
-        let identity = Identity {
+        let identity = IdentityClaim {
             user: Some(person(PERSON)),
-            contact_hashes: ContactHashes::default(),
+            ..IdentityClaim::default()
         };
         let (app, live) = (tenant.app.id, Environment::Live);
         let identified = tenant

@@ -141,6 +141,8 @@ pub async fn other_devices_of_the_user_stay(store: &SharedStore) {
     let (tenant, live) = (scenario.tenant(), Environment::Live);
     let mut command = tenant.configure("the-other-phone", 300);
     command.identity.user = Some(person(PERSON));
+    // Flagged like the first phone, so that the first phone keeps its subscriptions.
+    command.traits.model = Some("iPhone15,2".to_owned());
     command.advertising_id = AdvertisingId::parse("6f9619ff-8b86-4011-b42d-00c04fc964ff");
     tenant.call_configure(command).await;
     scenario

@@ -21,6 +21,7 @@ pub mod erasure_fixtures;
 pub mod erasure_later;
 pub mod events;
 pub mod fixtures;
+pub mod identity;
 pub mod instance;
 pub mod integrations;
 pub mod links;
@@ -204,6 +205,15 @@ macro_rules! contract_suite {
                 a_moved_event_leaves_its_cohort,
                 a_settled_refund_updates_its_cohort,
                 moving_events_of_a_busy_device_keeps_figures_right,
+            }
+            identity: {
+                a_later_device_does_not_take_over_a_user,
+                a_device_that_claims_many_users_gets_none,
+                a_flagged_install_never_outranks_another,
+                many_claims_from_one_address_are_only_flagged,
+                a_signed_claim_outranks_an_unsigned_one,
+                unused_claims_do_not_affect_erasure,
+                matching_values_change_three_times,
             }
             erasure: {
                 an_erased_device_is_not_found,

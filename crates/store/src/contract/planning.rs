@@ -7,7 +7,7 @@ use super::web_events::{post, purchase, shop};
 use crate::QueueRef;
 use std::collections::BTreeMap;
 use tributary_domain::access::Environment;
-use tributary_domain::device::{DeviceKey, Identity, UserKey};
+use tributary_domain::device::{DeviceKey, IdentityClaim, UserKey};
 use tributary_domain::event::web::WebEventKind;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::forwarding::{Conversion, SkipReason};
@@ -222,9 +222,9 @@ async fn spellings(one: &ForwardingApp) -> Vec<Option<String>> {
 pub async fn the_user_id_is_gathered_for_app_events(store: &SharedStore) {
     let one = forwarding_app(store).await;
     one.attribute_install("phone", 10).await;
-    let identity = Identity {
+    let identity = IdentityClaim {
         user: UserKey::parse("user-77").ok(),
-        ..Identity::default()
+        ..IdentityClaim::default()
     };
     let device = DeviceKey::parse("phone").expect("an id");
     let app = one.queue.app;

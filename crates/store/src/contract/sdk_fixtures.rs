@@ -9,7 +9,7 @@ use tributary_domain::click::Click;
 use tributary_domain::click::address::AddressClass;
 use tributary_domain::click::agent::Agent;
 use tributary_domain::click::params::TrackingParams;
-use tributary_domain::device::{Consent, DeviceKey, Identity, Platform, Traits};
+use tributary_domain::device::{Consent, DeviceKey, IdentityClaim, Platform, Traits};
 use tributary_domain::event::EventFilter;
 use tributary_domain::event::sdk::{SdkEvent, SdkRequestContext};
 use tributary_domain::install::{ClaimedClick, ClickClaim, ConfigureCommand};
@@ -120,7 +120,7 @@ impl Tenant {
                 locale: Some("en_US".to_owned()),
                 ..Traits::of(Platform::Android)
             },
-            identity: Identity::default(),
+            identity: IdentityClaim::default(),
             advertising_id: None,
             idfv: None,
             consent: Consent::default(),

@@ -166,6 +166,17 @@ fn considered_to_json(considered: &ConsideredCandidate) -> ConsideredJson {
     }
 }
 
+/// Returns whether JSON written by [`decision_to_json`] contains a flag.
+pub(super) fn is_flagged(text: &str) -> Result<bool, StoreError> {
+    #[derive(Deserialize)]
+    struct FlagsJson {
+        #[serde(default)]
+        flags: Vec<String>,
+    }
+    let stored: FlagsJson = from_json("devices", "decision", "a device", text)?;
+    Ok(!stored.flags.is_empty())
+}
+
 /// Reads JSON written by [`decision_to_json`].
 pub(super) fn attribution_from_json(
     id: AttributionId,

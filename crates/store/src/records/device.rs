@@ -7,8 +7,8 @@ use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
 use tributary_domain::device::{
-    AdvertisingId, Consent, ContactHashes, Device, DeviceKey, Identity, Platform, Tracking, Traits,
-    UserKey,
+    AdvertisingId, Consent, ContactHashes, Device, DeviceKey, Identity, IdentityFlag, Platform,
+    Tracking, Traits, UserKey,
 };
 use tributary_domain::install::Attribution;
 use tributary_domain::vocabulary::id::AttributionId;
@@ -155,6 +155,16 @@ struct MatchingJson {
     email_google: Option<String>,
     phone: Option<String>,
     phone_e164: Option<String>,
+    /// How often the hashes changed.
+    #[serde(skip_serializing_if = "is_zero")]
+    changes: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    flags: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A row of `identities`, without its key.
@@ -176,6 +186,12 @@ impl IdentityRow {
                 email_google: matching.email_google,
                 phone: matching.phone,
                 phone_e164: matching.phone_e164,
+                changes: identity.matching_changes,
+                flags: identity
+                    .flags
+                    .iter()
+                    .map(|flag| flag.as_str().to_owned())
+                    .collect(),
             }),
         }
     }
@@ -192,6 +208,12 @@ impl IdentityRow {
                 phone: stored.phone,
                 phone_e164: stored.phone_e164,
             },
+            matching_changes: stored.changes,
+            flags: stored
+                .flags
+                .iter()
+                .filter_map(|flag| IdentityFlag::parse(flag))
+                .collect(),
         })
     }
 }

@@ -11,6 +11,7 @@ mod columns;
 mod decision;
 mod delivery_hours;
 mod device;
+mod device_link;
 mod erasure;
 mod event;
 mod increments;
@@ -30,6 +31,10 @@ pub use click::ClickRow;
 pub use columns::{ColumnValue, Columns, FromColumn, StoredRow};
 pub use delivery_hours::{TerminalCounts, count_to_u64, first_hour_of_last_day, hour_of};
 pub use device::{DeviceRow, IdentityRow};
+pub use device_link::{
+    ADVERTISING_LINK_ORDER, DeviceLinkRow, SELECT_ADVERTISING_LINKS, SELECT_USER_LINKS,
+    USER_LINK_ORDER,
+};
 pub use erasure::{ERASED_CLICK, ERASED_EVENT, TraceRow, json_string};
 pub use event::{CampaignCache, CreditColumns, EventRow, IS_PAYMENT, uncounted_reason};
 pub use increments::{increments_from_json, increments_to_json};

@@ -30,6 +30,9 @@ pub(super) struct StoryOut {
     user_id: Option<String>,
     /// Which of the user's hashed identifiers are known.
     matching: MatchingOut,
+    /// Suspicious properties of the identity: `tooManyUsers`, `claimBurst`, `unsignedUser`,
+    /// `wrongSignature`, `tooManyMatchingChanges`.
+    identity_flags: Vec<&'static str>,
     /// The device; null if it was never configured.
     device: Option<DeviceOut>,
     attribution: Option<ExplainedOut>,
@@ -122,6 +125,12 @@ impl StoryOut {
             environment: context.environment.as_str(),
             user_id: state.identity.user.map(|user| user.as_str().to_owned()),
             matching: (&state.identity.contact_hashes).into(),
+            identity_flags: state
+                .identity
+                .flags
+                .iter()
+                .map(|flag| flag.as_str())
+                .collect(),
             device: state.device.map(DeviceOut::from),
             attribution: state.attribution.map(explained),
             events: story.events.into_iter().map(event).collect(),
@@ -194,6 +203,7 @@ pub(super) fn example() -> serde_json::Value {
         "environment": "live",
         "userId": "user-42",
         "matching": {"email": true, "emailGoogle": false, "phone": false, "phoneE164": false},
+        "identityFlags": [],
         "device": {
             "platform": "android",
             "osVersion": "14",

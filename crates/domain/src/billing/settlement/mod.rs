@@ -5,7 +5,7 @@
 
 use super::chain::{ChainEntry, EarlierPayment, by_time, first_reports, settle as settle_chain};
 use super::hold::{self, Trial};
-use super::join::{AdvertisingLink, Join, PersonLink, devices, find_join, pick};
+use super::join::{AdvertisingLink, DeviceClaim, PersonLink, devices, find_claim, pick};
 use super::{
     Chain, JOIN_WINDOW, Notification, NotificationMeaning, PERSON_IDS_MAX, SettledNotification,
     chain_key, device_key, person_key,
@@ -174,9 +174,9 @@ impl ConnectedSubscriptions {
             .collect();
         sorted.sort_by_key(|one| by_time(one));
         let transfers = TransferGraph::of(&sorted);
-        let joins: Vec<Option<Join>> = sorted
+        let claims: Vec<Option<DeviceClaim>> = sorted
             .iter()
-            .map(|one| self.join(one, &transfers))
+            .map(|one| self.claim(one, &transfers))
             .collect();
         let mut chains: BTreeMap<Chain, Vec<usize>> = BTreeMap::new();
         for (position, one) in sorted.iter().enumerate() {
@@ -187,7 +187,8 @@ impl ConnectedSubscriptions {
         for positions in chains.values() {
             let chain: Vec<&Notification> =
                 positions.iter().map(|position| sorted[*position]).collect();
-            let own: Vec<Option<&Join>> = positions.iter().map(|it| joins[*it].as_ref()).collect();
+            let own = positions.iter().map(|position| claims[*position].as_ref());
+            let own: Vec<Option<&DeviceClaim>> = own.collect();
             let found = first_reports(&chain).into_iter().zip(devices(&own));
             for (position, (is_first, device)) in positions.iter().zip(found) {
                 is_first_report[*position] = is_first;
@@ -210,7 +211,7 @@ impl ConnectedSubscriptions {
             let mut settled = Vec::new();
             for (position, effect) in positions.iter().zip(settle_chain(&entries)) {
                 let mut one = sorted[*position].clone();
-                one.join.clone_from(&joins[*position]);
+                one.join = claims[*position].as_ref().map(DeviceClaim::join);
                 one.settled = self.with_user(&one, effect);
                 settled.push(one);
             }
@@ -226,25 +227,20 @@ impl ConnectedSubscriptions {
         (outcome, trials)
     }
 
-    /// Finds the device for a single notification. Ignores links that were made more than
+    /// Finds the best claim to a single notification. Ignores links that were made more than
     /// [`JOIN_WINDOW`] after the notification arrived.
-    fn join(&self, one: &Notification, transfers: &TransferGraph) -> Option<Join> {
+    fn claim(&self, one: &Notification, transfers: &TransferGraph) -> Option<DeviceClaim> {
         if one.content.meaning == NotificationMeaning::Receipt {
             return None;
         }
-        let until = one.received_at.plus(JOIN_WINDOW);
         let who = &one.content.subscriber;
         let people = transfers.with_transferred(&who.people);
         let people = self.people.iter().filter(|link| people.contains(&link.id));
-        let people = people.map(|link| (link.since, link.device.clone()));
+        let people: Vec<&PersonLink> = people.collect();
         let ids = self.advertising.iter();
         let ids = ids.filter(|link| who.advertising.contains(&link.id));
-        let ids = ids.map(|link| (link.since, link.device.clone()));
-        find_join(
-            one,
-            people.filter(|(since, _)| *since <= until).collect(),
-            ids.filter(|(since, _)| *since <= until).collect(),
-        )
+        let ids: Vec<&AdvertisingLink> = ids.collect();
+        find_claim(one, &people, &ids, one.received_at.plus(JOIN_WINDOW))
     }
 
     fn with_user(&self, one: &Notification, effect: SettledNotification) -> SettledNotification {
@@ -254,8 +250,8 @@ impl ConnectedSubscriptions {
         let device = effect.device.as_ref();
         let links = self.people.iter();
         let users: Vec<(Timestamp, UserKey)> = links
-            .filter(|link| Some(&link.device) == device)
-            .map(|link| (link.since, link.id.clone()))
+            .filter(|link| link.is_used && Some(&link.device) == device)
+            .map(|link| (link.latest, link.id.clone()))
             .collect();
         SettledNotification {
             user: pick(&users, one.happened_at).map(|(_, user)| user.clone()),

@@ -254,6 +254,10 @@ fn a_subscription_that_moves_to_another_device_takes_its_first_payment_along() {
             id: advertising_id,
             device: device("A"),
             since: at(0),
+            latest: at(0),
+            is_used: true,
+            is_signed: false,
+            is_flagged: false,
         }],
         ..ConnectedSubscriptions::default()
     };
@@ -304,7 +308,67 @@ fn lifecycle_of_a_subscription() -> Vec<Notification> {
     ]
 }
 
+fn user_link(name: &str, who: &str, since: i64) -> PersonLink {
+    DeviceLink {
+        id: person(who),
+        device: device(name),
+        since: at(since),
+        latest: at(since),
+        is_used: true,
+        is_signed: false,
+        is_flagged: false,
+    }
+}
+
+/// A customer's phone and three devices that claim the same user: a later one, a flagged one, and
+/// one whose claims are not used.
+fn claims_of_strangers() -> Vec<PersonLink> {
+    let phone = user_link("phone", "p", 10);
+    let thief = user_link("thief", "p", 20);
+    let flagged = PersonLink {
+        is_flagged: true,
+        ..user_link("a-flagged", "p", 1)
+    };
+    let unused = PersonLink {
+        is_used: false,
+        ..user_link("a-pre-claimer", "p", 1)
+    };
+    vec![phone, thief, flagged, unused]
+}
+
+fn settled_devices(all: &[Notification], links: &[PersonLink]) -> BTreeSet<Option<DeviceKey>> {
+    let connected = ConnectedSubscriptions {
+        notifications: all.to_vec(),
+        people: links.to_vec(),
+        ..ConnectedSubscriptions::default()
+    };
+    let (after, _) = connected.outcome(at(1_000));
+    let settled = after.into_values().map(|one| one.settled.device);
+    settled.collect()
+}
+
 proptest! {
+    /// Claims arrive one by one in any order, and notifications in any order between them. The
+    /// joins that earlier settlements stored do not change the outcome.
+    #[test]
+    fn the_order_of_claims_and_notifications_changes_nothing(
+        links in Just(claims_of_strangers()).prop_shuffle(),
+        notifications in Just(lifecycle_of_a_subscription()).prop_shuffle(),
+        known in 0..4_usize,
+    ) {
+        let all: Vec<_> = notifications.into_iter().map(|one| of_people(&["p"], one)).collect();
+        let first = ConnectedSubscriptions {
+            notifications: all[..4].to_vec(),
+            people: links[..known].to_vec(),
+            ..ConnectedSubscriptions::default()
+        };
+        let (before, _) = first.outcome(at(1_000));
+        let later = before.into_values().chain(all[4..].iter().cloned());
+        let later: Vec<_> = later.collect();
+        let expected = BTreeSet::from([Some(device("phone"))]);
+        prop_assert_eq!(settled_devices(&later, &links), expected);
+    }
+
     #[test]
     fn the_order_of_arrival_changes_nothing(
         shuffled in Just(lifecycle_of_a_subscription()).prop_shuffle()
