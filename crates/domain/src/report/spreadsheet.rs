@@ -2,14 +2,38 @@
 
 use std::borrow::Cow;
 
+/// Characters that begin a formula. Spreadsheets read the full-width forms like the ASCII ones.
+const FORMULA_SIGNS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+
 /// Escapes a field. Text that a spreadsheet would run as a formula gets a leading quote; numbers
 /// stay as they are.
 pub fn spreadsheet_field(text: &str) -> Cow<'_, str> {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) && !is_number(text) {
+    if begins_like_formula(text) && !is_number(text) {
         Cow::Owned(format!("'{text}"))
     } else {
         Cow::Borrowed(text)
     }
+}
+
+/// Returns whether text begins with a formula sign. Spreadsheets drop leading white space and
+/// control characters, so the sign may follow them. A leading tab or line break is escaped in any
+/// case, because it can move what follows into another cell.
+fn begins_like_formula(text: &str) -> bool {
+    text.starts_with(['\t', '\r', '\n'])
+        || text
+            .trim_start_matches(is_dropped)
+            .starts_with(FORMULA_SIGNS)
+}
+
+/// Returns whether spreadsheets may drop a character at the start of a field.
+fn is_dropped(character: char) -> bool {
+    // Invisible characters that are neither white space nor control characters: zero-width
+    // characters, direction marks, word joiner and byte order mark.
+    let is_invisible = matches!(
+        character,
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
+    );
+    character.is_whitespace() || character.is_control() || is_invisible
 }
 
 fn is_number(text: &str) -> bool {
@@ -32,6 +56,22 @@ mod tests {
     #[case::negative("-9.99", "-9.99")]
     #[case::minus_alone("-", "'-")]
     #[case::minus_formula("-1+cmd", "'-1+cmd")]
+    #[case::line_feed("\n=1+1", "'\n=1+1")]
+    #[case::line_feed_alone("\nx", "'\nx")]
+    #[case::carriage_return("\rx", "'\rx")]
+    #[case::space(" =1+1", "' =1+1")]
+    #[case::spaces_and_tab("  \t@x", "'  \t@x")]
+    #[case::no_break_space("\u{a0}=1", "'\u{a0}=1")]
+    #[case::wide_space("\u{3000}=1", "'\u{3000}=1")]
+    #[case::byte_order_mark("\u{feff}=1", "'\u{feff}=1")]
+    #[case::zero_width("\u{200b}+1", "'\u{200b}+1")]
+    #[case::wide_equals("＝1+1", "'＝1+1")]
+    #[case::wide_plus("＋1", "'＋1")]
+    #[case::wide_minus("－1", "'－1")]
+    #[case::wide_at("＠x", "'＠x")]
+    #[case::wide_after_space(" ＝1", "' ＝1")]
+    #[case::space_alone(" x", " x")]
+    #[case::sign_inside("a=b", "a=b")]
     fn formulas_are_escaped(#[case] text: &str, #[case] written: &str) {
         assert_eq!(spreadsheet_field(text), written);
     }

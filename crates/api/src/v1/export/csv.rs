@@ -49,6 +49,9 @@ mod tests {
     #[case::quote("a\"b", "\"a\"\"b\"")]
     #[case::line("a\nb", "\"a\nb\"")]
     #[case::formula("=1+1", "'=1+1")]
+    #[case::formula_after_a_line_feed("\n=1", "\"'\n=1\"")]
+    #[case::formula_after_a_space(" =1", "' =1")]
+    #[case::wide_formula("＝1", "'＝1")]
     fn fields(#[case] field: &str, #[case] written: &str) {
         let mut lines = CsvLines::with_capacity(0);
         for _ in 0..2 {
