@@ -1,6 +1,9 @@
 //! The command line. Wrong settings are named and exit with 2; errors worth a retry exit with 1.
 
+use serde_json::json;
 use std::process::{Command, Output, Stdio};
+use tributary_domain::forwarding::alert::AlertKind;
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_testkit::{Engine, ServerProcess, TestDatabase};
 
 /// Runs the binary with only these environment variables.
@@ -320,15 +323,59 @@ fn settings_are_printed_without_secrets() {
     );
 }
 
+/// Sends an alert to a host that resolves to this machine. Returns the logged error.
+async fn error_for_a_private_webhook(setting: &str) -> String {
+    let database = TestDatabase::new(Engine::Sqlite).await;
+    let server = ServerProcess::start(&database).await;
+    let key = ServerProcess::full_key(&database);
+    let app = json!({"name": "Runner", "alertWebhookUrl": "https://localhost/hook"});
+    server
+        .call("POST", "/api/v1/apps", &key, Some(app))
+        .await
+        .expect(201);
+    assert!(server.terminate().success());
+    let store = database.open().await;
+    let now = Timestamp::from_millis(1_790_000_000_000);
+    let (kind, message) = (AlertKind::RatesStale, "Stale.".to_owned());
+    let raised = store.raise_alert_everywhere(kind, message, now, now, [1; 8]);
+    assert_eq!(raised.await.unwrap(), 1);
+    store.close().await;
+    drop(store);
+    let settings = [(setting, "true"), ("TRIBUTARY_LOG__LEVEL", "debug")];
+    let server = ServerProcess::start_with(&database, &settings).await;
+    for _ in 0..3_000 {
+        let log = server.log();
+        if let Some(line) = log
+            .lines()
+            .find(|line| line.contains("failed to send alert"))
+        {
+            return line.to_owned();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("no attempt was made: {}", server.log());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn metrics_can_be_served_on_a_separate_port() {
+async fn the_setting_for_simulators_does_not_open_the_network_to_webhooks() {
+    let line = error_for_a_private_webhook("TRIBUTARY_NETWORKS__ALLOW_PRIVATE_ADDRESSES").await;
+    assert!(line.contains("private address"), "{line}");
+    let line = error_for_a_private_webhook("TRIBUTARY_WEBHOOKS__ALLOW_PRIVATE_ADDRESSES").await;
+    assert!(!line.contains("private address"), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_are_served_on_a_separate_port_only() {
     let database = TestDatabase::new(Engine::Sqlite).await;
     let port = {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         free.local_addr().unwrap().to_string()
     };
-    let server =
-        ServerProcess::start_with(&database, &[("TRIBUTARY_METRICS__LISTEN", &port)]).await;
+    let settings = [
+        ("TRIBUTARY_METRICS__LISTEN", port.as_str()),
+        ("TRIBUTARY_METRICS__ON_PUBLIC_PORT", "false"),
+    ];
+    let server = ServerProcess::start_with(&database, &settings).await;
     let public = reqwest::get(format!("{}/metrics", server.base_url()))
         .await
         .unwrap();

@@ -26,11 +26,7 @@ pub struct NetworkTransport {
 impl NetworkTransport {
     /// Creates a transport from the configuration.
     pub fn new(networks: &NetworksConfig) -> anyhow::Result<Self> {
-        let policy = if networks.allow_private_addresses {
-            AddressPolicy::Anywhere
-        } else {
-            AddressPolicy::PublicOnly
-        };
+        let policy = AddressPolicy::allowing(networks.allow_private_addresses);
         let base = |url: &Url| url.as_str().trim_end_matches('/').to_owned();
         Ok(Self {
             outbound: Outbound::new(policy, REQUEST_MAX)?,

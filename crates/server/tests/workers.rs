@@ -65,6 +65,7 @@ impl Installation {
             .env("TRIBUTARY_DATA_DIR", &self.folder)
             .env("TRIBUTARY_LISTEN", "127.0.0.1:0")
             .env("TRIBUTARY_LOG__LEVEL", "debug")
+            .env("TRIBUTARY_METRICS__ON_PUBLIC_PORT", "true")
             .env("TRIBUTARY_NETWORKS__ALLOW_PRIVATE_ADDRESSES", "true")
             .env(
                 "TRIBUTARY_ADSERVICES__BASE_URL",

@@ -86,6 +86,8 @@ fn apply_settings(database: &TestDatabase, command: &mut Command) {
         // Tests do not download exchange rates.
         .env("TRIBUTARY_RATES__URL", "")
         .env("TRIBUTARY_RATES__SECOND_URL", "")
+        // Tests read the metrics on the port that they know.
+        .env("TRIBUTARY_METRICS__ON_PUBLIC_PORT", "true")
         // Tests do not call real networks: this port is closed.
         .envs(OUTBOUND_URL_SETTINGS.map(|setting| (setting, "http://127.0.0.1:9")))
         .stdin(Stdio::null());

@@ -192,7 +192,7 @@ fn spawn_tasks(
         base_url: started.base_url.trim_end_matches('/').into(),
     };
     tasks.spawn(Forwarder::new(forwarding.clone()).run(wait_for_stop(stopped.clone())));
-    let served_here = config.metrics.listen.is_none().then(|| metrics.clone());
+    let served_here = config.metrics.on_public_port.then(|| metrics.clone());
     let parts = ServerParts::new(
         config.clone(),
         started.store,

@@ -36,7 +36,7 @@ pub(super) fn contradictions(config: &Config, layers: &Layers) -> Vec<ConfigProb
     {
         problems.push(ConfigProblem::new(
             layers.location("metrics.listen"),
-            "must differ from `listen`; leave it empty to serve /metrics on the main port",
+            "must differ from `listen`; set metrics.on_public_port to serve /metrics on the main port",
         ));
     }
     problems
@@ -75,10 +75,11 @@ fn exposure(config: &Config) -> Vec<String> {
              it to the server's public address."
         ));
     }
-    if config.metrics.listen.is_none() {
+    if config.metrics.on_public_port {
         warnings.push(
-            "/metrics is served on the main port, which is not a loopback address: anyone who can \
-             reach the server can read it. Set `metrics.listen`, or block the path in the proxy."
+            "`metrics.on_public_port` is true and `listen` is not a loopback address: anyone who \
+             can reach the server can read /metrics. Use `metrics.listen`, or block the path in \
+             the proxy."
                 .to_owned(),
         );
     }
@@ -143,14 +144,23 @@ fn timeouts(config: &Config) -> Vec<String> {
 }
 
 fn outbound(config: &Config) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if config.webhooks.allow_private_addresses {
+        warnings.push(
+            "`webhooks.allow_private_addresses` is true: every member who may change an app can \
+             send requests into your own network. Use it only if you trust all of them."
+                .to_owned(),
+        );
+    }
     if config.networks.allow_private_addresses {
-        return vec![
+        warnings.push(
             "`networks.allow_private_addresses` is true: a wrong host name can send requests and \
              credentials into your own network. Use it only with a simulator."
                 .to_owned(),
-        ];
+        );
+        return warnings;
     }
-    config
+    let blocked = config
         .services()
         .into_iter()
         .filter(|(_, url)| literal_address(url).is_some_and(|address| !is_public(address)))
@@ -159,8 +169,9 @@ fn outbound(config: &Config) -> Vec<String> {
                 "`{setting}` is a private address, and `networks.allow_private_addresses` is \
                  false: requests to it will be blocked."
             )
-        })
-        .collect()
+        });
+    warnings.extend(blocked);
+    warnings
 }
 
 fn literal_address(url: &Url) -> Option<IpAddr> {
@@ -217,11 +228,20 @@ mod tests {
     #[case::defaults(&[], &[])]
     #[case::open_to_all(
         &[("LISTEN", "0.0.0.0:8080")],
-        &["unencrypted", "not reachable", "/metrics"]
+        &["unencrypted", "not reachable"]
     )]
     #[case::open_to_all_v6(
         &[("LISTEN", "[::]:8080"), ("BASE_URL", "http://links.example.com")],
-        &["unencrypted", "/metrics"]
+        &["unencrypted"]
+    )]
+    #[case::metrics_open_to_all(
+        &[("LISTEN", "10.0.0.1:8080"), ("METRICS__ON_PUBLIC_PORT", "true")],
+        &["unencrypted", "read /metrics"]
+    )]
+    #[case::metrics_on_this_machine(&[("METRICS__ON_PUBLIC_PORT", "true")], &[])]
+    #[case::webhooks_into_the_own_network(
+        &[("WEBHOOKS__ALLOW_PRIVATE_ADDRESSES", "true")],
+        &["every member who may change an app"]
     )]
     #[case::behind_a_proxy(
         &[

@@ -25,7 +25,7 @@ pub use problem::{ConfigError, ConfigProblem};
 pub use sections::{
     DnsConfig, GeoConfig, HttpConfig, LimitsConfig, LogConfig, LogFormat, MetricsConfig,
     NetworksConfig, PostgresConfig, RatesConfig, RetentionConfig, ServiceConfig,
-    TokenServiceConfig,
+    TokenServiceConfig, WebhooksConfig,
 };
 
 pub(crate) use parse::{log_filter, secret_key};
@@ -74,6 +74,8 @@ pub struct Config {
     pub postgres: PostgresConfig,
     /// Endpoints of the ad networks.
     pub networks: NetworksConfig,
+    /// Webhooks to URLs that tenants choose.
+    pub webhooks: WebhooksConfig,
     /// Endpoint for redeeming AdServices tokens.
     pub adservices: ServiceConfig,
     /// Exchange rate sources.

@@ -96,6 +96,7 @@ const RULES: &[(&str, Rule)] = &[
         "metrics.listen",
         Rule::TextOrEmpty(|text| parse::socket_address(text).map(drop)),
     ),
+    ("metrics.on_public_port", Rule::Any),
     (
         "dns.server",
         Rule::TextOrEmpty(|text| parse::socket_address(text).map(drop)),
@@ -121,6 +122,7 @@ const RULES: &[(&str, Rule)] = &[
     ("networks.network_b.token_url", SERVICE_URL),
     ("networks.network_c.base_url", SERVICE_URL),
     ("networks.network_d.base_url", SERVICE_URL),
+    ("webhooks.allow_private_addresses", Rule::Any),
     ("adservices.base_url", SERVICE_URL),
     (
         "rates.url",

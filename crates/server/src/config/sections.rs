@@ -73,9 +73,11 @@ pub struct LogConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MetricsConfig {
-    /// Separate address; `None` serves `/metrics` on the main port.
+    /// Separate address; `None` opens no separate port.
     #[serde(deserialize_with = "optional_socket_address")]
     pub listen: Option<SocketAddr>,
+    /// Whether `/metrics` is also served on the main port.
+    pub on_public_port: bool,
 }
 
 /// DNS settings.
@@ -121,6 +123,14 @@ pub struct NetworksConfig {
     pub network_c: ServiceConfig,
     /// OpenAI Ads.
     pub network_d: ServiceConfig,
+}
+
+/// Webhooks to URLs that tenants choose.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebhooksConfig {
+    /// Whether private addresses are allowed.
+    pub allow_private_addresses: bool,
 }
 
 /// A service that the server calls.

@@ -36,14 +36,25 @@ pub enum AddressPolicy {
     PublicOnly,
 }
 
+impl AddressPolicy {
+    /// Returns the policy for a setting that allows private addresses or not.
+    pub const fn allowing(private_addresses: bool) -> Self {
+        if private_addresses {
+            Self::Anywhere
+        } else {
+            Self::PublicOnly
+        }
+    }
+}
+
 /// Reason why there is no response. Messages never contain the URL, because its query may contain a
 /// secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutboundError {
     /// The host name resolves to a private address.
     #[error(
-        "the host resolves to the private address {0}, and networks.allow_private_addresses is \
-         false"
+        "the host resolves to the private address {0}, which networks.allow_private_addresses (for \
+         alerts: webhooks.allow_private_addresses) does not allow"
     )]
     Private(IpAddr),
     /// The request timed out.

@@ -54,20 +54,18 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
     tasks: &mut JoinSet<()>,
     stop: impl Fn() -> F,
 ) -> anyhow::Result<()> {
-    let policy = if config.networks.allow_private_addresses {
-        AddressPolicy::Anywhere
-    } else {
-        AddressPolicy::PublicOnly
-    };
+    let networks = AddressPolicy::allowing(config.networks.allow_private_addresses);
+    // Tenants choose these URLs, so the networks' setting for a simulator does not apply to them.
+    let webhooks = AddressPolicy::allowing(config.webhooks.allow_private_addresses);
     let rates = RatesWorker::new(store.clone(), runtime.clone(), &config.rates)?;
     let ad_services = AdServicesWorker::new(
         store.clone(),
         runtime.clone(),
         &config.adservices.base_url,
-        policy,
+        networks,
     )?;
     let retention = RetentionWorker::new(store.clone(), runtime.clone(), config.retention.clone());
-    let alerts = AlertsWorker::new(store.clone(), runtime.clone(), keyring.clone(), policy)?;
+    let alerts = AlertsWorker::new(store.clone(), runtime.clone(), keyring.clone(), webhooks)?;
     let deliveries = DeliveriesWorker::new(store.clone(), runtime.clone());
     tasks.spawn(periodic::run(alerts, runtime.clone(), stop()));
     tasks.spawn(periodic::run(deliveries, runtime.clone(), stop()));
