@@ -48,6 +48,7 @@ mod spec {
     mod patch;
     mod reports;
     mod reports_model;
+    mod resources;
     mod skan;
     mod skan_postbacks;
     mod skan_postbacks_api;

@@ -394,7 +394,7 @@ fn identify_body() -> Value {
 }
 
 /// Device of every [`RouteFixture`], live and test.
-const DEVICE: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
+pub(crate) const DEVICE: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
 
 impl Route {
     /// Returns a valid body for the fixture.

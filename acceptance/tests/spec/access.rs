@@ -123,6 +123,7 @@ on_both_engines! {
             actor: tributary_domain::access::Actor::Operator,
             address: None,
             request_id: None,
+            environment: Environment::Live,
             at: listed[0].created_at,
             audit_id: tributary_domain::vocabulary::id::AuditId::from_bytes([9; 16]),
         };

@@ -48,7 +48,7 @@ on_both_engines! {
                 "fraud": "refuse", "socialReferrerKey": {"set": false},
             },
             "qualifiedTrial": {"enabled": false, "delayHours": 2},
-            "skanTestSignals": false, "revenueEvents": [], "alertWebhookUrl": null,
+            "skanTestSignals": false, "revenueEvents": [], "deepLinkSchemes": [], "alertWebhookUrl": null,
             "billing": {
                 "revenuecat": {"configured": false, "url": webhook("revenuecat")},
                 "superwall": {"configured": false, "url": webhook("superwall")},

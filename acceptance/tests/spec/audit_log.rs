@@ -2,6 +2,7 @@
 
 use crate::routes::{Needs, ROUTES, Route, RouteFixture};
 use serde_json::json;
+use tributary_domain::access::{Environment, Permission};
 use tributary_testkit::{TestServer, TestServerSettings, on_both_engines};
 
 on_both_engines! {
@@ -61,6 +62,27 @@ on_both_engines! {
         assert_eq!(entry["requestId"], answer.header("x-request-id").unwrap());
         assert_eq!(entry["changes"], json!([{"field": "webEvents.enabled", "before": "false", "after": "true"}]));
         assert_eq!(log["meta"]["hasMore"], true);
+    }
+
+    async fn a_test_key_reads_no_live_entries(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let organization = server.organization("Example").await;
+        let live = server.key(organization, Permission::Full, Environment::Live).await;
+        let test = server.key(organization, Permission::Full, Environment::Test).await;
+        let fixture = RouteFixture::new(&server, &live).await;
+        let log = async |key: &str| -> Vec<String> {
+            let log = server.get("/api/v1/audit-log?limit=500", key).await.expect(200).data();
+            let actions = log.as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap().to_owned());
+            actions.collect()
+        };
+        assert_eq!(log(&test).await, [""; 0], "live changes are hidden");
+        let of_app = format!("/api/v1/audit-log?appId={}", fixture.app);
+        assert_eq!(server.get(&of_app, &test).await.expect(200).data(), json!([]));
+        let device = format!("/api/v1/apps/{}/devices/{}", fixture.app, crate::routes::DEVICE);
+        server.call("DELETE", &device, &test, None).await.expect(204);
+        assert_eq!(log(&test).await, ["device.erased"], "its own environment is visible");
+        let all = log(&live).await;
+        assert!(all.len() > 3 && all[0] == "device.erased", "{all:?}");
     }
 
     async fn filters_the_log_by_app(engine: Engine) {

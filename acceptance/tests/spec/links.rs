@@ -75,8 +75,35 @@ on_both_engines! {
             let answer = server.post(&links, &key, json!({"name": "L", "deepLink": deep_link})).await;
             assert_eq!(answer.expect(422).faults()[0].0, "deepLink", "{deep_link}");
         }
-        let custom_scheme = json!({"name": "L", "deepLink": "runner://offer/42"});
-        server.post(&links, &key, custom_scheme).await.expect(201);
+    }
+
+    async fn deep_links_use_the_schemes_that_the_app_lists(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let app = server.app(&key).await;
+        let links = format!("{app}/links");
+        let custom = |scheme: &str| json!({"name": "L", "deepLink": format!("{scheme}://offer/42")});
+        // The scheme of another app, for example a bank, would start that app.
+        let answer = server.post(&links, &key, custom("bank")).await.expect(422);
+        assert_eq!(answer.faults(), [("deepLink".to_owned(), "not_allowed".to_owned())]);
+        for scheme in ["javascript", "data", "file", "intent", "vbscript", "blob", "itms-services", "runner:", "", "c"] {
+            let answer = server.patch(&app, &key, json!({"deepLinkSchemes": [scheme]})).await.expect(422);
+            assert!(answer.faults()[0].0.starts_with("deepLinkSchemes"), "{scheme}: {answer:?}");
+        }
+        let listed = json!({"deepLinkSchemes": ["Runner", "runner-beta"]});
+        let changed = server.patch(&app, &key, listed).await.expect(200).data();
+        assert_eq!(changed["deepLinkSchemes"], json!(["runner", "runner-beta"]));
+        let link = server.post(&links, &key, custom("runner")).await.expect(201).data();
+        let link = format!("{links}/{}", link["id"].as_str().unwrap());
+        server.patch(&link, &key, custom("runner-beta")).await.expect(200);
+        server.patch(&link, &key, custom("https")).await.expect(200);
+        let stored = server.patch(&link, &key, custom("runner")).await.expect(200).data();
+        let answer = server.patch(&link, &key, custom("bank")).await.expect(422);
+        assert_eq!(answer.faults()[0].0, "deepLink");
+        // A stored deep link stays valid when its scheme is removed from the list.
+        server.patch(&app, &key, json!({"deepLinkSchemes": []})).await.expect(200);
+        server.patch(&link, &key, json!({"name": "M", "deepLink": stored["deepLink"]})).await.expect(200);
+        server.patch(&link, &key, custom("runner-beta")).await.expect(422);
     }
 
     async fn reports_all_invalid_fields_at_once(engine: Engine) {

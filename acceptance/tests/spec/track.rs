@@ -154,6 +154,7 @@ impl SdkFixture {
 on_both_engines! {
     async fn attributes_an_install_to_the_click_that_led_to_the_store(engine: Engine) {
         let sdk = SdkFixture::start(engine).await;
+        sdk.change_app(json!({"deepLinkSchemes": ["runner"]})).await;
         let fields = json!({"network": "network_a", "deepLink": "runner://offer/42", "customData": {"invite": "abc"}});
         let link = sdk.link("spring", fields).await;
         let token = sdk.tap("/c/spring?fbclid=f1&campaign_id=238&campaign_name=Spring&coupon=x").await;
@@ -281,6 +282,7 @@ on_both_engines! {
 
     async fn a_link_that_opens_the_installed_app_records_a_click(engine: Engine) {
         let sdk = SdkFixture::start(engine).await;
+        sdk.change_app(json!({"deepLinkSchemes": ["runner"]})).await;
         let fields = json!({"network": "network_a", "deepLink": "runner://offer/42", "customData": {"invite": "abc"}});
         let link = sdk.link("spring", fields).await;
         let url = "https://t.example.com/c/spring?fbclid=f1&coupon=x";

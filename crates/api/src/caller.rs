@@ -26,11 +26,15 @@ impl<S> Caller<S> {
     /// Returns the data for the audit log entry of a change that this caller makes now: actor,
     /// client address, request id and time.
     pub(crate) fn origin(&self, state: &ApiState) -> AuditContext {
-        state.runtime.origin(
+        let origin = state.runtime.origin(
             self.authorized.actor().clone(),
             Some(self.context.client.address),
             Some(self.context.client.request_id.to_string()),
-        )
+        );
+        AuditContext {
+            environment: self.authorized.environment(),
+            ..origin
+        }
     }
 }
 

@@ -48,8 +48,8 @@ pub use state::{
 use axum::Router;
 use axum::routing::{get, post};
 use pages::{
-    account, app, audit_log, conversion_values, deliveries, device, events, front, integrations,
-    keys, links, portfolio, settings, setup, sign_in, sign_out, team,
+    account, app, audit_log, conversion_values, deliveries, device, events, front, home,
+    integrations, keys, links, portfolio, settings, setup, sign_in, sign_out, team,
 };
 use state::DashboardHandles;
 
@@ -70,6 +70,7 @@ fn organization_routes() -> Router<DashboardHandles> {
     Router::new()
         .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))
         .route("/sign-out", post(sign_out::sign_out))
+        .route("/home", get(home::show))
         .route("/account", get(account::show))
         .route("/account/password", post(account::change_password))
         .route("/team", get(team::show))

@@ -58,7 +58,7 @@ impl Shell {
     pub(crate) fn app_url(&self, page: impl AsRef<str>) -> String {
         let page = page.as_ref();
         let Some(app) = &self.app else {
-            return "/portfolio".to_owned();
+            return "/home".to_owned();
         };
         let slash = if page.is_empty() { "" } else { "/" };
         format!("/apps/{}{slash}{page}{}", app.id, self.environment_query())

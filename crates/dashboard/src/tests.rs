@@ -45,7 +45,7 @@ const FORMS: &[(&str, Role)] = &[
 
 /// All pages for signed-in users: path, and the lowest role that may see it.
 const PAGES: &[(&str, Role)] = &[
-    ("/portfolio", Role::Viewer),
+    ("/portfolio", Role::Analyst),
     ("/account", Role::Viewer),
     ("/apps/{app}", Role::Viewer),
     ("/apps/{app}/explore", Role::Viewer),
@@ -57,12 +57,12 @@ const PAGES: &[(&str, Role)] = &[
         "/apps/{app}/explore?groupBy=network&then=country",
         Role::Viewer,
     ),
-    ("/apps/{app}/cohorts", Role::Viewer),
+    ("/apps/{app}/cohorts", Role::Analyst),
     (
         "/apps/{app}/cohorts?show=revenue&interval=month",
-        Role::Viewer,
+        Role::Analyst,
     ),
-    ("/apps/{app}/cohorts?by=network&interval=day", Role::Viewer),
+    ("/apps/{app}/cohorts?by=network&interval=day", Role::Analyst),
     (
         "/apps/{app}/explore?groupBy=hour&range=today&sort=roas",
         Role::Viewer,
@@ -380,7 +380,7 @@ async fn pages_and_forms_require_a_session() {
             .await;
         assert_eq!(response.status, StatusCode::SEE_OTHER, "{path}");
         // A form's target cannot be opened after sign-in.
-        assert_eq!(response.header("location"), "/sign-in?next=%2Fportfolio");
+        assert_eq!(response.header("location"), "/sign-in?next=%2Fhome");
     }
 }
 
@@ -425,6 +425,10 @@ async fn sign_in_checks_the_password_and_slows_down_guessing() {
         (right.status, right.header("location")),
         (StatusCode::SEE_OTHER, "/keys")
     );
+    for next in ["%2F%0B%2Fevil.test", "%2F%252Fevil.test"] {
+        let elsewhere = sign_in(PASSWORD, next).await;
+        assert_eq!(elsewhere.header("location"), "/home", "{next}");
+    }
     let fresh = right.header("set-cookie");
     assert_ne!(fresh, cookie, "each sign-in has a new token");
     let mut statuses = Vec::new();

@@ -1,6 +1,6 @@
 //! The audit log: who changed what, when and from where.
 
-use crate::access::Actor;
+use crate::access::{Actor, AppsRead, Authorized, Environment};
 use crate::vocabulary::id::{AppId, AuditId, OrganizationId};
 use crate::vocabulary::time::Timestamp;
 
@@ -96,6 +96,9 @@ pub struct AuditContext {
     pub address: Option<std::net::IpAddr>,
     /// Request id; `None` on the command line.
     pub request_id: Option<String>,
+    /// Environment of the changed data. Changes to settings are live, because both environments
+    /// share them.
+    pub environment: Environment,
     /// Time of the change.
     pub at: Timestamp,
     /// Id of the audit entry to write.
@@ -125,6 +128,20 @@ pub struct AuditEntry {
     pub address: Option<String>,
     /// Request id.
     pub request_id: Option<String>,
+    /// Environment of the changed data.
+    pub environment: Environment,
+}
+
+impl Authorized<AppsRead> {
+    /// Returns the environment that the caller's audit log is limited to; `None` means no limit.
+    /// Test keys are handed out more freely than live keys, so they do not read who changed live
+    /// settings. Live callers read the whole log.
+    pub const fn audited_environment(&self) -> Option<Environment> {
+        match self.environment() {
+            Environment::Live => None,
+            Environment::Test => Some(Environment::Test),
+        }
+    }
 }
 
 /// Old and new value of a field. Secrets appear only as `set` or `not set`.

@@ -51,7 +51,7 @@ impl Runtime {
         KeyText::generate(kind, environment, self.random_bytes::<KEY_RANDOM_BYTES>())
     }
 
-    /// Describes who makes a change now, for the audit log.
+    /// Describes who makes a change to live data or settings now, for the audit log.
     pub fn origin(
         &self,
         actor: Actor,
@@ -64,6 +64,7 @@ impl Runtime {
             actor,
             address,
             request_id,
+            environment: Environment::Live,
             at,
             audit_id,
         }

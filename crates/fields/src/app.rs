@@ -10,6 +10,7 @@ use tributary_domain::app::{
 };
 use tributary_domain::event::name::{REVENUE_EVENTS_MAX, revenue_event};
 use tributary_domain::keyring::secret_scope::check_secret;
+use tributary_domain::link::{DEEP_LINK_SCHEMES_MAX, deep_link_scheme};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::text::{NAME_CHARS_MAX, Name};
@@ -42,6 +43,12 @@ fn read_common(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) 
             "Custom events whose amounts count as revenue. Amounts in `purchase`, `subscribe` and \
              `renewal` events always count. Replaces the stored list.",
         );
+    let schemes = text_list(DEEP_LINK_SCHEMES_MAX, deep_link_scheme)
+        .then(reject_duplicates)
+        .about(
+            "Schemes that the deep links of the app's links may use besides https, for example \
+             `runner`. Replaces the stored list.",
+        );
     let mut change = AppChange {
         timezone: fields.change(
             "timezone",
@@ -55,6 +62,7 @@ fn read_common(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) 
         ),
         skan_test_signals: fields.change("skanTestSignals", flag()),
         revenue_events: fields.change("revenueEvents", revenue_events),
+        deep_link_schemes: fields.change("deepLinkSchemes", schemes),
         alert_webhook_url: fields.change(
             "alertWebhookUrl",
             text_as(HttpsUrl::parse_outbound)

@@ -22,15 +22,18 @@ impl AuditLog for PostgresStore {
         let organization = uuid(caller.organization().as_bytes());
         let app = app.map(|app| uuid(app.as_bytes()));
         let before = page.before.as_ref().map(uuid);
+        let environment = caller.audited_environment();
+        let environment = environment.map(|environment| environment.as_str().to_owned());
         self.read("audit_log", async move |tx| {
             let rows = page.limit.rows();
             let (conditions, params) = Conditions::new("organization_id", &organization)
                 .and("app_id =", app.as_ref())
+                .and("environment =", environment.as_ref())
                 .and("audit_id <", before.as_ref())
                 .newest("audit_id", &rows);
             let sql = format!(
                 "select organization_id, audit_id, at, actor_kind, actor_id, action, app_id,
-                        target, changes, address, request_id
+                        target, changes, address, request_id, environment
                  from audit_log where {conditions}"
             );
             let rows = tx.query(&sql, &params).await?;

@@ -216,8 +216,8 @@ pub(crate) async fn app_secrets(
 pub(crate) async fn insert_audit(tx: &Tx, row: &AuditRow) -> Result<(), Failure> {
     tx.execute(
         "insert into audit_log (organization_id, audit_id, at, actor_kind, actor_id, action,
-                                app_id, target, changes, address, request_id)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+                                app_id, target, changes, address, request_id, environment)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
         &[
             &uuid(&row.organization_id),
             &uuid(&row.audit_id),
@@ -230,6 +230,7 @@ pub(crate) async fn insert_audit(tx: &Tx, row: &AuditRow) -> Result<(), Failure>
             &row.changes,
             &row.address,
             &row.request_id,
+            &row.environment,
         ],
     )
     .await?;

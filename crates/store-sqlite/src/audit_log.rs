@@ -4,7 +4,7 @@ use crate::SqliteStore;
 use crate::rows::{page_start, read_row};
 use async_trait::async_trait;
 use rusqlite::params;
-use tributary_domain::access::{AppsRead, Authorized};
+use tributary_domain::access::{AppsRead, Authorized, Environment};
 use tributary_domain::audit::AuditEntry;
 use tributary_domain::vocabulary::id::{AppId, AuditId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -21,6 +21,7 @@ impl AuditLog for SqliteStore {
         page: PageRequest,
     ) -> StoreResult<Page<AuditEntry>> {
         let organization = caller.organization();
+        let environment = caller.audited_environment();
         self.read("audit_log", move |connection| {
             let narrowed = if app.is_some() {
                 "and app_id = ?4"
@@ -29,8 +30,9 @@ impl AuditLog for SqliteStore {
             };
             let sql = format!(
                 "select organization_id, audit_id, at, actor_kind, actor_id, action, app_id,
-                        target, changes, address, request_id
+                        target, changes, address, request_id, environment
                  from audit_log where organization_id = ?1 and audit_id < ?2 {narrowed}
+                     and (?5 is null or environment = ?5)
                  order by audit_id desc limit ?3"
             );
             let rows: Vec<AuditRow> = connection
@@ -40,7 +42,8 @@ impl AuditLog for SqliteStore {
                         organization.as_bytes(),
                         page_start(page.before),
                         page.limit.rows(),
-                        app.map(|app| *app.as_bytes())
+                        app.map(|app| *app.as_bytes()),
+                        environment.map(Environment::as_str)
                     ],
                     read_row::<AuditRow>,
                 )?

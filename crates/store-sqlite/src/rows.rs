@@ -109,8 +109,8 @@ pub(crate) fn insert_audit(connection: &Connection, row: &AuditRow) -> Result<()
     connection
         .prepare_cached(
             "insert into audit_log (organization_id, audit_id, at, actor_kind, actor_id, action,
-                                    app_id, target, changes, address, request_id)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                                    app_id, target, changes, address, request_id, environment)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?
         .execute(params![
             row.organization_id,
@@ -123,7 +123,8 @@ pub(crate) fn insert_audit(connection: &Connection, row: &AuditRow) -> Result<()
             row.target,
             row.changes,
             row.address,
-            row.request_id
+            row.request_id,
+            row.environment
         ])?;
     Ok(())
 }

@@ -13,18 +13,20 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tributary_api::{RateSettings, Timeouts};
 use tributary_domain::access::key::{ApiKey, KeyKind};
+use tributary_domain::access::person::{Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::{Actor, Environment, Permission};
 use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
+use tributary_domain::vocabulary::digest::hex;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_server::dns::TxtClient;
 use tributary_server::http::{self, ListenerSettings};
 use tributary_server::system;
 use tributary_server::wiring::{self, ServerParts};
-use tributary_store::{NewKey, Organization, Store};
+use tributary_store::{NewKey, NewSetupLink, Organization, Store};
 
 /// Settings that a test may override.
 #[derive(Debug, Clone)]
@@ -207,6 +209,36 @@ impl TestServer {
             .await
             .expect("create key");
         text.reveal().to_owned()
+    }
+
+    /// Creates an account with a role through a setup link. Returns its session cookie.
+    pub async fn sign_in_as(&self, organization: OrganizationId, role: Role) -> String {
+        let token = self.runtime.new_key(KeyKind::Setup, Environment::Live);
+        let link = SetupLink {
+            organization,
+            role,
+            email: None,
+            expires_at: self.runtime.now().plus(SETUP_LINK_LIFETIME),
+            used_at: None,
+        };
+        let digest = token.digest();
+        let origin = self.runtime.origin(Actor::Operator, None, None);
+        let stored = self
+            .store
+            .create_setup_link(NewSetupLink { link, digest }, origin);
+        stored.await.expect("create setup link");
+        let form = format!(
+            "email={}@example.com&password=correct-horse-battery",
+            hex(&self.runtime.random_bytes::<8>())
+        );
+        let request = self
+            .request(Method::POST, &format!("/setup/{}", token.reveal()))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .header("sec-fetch-site", "same-origin")
+            .body(form);
+        let created = self.send(request).await.expect(200);
+        let cookie = created.header("set-cookie").expect("a session cookie");
+        cookie.split(';').next().unwrap_or_default().to_owned()
     }
 
     /// Creates an organization and returns a full live key.

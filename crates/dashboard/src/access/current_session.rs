@@ -67,11 +67,11 @@ impl FromRequestParts<DashboardHandles> for CurrentSession {
             .await
             .unwrap_or_else(|never| match never {});
         // The target of a form cannot be opened as a page, so after sign-in the user gets the
-        // portfolio.
+        // home page.
         let requested = if parts.method.is_safe() {
             typed.path_and_query().map(ToString::to_string)
         } else {
-            Some("/portfolio".to_owned())
+            Some("/home".to_owned())
         };
         let sign_in = || match &requested {
             Some(requested) if !is_part => Failure::NotSignedIn(requested.clone()),

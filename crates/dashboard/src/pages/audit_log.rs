@@ -9,7 +9,8 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use std::collections::BTreeMap;
-use tributary_domain::access::{Actor, AppsRead};
+use tributary_domain::access::Actor;
+use tributary_domain::access::resource::OrganizationRead;
 use tributary_domain::audit::{AuditEntry, FieldChange};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, AuditId};
@@ -36,7 +37,7 @@ struct Line {
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AppsRead>,
+    context: PageContext<OrganizationRead>,
 ) -> Result<Response, Failure> {
     let app = context.query.get("app");
     let app = app.and_then(|text| AppId::parse(text).ok());

@@ -11,7 +11,7 @@ use crate::text;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use tributary_domain::access::AnalyticsRead;
+use tributary_domain::access::resource::DevicesRead;
 use tributary_domain::attribution::{ConsideredCandidate, Flag, MatchMethod, Rejection, Signals};
 use tributary_domain::device::{Device, DeviceKey, IdentityFlag, Tracking};
 use tributary_domain::install::Attribution;
@@ -240,14 +240,14 @@ fn facts(device: Device, zone: &Timezone) -> Vec<(&'static str, String)> {
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AnalyticsRead>,
+    context: PageContext<DevicesRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let key = DeviceKey::parse(context.path_parameter("device")).map_err(|_| Failure::NotFound)?;
     let shown = key.as_str().to_owned();
     let story = handles
         .store
-        .device(&context.authorized, app.id, key)
+        .device(&context.authorized.analytics_access(), app.id, key)
         .await?;
     let zone = &app.timezone;
     let known = story.state;

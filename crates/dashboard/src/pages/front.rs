@@ -12,10 +12,10 @@ use axum::response::Response;
 #[template(path = "front.html")]
 struct FrontPage;
 
-/// Shows the front page, or redirects to the portfolio if there is a session cookie.
+/// Shows the front page, or redirects to the home page if there is a session cookie.
 pub(crate) async fn show(State(handles): State<DashboardHandles>, headers: HeaderMap) -> Response {
     if cookie::token(&headers, &handles).is_some() {
-        return see_other("/portfolio");
+        return see_other("/home");
     }
     page(StatusCode::OK, &FrontPage)
 }

@@ -1,6 +1,7 @@
 //! One file per page, named after its URL.
 
 pub(crate) mod front;
+pub(crate) mod home;
 pub(crate) mod setup;
 
 pub(crate) mod account;

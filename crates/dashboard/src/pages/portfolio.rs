@@ -11,7 +11,7 @@ use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use tributary_domain::access::AnalyticsRead;
+use tributary_domain::access::resource::PortfolioRead;
 use tributary_domain::report::{Figures, ReportQuery};
 use tributary_store::AppName;
 
@@ -64,7 +64,7 @@ impl PortfolioPage {
 /// Loads an app's daily figures, and the total for the preceding range.
 async fn figures(
     handles: &DashboardHandles,
-    context: &PageContext<AnalyticsRead>,
+    context: &PageContext<PortfolioRead>,
     app: &AppName,
 ) -> Result<(Vec<Figures>, Figures), Failure> {
     let range = PageDateRange::of(&context.query, handles.runtime.now(), &app.timezone);
@@ -79,7 +79,7 @@ async fn figures(
     let mut days = vec![Figures::default(); count + 1];
     for row in handles
         .store
-        .stats(&context.authorized, app.id, question)
+        .stats(&context.authorized.analytics_access(), app.id, question)
         .await?
     {
         if let Some(day) = days.get_mut(row.period) {
@@ -93,7 +93,7 @@ async fn figures(
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AnalyticsRead>,
+    context: PageContext<PortfolioRead>,
 ) -> Result<Response, Failure> {
     let (archived, mut active): (Vec<AppName>, Vec<AppName>) =
         context.apps().iter().cloned().partition(|app| app.archived);

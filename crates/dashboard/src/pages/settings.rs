@@ -88,6 +88,7 @@ fn filled(app: &App) -> FormState {
         .with_checkbox("sdk.enabled", app.sdk.enabled)
         .with("sdk.revenue", app.sdk.revenue.as_str())
         .with("revenueEvents", app.revenue_events.join("\n"))
+        .with("deepLinkSchemes", app.deep_link_schemes.join("\n"))
         .with(
             "attribution.clickWindowHours",
             rules.click_window_hours.to_string(),

@@ -26,8 +26,8 @@ use tributary_domain::vocabulary::id::UserId;
 use tributary_fields::Form;
 use tributary_store::{NewSession, StoreError};
 
-/// Default page after sign-in.
-const HOME: &str = "/portfolio";
+/// Default page after sign-in. It redirects to the first page that the role may open.
+const HOME: &str = "/home";
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -157,11 +157,41 @@ fn with_wait(mut response: Response, wait: Duration) -> Response {
 
 /// Returns the page after sign-in. Only local paths are allowed, to prevent open redirects.
 fn local_path(next: &str) -> &str {
-    let is_ours = next.starts_with('/')
-        && !next.starts_with("//")
-        && !next.contains(['\\', '\n', '\r', '\t'])
-        && next.is_ascii();
+    let path = next.split(['?', '#']).next().unwrap_or_default();
+    let is_ours = is_plain(next) && is_local(path) && !hides_character(path);
     if is_ours { next } else { HOME }
+}
+
+/// Returns whether text has only visible ASCII characters other than backslashes, which browsers
+/// read as slashes. Browsers drop tabs and line breaks, and trim spaces and control characters.
+fn is_plain(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+}
+
+/// Returns whether a path is absolute and does not name another host. `/.//host` also ends at
+/// another host when a browser removes the dot segment.
+fn is_local(path: &str) -> bool {
+    path.starts_with('/') && !path.contains("//") && !path.split('/').any(is_dot_segment)
+}
+
+fn is_dot_segment(segment: &str) -> bool {
+    matches!(segment, "." | "..")
+}
+
+/// Returns whether a path encodes a character that would not be allowed as it is, or another escape.
+/// Proxies and browsers differ in when and how often they decode a path. No page needs such a path.
+fn hides_character(path: &str) -> bool {
+    let escapes = path.split('%').skip(1);
+    let mut bytes = escapes.map(|rest| {
+        let digits = rest.get(..2).filter(|digits| !digits.starts_with('+'));
+        digits.and_then(|digits| u8::from_str_radix(digits, 16).ok())
+    });
+    bytes.any(|byte| {
+        byte.is_none_or(|byte| {
+            byte.is_ascii_control() || matches!(byte, b' ' | b'/' | b'\\' | b'.' | b'%')
+        })
+    })
 }
 
 #[cfg(test)]
@@ -176,6 +206,37 @@ mod tests {
     #[case("//evil.test/", HOME)]
     #[case("/\\evil.test/", HOME)]
     #[case("/a\r\nSet-Cookie: x", HOME)]
+    #[case("/apps/x?range=7d&metric=a%2Fb", "/apps/x?range=7d&metric=a%2Fb")]
+    #[case("/apps/x?next=//evil.test", "/apps/x?next=//evil.test")]
+    #[case("/audit-log?before=aud_0#top", "/audit-log?before=aud_0#top")]
+    #[case("/\0/evil.test", HOME)]
+    #[case("/\u{1}/evil.test", HOME)]
+    #[case("/\u{b}/evil.test", HOME)]
+    #[case("/\u{c}/evil.test", HOME)]
+    #[case("/\u{7f}/evil.test", HOME)]
+    #[case("/\u{85}/evil.test", HOME)]
+    #[case("/\t/evil.test", HOME)]
+    #[case("/ /evil.test", HOME)]
+    #[case(" //evil.test", HOME)]
+    #[case("/apps/x?a=\u{1b}[2J", HOME)]
+    #[case("/%5Cevil.test", HOME)]
+    #[case("/%5c%5cevil.test", HOME)]
+    #[case("/%2Fevil.test", HOME)]
+    #[case("/%2f%2fevil.test", HOME)]
+    #[case("/%252Fevil.test", HOME)]
+    #[case("/%09/evil.test", HOME)]
+    #[case("/%0d%0aSet-Cookie:x", HOME)]
+    #[case("/%00", HOME)]
+    #[case("/a//evil.test", HOME)]
+    #[case("/.//evil.test", HOME)]
+    #[case("/x/..//evil.test", HOME)]
+    #[case("/%2e%2e/evil.test", HOME)]
+    #[case("/apps/x/%zz", HOME)]
+    #[case("/apps/x/%2", HOME)]
+    #[case("/apps/x/devices/a%3Ab", "/apps/x/devices/a%3Ab")]
+    #[case("/ｅvil", HOME)]
+    #[case("javascript:alert(1)", HOME)]
+    #[case("apps/x", HOME)]
     fn redirects_only_to_local_paths(#[case] next: &str, #[case] expected: &str) {
         assert_eq!(local_path(next), expected);
     }

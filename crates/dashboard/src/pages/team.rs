@@ -49,7 +49,10 @@ const ROLES: [(Role, &str); 4] = [
     ),
     (Role::Admin, "Can change everything except members."),
     (Role::Analyst, "Can view everything."),
-    (Role::Viewer, "Can view reports, events and devices."),
+    (
+        Role::Viewer,
+        "Can view an app's figures, reports and events.",
+    ),
 ];
 
 impl TeamPage {

@@ -6,6 +6,7 @@
 
 pub mod key;
 pub mod person;
+pub mod resource;
 pub mod session;
 pub mod sign_in;
 

@@ -42,6 +42,7 @@ pub struct AppChange {
     pub qualified_trial_delay_hours: Change<i64>,
     pub skan_test_signals: Change<bool>,
     pub revenue_events: Change<Vec<String>>,
+    pub deep_link_schemes: Change<Vec<String>>,
     pub alert_webhook_url: Change<HttpsUrl>,
     pub secrets: Vec<(AppSecret, Change<SealedSecret>)>,
     /// Whether a replaced billing secret stays valid for a while alongside the new one.
@@ -266,6 +267,9 @@ impl App {
             .revenue_events
             .apply(&mut self.revenue_events, Vec::new());
         change
+            .deep_link_schemes
+            .apply(&mut self.deep_link_schemes, Vec::new());
+        change
             .alert_webhook_url
             .apply_optional(&mut self.alert_webhook_url);
     }
@@ -303,6 +307,7 @@ fn audit_values(app: &App) -> Vec<(&'static str, Option<String>)> {
         ("sdk.enabled", always(&app.sdk.enabled)),
         ("sdk.revenue", always(&app.sdk.revenue.as_str())),
         ("revenueEvents", always(&app.revenue_events.join(", "))),
+        ("deepLinkSchemes", always(&app.deep_link_schemes.join(", "))),
         (
             "attribution.clickWindowHours",
             always(&rules.click_window_hours),

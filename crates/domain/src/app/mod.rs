@@ -68,6 +68,8 @@ pub struct App {
     pub skan_test_signals: bool,
     /// Names of custom events that count as revenue.
     pub revenue_events: Vec<String>,
+    /// Schemes that deep links may use besides `https`, in lower case.
+    pub deep_link_schemes: Vec<String>,
     /// Webhook URL that receives alerts.
     pub alert_webhook_url: Option<HttpsUrl>,
     /// Secrets that are set. Their encrypted values are stored separately.
@@ -309,6 +311,7 @@ impl App {
             qualified_trial: QualifiedTrial::default(),
             skan_test_signals: false,
             revenue_events: Vec::new(),
+            deep_link_schemes: Vec::new(),
             alert_webhook_url: None,
             secrets: BTreeSet::new(),
             created_at: creation.at,

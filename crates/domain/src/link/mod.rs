@@ -1,10 +1,12 @@
 //! Tracking links: where a click is redirected to and which campaign it counts for.
 
 mod change;
+mod deep_link;
 mod fields;
 pub mod qr;
 
 pub use change::LinkChange;
+pub use deep_link::{DEEP_LINK_SCHEMES_MAX, check_deep_link, deep_link_scheme};
 pub use fields::{
     CAMPAIGN_ID_CHARS_MAX, CUSTOM_DATA_BYTES_MAX, CUSTOM_DATA_KEYS_MAX, PASS_PARAMS_DEFAULT,
     PASS_PARAMS_MAX, SLUG_CHARS, Slug, campaign_id, campaign_name, custom_data, pass_param,

@@ -10,8 +10,8 @@ pub const URL_CHARS_MAX: usize = 2_000;
 /// Prefix of an https URL.
 const SCHEME: &str = "https://";
 
-/// Schemes that run code or read local files. Deep links must not use them; any other custom scheme
-/// is allowed.
+/// Schemes that run code or read local files. No deep link uses them. An app's settings limit deep
+/// links further (`link::check_deep_link`); this list also applies to stored ones.
 const DANGEROUS_SCHEMES: &[&str] = &[
     "about",
     "blob",
@@ -181,6 +181,12 @@ impl DeepLink {
     /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Returns the scheme in lower case.
+    pub fn scheme(&self) -> String {
+        let end = self.0.find(':').unwrap_or(self.0.len());
+        self.0[..end].to_ascii_lowercase()
     }
 }
 

@@ -2,10 +2,11 @@
 
 use crate::tables::Tables;
 use tributary_domain::audit::{Action, AuditContext};
-use tributary_domain::link::{Link, LinkChange};
+use tributary_domain::link::{Link, LinkChange, check_deep_link};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, LinkId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::web_url::DeepLink;
 use tributary_store::records::audit_row;
 
 /// Stores a new link.
@@ -16,6 +17,7 @@ pub async fn create_link<T: Tables>(
     origin: &AuditContext,
 ) -> Result<(), T::Failure> {
     tables.require_app(organization, link.app).await?;
+    check_scheme(tables, link, None).await?;
     tables.insert_link(link).await?;
     claim_slug(tables, link).await?;
     let (action, changes) = (Action::LinkCreated, link.creation_changes());
@@ -44,6 +46,7 @@ pub async fn update_link<T: Tables>(
     if changed.changes.is_empty() {
         return Ok(changed.after);
     }
+    check_scheme(tables, &changed.after, current.deep_link.as_ref()).await?;
     tables.write_link(&changed.after).await?;
     claim_slug(tables, &changed.after).await?;
     let (action, changes) = (Action::LinkUpdated, &changed.changes);
@@ -65,6 +68,17 @@ pub async fn delete_link<T: Tables>(
     let action = Action::LinkDeleted;
     let row = audit_row(organization, origin, action, Some(app), link, &[]);
     tables.insert_audit(&row).await
+}
+
+/// Refuses a new deep link whose scheme the app does not list.
+async fn check_scheme<T: Tables>(
+    tables: &T,
+    link: &Link,
+    before: Option<&DeepLink>,
+) -> Result<(), T::Failure> {
+    let app = tables.app(link.app).await?.ok_or(Refusal::AppNotFound)?;
+    let checked = check_deep_link(link.deep_link.as_ref(), before, &app.deep_link_schemes);
+    Ok(checked.map_err(Refusal::Invalid)?)
 }
 
 async fn find<T: Tables>(tables: &T, app: AppId, link: LinkId) -> Result<Link, T::Failure> {

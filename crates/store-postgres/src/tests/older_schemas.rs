@@ -165,3 +165,63 @@ async fn duplicates_from_before_the_upgrade_are_corrected() {
     }
     assert_pairs_corrected(&store, &one).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn derives_deep_link_schemes_and_the_environment_of_audit_entries() {
+    let step = MIGRATIONS
+        .iter()
+        .position(|migration| migration.name == "audit_and_schemes")
+        .expect("the migration");
+    let (schema, client) = of_version(step).await;
+    let id = |last: &str| format!("'00000000-0000-0000-0000-0000000000{last}'");
+    let (organization, one, other) = (id("0a"), id("01"), id("02"));
+    let link = |last: &str, settings: &str| {
+        format!(
+            "insert into links values ({one}, {}, '{last}', 'x', 'app_install', null, true, '{settings}',
+                                       1, 1, null, 1);",
+            id(last)
+        )
+    };
+    let app = |app: &str| {
+        format!(
+            "insert into apps values ({app}, {organization}, 'A', false, '{{\"timezone\": \"UTC\"}}', 1, 1, 1);"
+        )
+    };
+    let key = |last: &str, environment: &str| {
+        format!(
+            "insert into api_keys values ({}, {organization}, 'k', 'full', '{environment}', 'h', '\\x{last}', 1);",
+            id(last)
+        )
+    };
+    let entry = |last: &str, kind: &str, actor: &str, target: &str| {
+        format!(
+            "insert into audit_log values ({organization}, {}, 1, '{kind}', {actor}, 'app.updated', {one},
+                                           '{target}', '[]');",
+            id(last)
+        )
+    };
+    let old = [
+        format!("insert into organizations values ({organization}, 'O', 1);"),
+        app(&one),
+        app(&other),
+        link("11", r#"{"deep_link": "Runner://offer"}"#),
+        link("12", r#"{"deep_link": "runner://x:1"}"#),
+        link("13", r#"{"deep_link": "beta:x"}"#),
+        link("14", r#"{"deep_link": "https://a.example/"}"#),
+        link("15", r#"{"deep_link": null}"#),
+        key("1a", "test"),
+        key("1b", "live"),
+        entry("21", "key", &id("1a"), "t"),
+        entry("22", "key", &id("1b"), "l"),
+        entry("23", "operator", "null", "o"),
+    ];
+    client.batch_execute(&old.concat()).await.expect("old rows");
+    drop(schema.open().await);
+    let schemes = "select coalesce(settings::jsonb ->> 'deep_link_schemes', 'none') from apps order by app_id";
+    assert_eq!(
+        rows(&client, schemes).await,
+        [r#"["beta", "runner"]"#, "none"]
+    );
+    let entries = "select target || ' ' || environment from audit_log order by audit_id";
+    assert_eq!(rows(&client, entries).await, ["t test", "l live", "o live"]);
+}

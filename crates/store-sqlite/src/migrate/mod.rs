@@ -108,6 +108,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "identity_claims",
         sql: include_str!("../../migrations/0020_identity_claims.sql"),
     },
+    Migration {
+        number: 21,
+        name: "audit_and_schemes",
+        sql: include_str!("../../migrations/0021_audit_and_schemes.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

@@ -218,3 +218,32 @@ fn recorded_rows_have_no_foreign_key_to_apps() {
         ["ok"]
     );
 }
+
+#[test]
+fn derives_deep_link_schemes_and_the_environment_of_audit_entries() {
+    let step = |migration: &Migration| migration.name == "audit_and_schemes";
+    let mut connection = of_version(MIGRATIONS.iter().position(step).unwrap());
+    let old = r#"
+        insert into apps values (x'01', x'0a', 'A', 0, '{"timezone": "UTC"}', 1, 1, 1);
+        insert into apps values (x'02', x'0a', 'B', 0, '{"timezone": "UTC"}', 1, 1, 1);
+        insert into links values
+            (x'01', x'01', 'a', 'a', 'app_install', null, 1, '{"deep_link": "Runner://offer"}', 1, 1, null, 1),
+            (x'01', x'02', 'b', 'b', 'app_install', null, 1, '{"deep_link": "runner://x:1"}', 1, 1, null, 1),
+            (x'01', x'03', 'c', 'c', 'app_install', null, 1, '{"deep_link": "beta:x"}', 1, 1, 5, 1),
+            (x'01', x'04', 'd', 'd', 'app_install', null, 1, '{"deep_link": "https://a.example/"}', 1, 1, null, 1),
+            (x'01', x'05', 'e', 'e', 'app_install', null, 1, '{"deep_link": null}', 1, 1, null, 1);
+        insert into api_keys values
+            (x'1a', x'0a', 'k', 'full', 'test', 'h', x'01', 1, null, null, null),
+            (x'1b', x'0a', 'k', 'full', 'live', 'h', x'02', 1, null, null, null);
+        insert into audit_log values
+            (x'0a', x'01', 1, 'key', x'1a', 'device.erased', x'01', 't', '[]', null, null),
+            (x'0a', x'02', 1, 'key', x'1b', 'app.updated', x'01', 'l', '[]', null, null),
+            (x'0a', x'03', 1, 'operator', null, 'app.updated', x'01', 'o', '[]', null, null);"#;
+    connection.execute_batch(old).unwrap();
+    migrate(&mut connection).unwrap();
+    let schemes =
+        "select coalesce(json_extract(settings, '$.deep_link_schemes'), 'none') from apps";
+    assert_eq!(rows(&connection, schemes), [r#"["beta","runner"]"#, "none"]);
+    let entries = "select target || ' ' || environment from audit_log order by audit_id";
+    assert_eq!(rows(&connection, entries), ["t test", "l live", "o live"]);
+}

@@ -29,6 +29,7 @@ fn everything() -> AppChange {
         sdk_enabled: Change::Set(false),
         sdk_revenue: Change::Set(SdkRevenue::Ignore),
         revenue_events: Change::Set(vec!["coins".to_owned()]),
+        deep_link_schemes: Change::Set(vec!["runner".to_owned()]),
         click_window_hours: Change::Set(24),
         probabilistic_ios: Change::Set(true),
         probabilistic_android: Change::Set(false),

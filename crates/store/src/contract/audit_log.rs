@@ -4,9 +4,10 @@ use super::fixtures::{
     SharedStore, app, at, first_page, link, new_app, new_key, organization, origin, refusal,
 };
 use std::collections::BTreeMap;
-use tributary_domain::access::{Actor, AppsWrite, Authorized};
+use tributary_domain::access::key::ApiKey;
+use tributary_domain::access::{Actor, AppsRead, AppsWrite, Authorized, Environment, authorize};
 use tributary_domain::app::{AppChange, AppSecret};
-use tributary_domain::audit::{Action, AuditEntry};
+use tributary_domain::audit::{Action, AuditContext, AuditEntry};
 use tributary_domain::integration::{Credential, IntegrationChange, Network};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::link::LinkChange;
@@ -221,6 +222,41 @@ pub async fn secrets_never_reach_the_log(store: &SharedStore) {
     let text = format!("{:?}", log(store, &caller, None).await);
     assert!(text.contains("accessToken"));
     assert!(!text.contains("canary"), "{text}");
+}
+
+/// A test caller reads entries about test data only; a live caller reads all entries.
+pub async fn a_test_caller_reads_no_live_entries(store: &SharedStore) {
+    let caller = organization(store).await;
+    let app = app(store, &caller).await;
+    let change = |name: &str| AppChange {
+        name: Some(super::fixtures::name(name)),
+        ..AppChange::default()
+    };
+    for (name, environment) in [("One", Environment::Live), ("Two", Environment::Test)] {
+        let origin = AuditContext {
+            environment,
+            ..origin(5)
+        };
+        store
+            .update_app(&caller, app.id, change(name), Precondition::None, origin)
+            .await
+            .expect("a change");
+    }
+    let environments = async |environment, app| -> Vec<Environment> {
+        let key = ApiKey {
+            environment,
+            ..new_key(caller.organization()).key
+        };
+        let reader = authorize::<AppsRead>(&key).expect("a reader");
+        let page = store.audit_log(&reader, app, first_page("500")).await;
+        let entries = page.expect("the log").items;
+        entries.iter().map(|entry| entry.environment).collect()
+    };
+    let (live, test) = (Environment::Live, Environment::Test);
+    assert_eq!(environments(test, None).await, [test]);
+    assert_eq!(environments(test, Some(app.id)).await, [test]);
+    assert_eq!(environments(live, Some(app.id)).await, [test, live, live]);
+    assert_eq!(environments(live, None).await.len(), 4);
 }
 
 /// Other organizations' entries are not found.

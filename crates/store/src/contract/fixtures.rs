@@ -40,6 +40,7 @@ pub fn origin(seconds: i64) -> AuditContext {
     AuditContext {
         actor: Actor::Operator,
         address: Some(std::net::IpAddr::from([192, 0, 2, 7])),
+        environment: Environment::Live,
         request_id: Some("request".to_owned()),
         at: at(seconds),
         audit_id: AuditId::new(at(seconds), unique()),

@@ -4,6 +4,8 @@ use super::fixtures::{
     SharedStore, app, at, first_page, link, name, new_link, organization, origin, refusal,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use tributary_domain::access::{AppsWrite, Authorized};
+use tributary_domain::app::{App, AppChange};
 use tributary_domain::integration::Network;
 use tributary_domain::link::{LinkChange, LinkKind, Slug};
 use tributary_domain::refusal::Refusal;
@@ -39,6 +41,71 @@ fn everything() -> LinkChange {
     }
 }
 
+/// Lists the scheme of [`everything`]'s deep link for an app.
+async fn allow_schemes(
+    store: &SharedStore,
+    app: &App,
+    caller: &Authorized<AppsWrite>,
+    schemes: &[&str],
+) {
+    let change = AppChange {
+        deep_link_schemes: Change::Set(schemes.iter().map(ToString::to_string).collect()),
+        ..AppChange::default()
+    };
+    store
+        .update_app(caller, app.id, change, Precondition::None, origin(2))
+        .await
+        .expect("a change");
+}
+
+fn deep_link(text: &str) -> LinkChange {
+    LinkChange {
+        deep_link: Change::Set(DeepLink::parse(text).expect("a deep link")),
+        ..LinkChange::default()
+    }
+}
+
+/// A deep link is refused if the app does not list its scheme, on creation and on update. A stored
+/// deep link stays valid when its scheme is removed from the list.
+pub async fn deep_links_use_listed_schemes(store: &SharedStore) {
+    let caller = organization(store).await;
+    let app = app(store, &caller).await;
+    let mut new = new_link(app.id, 2);
+    new.apply(deep_link("runner://offer/42"));
+    let invalid = |refused: Refusal| assert!(matches!(refused, Refusal::Invalid(_)), "{refused:?}");
+    invalid(refusal(
+        store.create_link(&caller, new.clone(), origin(2)).await,
+    ));
+    allow_schemes(store, &app, &caller, &["runner"]).await;
+    let link = store
+        .create_link(&caller, new, origin(2))
+        .await
+        .expect("a listed scheme");
+    let update = async |change| {
+        let none = Precondition::None;
+        store
+            .update_link(&caller, app.id, link.id, change, none, origin(3))
+            .await
+    };
+    update(deep_link("runner://offer/43"))
+        .await
+        .expect("a listed scheme");
+    update(deep_link("https://example.com/offer"))
+        .await
+        .expect("https");
+    update(deep_link("runner://offer/44"))
+        .await
+        .expect("a listed scheme");
+    invalid(refusal(update(deep_link("bank://pay")).await));
+    allow_schemes(store, &app, &caller, &[]).await;
+    let renamed = LinkChange {
+        name: Some(name("Summer")),
+        ..deep_link("runner://offer/44")
+    };
+    update(renamed).await.expect("an unchanged deep link");
+    invalid(refusal(update(deep_link("runner://offer/45")).await));
+}
+
 fn slug(text: &str) -> LinkChange {
     LinkChange {
         slug: Some(Slug::parse(text).expect("a slug")),
@@ -64,6 +131,7 @@ pub async fn a_link_is_read_as_it_was_stored(store: &SharedStore) {
     };
     assert_eq!(read().await, new);
 
+    allow_schemes(store, &app, &caller, &["runner"]).await;
     let change = everything();
     let changed = store
         .update_link(

@@ -112,6 +112,7 @@ macro_rules! contract_suite {
                 a_deletion_obeys_its_precondition,
                 another_organization_finds_no_link,
                 another_app_finds_no_link,
+                deep_links_use_listed_schemes,
                 pages_neither_skip_nor_repeat_while_links_arrive,
             }
             clicks: {
@@ -330,6 +331,7 @@ macro_rules! contract_suite {
                 a_refused_change_adds_no_entry,
                 a_creation_records_the_initial_values,
                 secrets_never_reach_the_log,
+                a_test_caller_reads_no_live_entries,
                 another_organization_reads_its_own_log_only,
                 the_log_can_be_filtered_by_app,
                 the_log_is_paged_newest_first,

@@ -60,6 +60,8 @@ struct Settings {
     skan_test_signals: bool,
     #[serde(default)]
     revenue_events: Vec<String>,
+    #[serde(default)]
+    deep_link_schemes: Vec<String>,
     alert_webhook_url: Option<String>,
 }
 
@@ -107,6 +109,7 @@ impl AppRow {
             qualified_trial_delay_hours: app.qualified_trial.delay_hours,
             skan_test_signals: app.skan_test_signals,
             revenue_events: app.revenue_events.clone(),
+            deep_link_schemes: app.deep_link_schemes.clone(),
             alert_webhook_url: app
                 .alert_webhook_url
                 .as_ref()
@@ -173,6 +176,7 @@ impl AppRow {
             },
             skan_test_signals: stored.skan_test_signals,
             revenue_events: stored.revenue_events,
+            deep_link_schemes: stored.deep_link_schemes,
             alert_webhook_url: stored.alert_webhook_url.map(url).transpose()?,
             secrets,
             created_at: Timestamp::from_millis(self.created_at),

@@ -4,7 +4,7 @@ use super::columns::row;
 use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
-use tributary_domain::access::Actor;
+use tributary_domain::access::{Actor, Environment};
 use tributary_domain::audit::{Action, AuditContext, AuditEntry, FieldChange};
 use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -25,6 +25,7 @@ row! {
         pub changes: String,
         pub address: Option<String>,
         pub request_id: Option<String>,
+        pub environment: String,
     }
 }
 
@@ -67,6 +68,7 @@ pub fn audit_row(
         changes: to_json(&changes.iter().map(stored).collect::<Vec<_>>()),
         address: origin.address.map(|address| address.to_string()),
         request_id: origin.request_id.clone(),
+        environment: origin.environment.as_str().to_owned(),
     }
 }
 
@@ -99,6 +101,8 @@ impl AuditRow {
             changes: changes.into_iter().map(change).collect(),
             address: self.address,
             request_id: self.request_id,
+            environment: Environment::parse(&self.environment)
+                .ok_or_else(|| corrupt("environment"))?,
         })
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct AppOut {
     skan_test_signals: bool,
     /// Custom events whose amounts count as revenue, besides `purchase`, `subscribe` and `renewal`.
     revenue_events: Vec<String>,
+    /// Schemes that deep links may use besides https.
+    deep_link_schemes: Vec<String>,
     /// URL that receives alerts when an integration is paused, many deliveries fail, or exchange
     /// rates are out of date.
     alert_webhook_url: Option<String>,
@@ -208,6 +210,7 @@ impl AppOut {
             },
             skan_test_signals: app.skan_test_signals,
             revenue_events: app.revenue_events,
+            deep_link_schemes: app.deep_link_schemes,
             alert_webhook_url: app.alert_webhook_url.map(|url| url.as_str().to_owned()),
             created_at: rfc3339(app.created_at),
             updated_at: rfc3339(app.updated_at),
@@ -250,6 +253,7 @@ pub(crate) fn example() -> serde_json::Value {
         "qualifiedTrial": {"enabled": false, "delayHours": 2},
         "skanTestSignals": false,
         "revenueEvents": [],
+        "deepLinkSchemes": ["runner"],
         "alertWebhookUrl": null,
         "billing": {
             "revenuecat": {

@@ -10,7 +10,8 @@ use crate::time_text::rfc3339;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
-use tributary_domain::access::{Actor, AppsRead};
+use tributary_domain::access::Actor;
+use tributary_domain::access::resource::OrganizationRead;
 use tributary_domain::audit::{AuditEntry, FieldChange};
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::id::AppId;
@@ -117,7 +118,7 @@ fn app_id(text: &str) -> Result<AppId, Problem> {
         })))
 )]
 pub(crate) async fn list(
-    caller: Caller<AppsRead>,
+    caller: Caller<OrganizationRead>,
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {

@@ -15,7 +15,8 @@ use axum::response::IntoResponse;
 use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tributary_domain::access::{AppsRead, Environment};
+use tributary_domain::access::Environment;
+use tributary_domain::access::resource::CohortsRead;
 use tributary_domain::report::cohort::{
     AGE_DAYS_MAX, CohortDimension, CohortFigures, CohortReportQuery, CohortRow,
 };
@@ -96,7 +97,7 @@ fn read(parameters: &mut QueryParameters<'_>) -> CohortsQuery {
         body = inline(CohortsEnvelope), example = json!(example())))
 )]
 pub(crate) async fn list(
-    caller: Caller<AppsRead>,
+    caller: Caller<CohortsRead>,
     ids: PathIds,
     query: QueryString,
     State(state): State<ApiState>,

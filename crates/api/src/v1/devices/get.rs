@@ -10,7 +10,7 @@ use crate::state::ApiState;
 use crate::v1::events::deliveries::EventDeliveries;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use tributary_domain::access::AppsRead;
+use tributary_domain::access::resource::DevicesRead;
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/devices/{deviceId}", tag = "Analytics",
@@ -29,7 +29,7 @@ use tributary_domain::access::AppsRead;
         example = json!({"data": example()})))
 )]
 pub(crate) async fn get(
-    caller: Caller<AppsRead>,
+    caller: Caller<DevicesRead>,
     ids: PathIds,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {

@@ -14,7 +14,8 @@ use axum::response::IntoResponse;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use tributary_domain::access::{AppsRead, Environment};
+use tributary_domain::access::Environment;
+use tributary_domain::access::resource::PortfolioRead;
 use tributary_domain::app::App;
 use tributary_domain::report::ReportFigures;
 use tributary_domain::report::range::DayRange;
@@ -151,7 +152,7 @@ fn read(parameters: &mut QueryParameters<'_>) -> PortfolioQuery {
         body = inline(PortfolioEnvelope), example = json!(example())))
 )]
 pub(crate) async fn list(
-    caller: Caller<AppsRead>,
+    caller: Caller<PortfolioRead>,
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -188,7 +189,7 @@ pub(crate) async fn list(
 
 async fn all_apps(
     state: &ApiState,
-    caller: &Caller<AppsRead>,
+    caller: &Caller<PortfolioRead>,
     archived: bool,
 ) -> Result<Vec<App>, ApiError> {
     let (mut apps, mut before) = (Vec::new(), None);
@@ -219,7 +220,7 @@ struct Row {
 
 /// Returns the figures of an app without data. Live figures have a cost of zero; test figures have
 /// no cost, because there is no ad cost for test data.
-fn empty_measure(caller: &Caller<AppsRead>) -> ReportFigures {
+fn empty_measure(caller: &Caller<PortfolioRead>) -> ReportFigures {
     match caller.authorized.environment() {
         Environment::Live => ReportFigures::zero(),
         Environment::Test => ReportFigures::default(),
@@ -228,7 +229,7 @@ fn empty_measure(caller: &Caller<AppsRead>) -> ReportFigures {
 
 async fn load_rows(
     state: &ApiState,
-    caller: &Caller<AppsRead>,
+    caller: &Caller<PortfolioRead>,
     apps: Vec<(App, DayRange)>,
 ) -> Result<Vec<Row>, ApiError> {
     let periods = apps.iter().map(|(app, range)| {
@@ -259,7 +260,7 @@ async fn load_rows(
 
 async fn add_costs(
     state: &ApiState,
-    caller: &Caller<AppsRead>,
+    caller: &Caller<PortfolioRead>,
     apps: &[(App, DayRange)],
     sums: &mut BTreeMap<(AppId, usize), ReportFigures>,
 ) -> Result<(), ApiError> {

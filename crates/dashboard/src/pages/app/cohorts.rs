@@ -14,7 +14,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use std::collections::BTreeMap;
-use tributary_domain::access::AnalyticsRead;
+use tributary_domain::access::resource::CohortsRead;
 use tributary_domain::report::TimeUnit;
 use tributary_domain::report::cohort::{CohortDimension, CohortFigures, CohortReportQuery};
 use tributary_domain::report::range::Span;
@@ -141,7 +141,7 @@ fn cells(ages: &Ages, span: &Span, now: Timestamp, is_money: bool, highest: i64)
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AnalyticsRead>,
+    context: PageContext<CohortsRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let (query, now) = (&context.query, handles.runtime.now());
@@ -160,7 +160,8 @@ pub(crate) async fn show(
         age_max: AGES[AGES.len() - 1],
         rows_max: ROWS_MAX,
     };
-    let found = handles.store.cohorts(&context.authorized, app.id, question);
+    let reader = context.authorized.analytics_access();
+    let found = handles.store.cohorts(&reader, app.id, question);
     let mut cohorts: BTreeMap<(usize, String), Ages> = BTreeMap::new();
     for row in found.await? {
         let ages = cohorts.entry((row.period, row.value)).or_default();
