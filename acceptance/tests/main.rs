@@ -46,6 +46,7 @@ mod spec {
     mod ownership;
     mod pagination;
     mod patch;
+    mod report_values;
     mod reports;
     mod reports_model;
     mod resources;

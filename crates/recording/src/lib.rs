@@ -13,6 +13,7 @@ mod ad_services;
 pub mod admin;
 mod billing;
 mod configure;
+mod day_values;
 mod device_links;
 pub mod duplicates;
 mod erase;

@@ -1,9 +1,9 @@
 //! Rebuilds figures from events, and corrects the stored roll-ups by the difference.
 
+use crate::day_values::{read_cohort_rows, read_rows};
 use crate::duplicates;
 use crate::first_payment::settle_first_payment;
-use crate::rollups::decide_caps;
-use crate::tables::Tables;
+use crate::tables::{RollupPart, Tables};
 use crate::tally::TransactionTally;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
@@ -12,7 +12,7 @@ use tributary_domain::event::Event;
 use tributary_domain::event::duplicate::SdkEventRules;
 use tributary_domain::ledger::sdk_policy;
 use tributary_domain::report::cohort::{CohortEntry, CohortRows, update_cohorts};
-use tributary_domain::report::{Increments, Rollup, RollupRows};
+use tributary_domain::report::{DayValues, Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::CohortTable;
@@ -71,14 +71,19 @@ pub async fn rebuild_rollups<T: Tables>(
     settle_first_payments(tables, day, span).await?;
     tables.lock_rollups().await?;
     tables.merge_increments(day.app).await?;
-    let (counted, installed, events) = count(tables, day, span).await?;
+    let (mut counted, installed, events) = count(tables, day, span).await?;
     let cohorts = rebuild_cohorts(tables, day, &installed, &revenue_events).await?;
-    let mut values = counted.capped_values();
-    values.extend(cohorts.capped_values());
-    let (decisions, new_decisions) = decide_caps(tables, values).await?;
-    tables.insert_cap_decisions(&new_decisions).await?;
-    let counted = RollupRows::of(&counted, &decisions, &cohorts);
     let stored = read_stored_rows(tables, day).await?;
+    let mut values = DayValues::new(day.app, day.environment, day.day);
+    values.add_stored(&stored);
+    counted.keep_clicks(&stored.unfold(&values.stored_decisions()).0);
+    let mut values = DayValues::new(day.app, day.environment, day.day);
+    values.add_increments(&counted);
+    let known = tables.known_values(&values.knowable()).await?;
+    let decisions = values.decide(&known);
+    tables.remove_cap_decisions(day).await?;
+    tables.write_cap_decisions(&decisions).await?;
+    let counted = RollupRows::of(&counted, &decisions, &cohorts);
     let all = counted.len().max(stored.len());
     let correction = counted.correction_from(&stored);
     tables.add_rollups(&correction).await?;
@@ -198,17 +203,11 @@ async fn rebuild_cohorts<T: Tables>(
 /// Reads the stored figures for a day.
 async fn read_stored_rows<T: Tables>(tables: &T, day: RollupDay) -> Result<RollupRows, T::Failure> {
     let mut rows = RollupRows::default();
-    let scope = (day.app, day.environment);
-    let span = (day.day.begins_at(), day.day.following().begins_at());
     for table in Rollup::ALL {
-        for row in tables.rollup_rows(table, scope, span).await? {
-            row.read_into(scope, table, &mut rows)?;
-        }
+        read_rows(tables, day, table, RollupPart::All, &mut rows).await?;
     }
     for table in CohortTable::ALL {
-        for row in tables.cohort_rows(table, scope, span).await? {
-            row.read_into(scope, &mut rows)?;
-        }
+        read_cohort_rows(tables, day, table, RollupPart::All, &mut rows).await?;
     }
     Ok(rows)
 }

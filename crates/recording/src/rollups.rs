@@ -1,13 +1,15 @@
 //! Merging increments into the roll-ups.
 
+use crate::day_values::{self, RankedDay};
 use crate::tables::Tables;
 use std::collections::{BTreeMap, BTreeSet};
-use tributary_domain::report::cardinality_cap::{CapDecisions, CappedValue, Quota};
+use tributary_domain::report::cardinality_cap::{CapDecisions, CappedValue, Placement, Quota};
 use tributary_domain::report::cohort::{
     CohortDevice, CohortEntry, CohortMember, CohortRows, update_cohorts as decide,
 };
 use tributary_domain::report::{Increments, RollupMerge, RollupRows};
 use tributary_domain::vocabulary::id::AppId;
+use tributary_store::RollupDay;
 
 /// Merges increments into the roll-ups.
 pub async fn merge<T: Tables>(tables: &T, increments: &Increments) -> Result<(), T::Failure> {
@@ -16,7 +18,8 @@ pub async fn merge<T: Tables>(tables: &T, increments: &Increments) -> Result<(),
     }
     let merge = prepare(tables, increments).await?;
     tables.write_cohort_devices(&merge.devices).await?;
-    tables.insert_cap_decisions(&merge.cap_decisions).await?;
+    tables.insert_known_values(&merge.known).await?;
+    tables.write_cap_decisions(&merge.cap_decisions).await?;
     tables.add_rollups(&merge.rows).await
 }
 
@@ -29,10 +32,8 @@ pub async fn unmerged_figures<T: Tables>(tables: &T, app: AppId) -> Result<Rollu
 
 /// Returns an app's cohort figures that are not merged yet.
 pub async fn unmerged_cohorts<T: Tables>(tables: &T, app: AppId) -> Result<RollupRows, T::Failure> {
-    let increments = Increments {
-        cohorts: tables.increments(app).await?.cohorts,
-        ..Increments::default()
-    };
+    // All increments are needed, because they decide which campaigns are kept.
+    let increments = tables.increments(app).await?;
     Ok(prepare(tables, &increments).await?.rows)
 }
 
@@ -43,13 +44,81 @@ async fn prepare<T: Tables>(
 ) -> Result<RollupMerge, T::Failure> {
     let (cohorts, devices) = update_cohort_devices(tables, &increments.cohorts).await?;
     let mut values = increments.capped_values();
+    let counted = values.clone();
     values.extend(cohorts.capped_values());
-    let (decisions, new_decisions) = decide_caps(tables, values).await?;
-    Ok(RollupMerge {
-        rows: RollupRows::of(increments, &decisions, &cohorts),
+    let values: Vec<CappedValue> = values.into_iter().collect();
+    let stored = tables.cap_decisions(&values).await?;
+    let mut merge = RollupMerge {
         devices,
-        cap_decisions: new_decisions,
-    })
+        known: increments.known.clone(),
+        ..RollupMerge::default()
+    };
+    let mut decisions = stored.clone();
+    for day in crowded_days(tables, increments, &counted, &stored).await? {
+        let RankedDay {
+            decisions: decided,
+            changed,
+            moved,
+        } = day_values::rank(tables, day, increments).await?;
+        merge.rows.add(&moved, 1);
+        merge.cap_decisions.0.extend(changed.0);
+        decisions.0.extend(decided.0);
+    }
+    merge
+        .cap_decisions
+        .0
+        .extend(new_decisions(&values, &stored, &decisions));
+    let counted = RollupRows::of(increments, &decisions, &cohorts);
+    merge.rows.add(&counted, 1);
+    Ok(merge)
+}
+
+/// Finds the days with more values than the limits allow, or with values that became known. On all
+/// other days, every value has its own rows.
+async fn crowded_days<T: Tables>(
+    tables: &T,
+    increments: &Increments,
+    counted: &BTreeSet<CappedValue>,
+    stored: &CapDecisions,
+) -> Result<BTreeSet<RollupDay>, T::Failure> {
+    let mut new: BTreeMap<Quota, usize> = BTreeMap::new();
+    for value in counted {
+        *new.entry(value.quota).or_default() += usize::from(!stored.0.contains_key(value));
+    }
+    let counts = tables.value_counts(&new.keys().copied().collect()).await?;
+    let mut days = BTreeSet::new();
+    if !increments.known.is_empty() {
+        days = tables.days_with_details(&increments.known).await?;
+    }
+    for (quota, new) in new {
+        let counts = counts.get(&quota).copied().unwrap_or_default();
+        if counts.other > 0 || counts.own + new > quota.kind.daily_limit() {
+            days.insert(RollupDay {
+                app: quota.app,
+                environment: quota.environment,
+                day: quota.day,
+            });
+        }
+    }
+    Ok(days)
+}
+
+/// Returns the decisions that are not stored, or stored differently.
+fn new_decisions(
+    values: &[CappedValue],
+    stored: &CapDecisions,
+    decisions: &CapDecisions,
+) -> Vec<(CappedValue, Placement)> {
+    let placed = values.iter().map(|value| {
+        let placement = decisions.placement(Some(value));
+        (*value, placement)
+    });
+    let is_new = |(value, placement): &(CappedValue, Placement)| match stored.0.get(value) {
+        Some(stored) => stored.is_other() != placement.is_other(),
+        // Storing these would use as much space as their details.
+        None => placement.keeps_details(true),
+    };
+    placed.filter(is_new).collect()
 }
 
 /// Counts device activity. Returns the cohort rows and the changed devices.
@@ -84,23 +153,4 @@ async fn update_cohort_devices<T: Tables>(
     }
     devices.retain(|member, _| update.changed_devices.contains(member));
     Ok((update.rows, devices))
-}
-
-/// Looks up which values have their own row in the roll-ups. Returns the decisions about all
-/// values, and separately those that are not stored yet.
-pub(crate) async fn decide_caps<T: Tables>(
-    tables: &T,
-    values: BTreeSet<CappedValue>,
-) -> Result<(CapDecisions, CapDecisions), T::Failure> {
-    let mut values: Vec<CappedValue> = values.into_iter().collect();
-    let mut decisions = tables.cap_decisions(&values).await?;
-    values.retain(|value| !decisions.0.contains_key(value));
-    let quotas: BTreeSet<Quota> = values.iter().map(|value| value.quota).collect();
-    let mut used = BTreeMap::new();
-    for quota in quotas {
-        used.insert(quota, tables.named_value_count(quota).await?);
-    }
-    let new_decisions = CapDecisions::decide(&values, &used);
-    decisions.0.extend(new_decisions.0.clone());
-    Ok((decisions, new_decisions))
 }

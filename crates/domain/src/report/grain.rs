@@ -17,29 +17,39 @@ pub enum Grain {
     Hour,
     /// A UTC day.
     Day,
+    /// Details by quarter hour of figures that count under `(other)`. Reports do not read them.
+    FoldedQuarter,
+    /// Details by UTC day of figures that count under `(other)`. Reports do not read them.
+    FoldedDay,
 }
 
 impl Grain {
-    /// All grains, shortest first.
+    /// All grains that reports read, shortest first.
     pub const ALL: [Self; 3] = [Self::Quarter, Self::Hour, Self::Day];
 
-    /// Returns the length in minutes, which is the stored form.
+    /// The grains of details.
+    pub const FOLDED: [Self; 2] = [Self::FoldedQuarter, Self::FoldedDay];
+
+    /// Returns the stored form: the length in minutes, negative for details.
     pub const fn minutes(self) -> i64 {
         match self {
             Self::Quarter => 15,
             Self::Hour => 60,
             Self::Day => 24 * 60,
+            Self::FoldedQuarter => -15,
+            Self::FoldedDay => -24 * 60,
         }
     }
 
     /// Reads a stored grain.
     pub fn parse(minutes: i64) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.minutes() == minutes)
+        let mut all = Self::ALL.into_iter().chain(Self::FOLDED);
+        all.find(|one| one.minutes() == minutes)
     }
 
     /// Returns the start of the bucket that contains `moment`.
     pub const fn bucket_start(self, moment: Timestamp) -> Timestamp {
-        let millis = self.minutes() * MILLIS_PER_MINUTE;
+        let millis = self.minutes().abs() * MILLIS_PER_MINUTE;
         Timestamp::from_millis(moment.as_millis().div_euclid(millis).saturating_mul(millis))
     }
 
@@ -49,7 +59,7 @@ impl Grain {
         if start == moment {
             return start;
         }
-        let millis = self.minutes() * MILLIS_PER_MINUTE;
+        let millis = self.minutes().abs() * MILLIS_PER_MINUTE;
         Timestamp::from_millis(start.as_millis().saturating_add(millis))
     }
 }
@@ -118,8 +128,8 @@ fn split(
     }
     let (first, last) = (grain.next_bucket_start(from), grain.bucket_start(until));
     let finer = match grain {
-        Grain::Day => Grain::Hour,
-        Grain::Hour | Grain::Quarter => Grain::Quarter,
+        Grain::Day | Grain::FoldedDay => Grain::Hour,
+        Grain::Hour | Grain::Quarter | Grain::FoldedQuarter => Grain::Quarter,
     };
     if first >= last {
         if grain != Grain::Quarter {
@@ -148,6 +158,14 @@ mod tests {
 
     const HOUR: i64 = 60 * MILLIS_PER_MINUTE;
     const DAY: i64 = 24 * HOUR;
+
+    #[test]
+    fn every_grain_parses_from_its_stored_form() {
+        for grain in Grain::ALL.into_iter().chain(Grain::FOLDED) {
+            assert_eq!(Grain::parse(grain.minutes()), Some(grain));
+        }
+        assert_eq!(Grain::parse(0), None);
+    }
 
     #[test]
     fn buckets_are_a_quarter_of_an_hour() {

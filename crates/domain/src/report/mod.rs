@@ -7,6 +7,7 @@ pub mod postback;
 pub mod range;
 pub mod tally;
 
+mod day_values;
 mod figures;
 mod grain;
 mod query;
@@ -16,6 +17,7 @@ mod spend;
 mod spreadsheet;
 mod unmerged;
 
+pub use day_values::{ChangedValues, DayValues};
 pub use figures::Figures;
 pub use grain::{Bucket, Grain, GrainSpan, Period, split_by_grain};
 pub use query::{

@@ -1,10 +1,12 @@
 //! Apps, their instance-wide unique names, and their secrets.
 
+use crate::day_values::learn;
 use crate::tables::{Tables, UniqueName};
 use tributary_domain::app::{App, AppChange, AppSecret, SecretStep};
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
+use tributary_domain::report::cardinality_cap::ValueKind;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::web_url::HostName;
@@ -21,6 +23,7 @@ pub async fn create_app<T: Tables>(
 ) -> Result<(), T::Failure> {
     tables.insert_app(app).await?;
     claim_names(tables, app).await?;
+    learn_names(tables, app).await?;
     for (secret, sealed) in secrets {
         tables
             .write_secret(app.id, *secret, sealed, origin.at)
@@ -46,6 +49,7 @@ pub async fn update_app<T: Tables>(
     }
     tables.write_app(&changed.after).await?;
     claim_names(tables, &changed.after).await?;
+    learn_names(tables, &changed.after).await?;
     for step in change.secret_steps() {
         match step {
             SecretStep::Copy { from, to } => tables.copy_secret(app, from, to, origin.at).await?,
@@ -81,6 +85,12 @@ pub async fn set_link_domain_verified<T: Tables>(
     let row = audit_row(organization, origin, action, Some(app), app, changes);
     tables.insert_audit(&row).await?;
     Ok(changed.after)
+}
+
+/// Makes the names of the app's revenue events known.
+async fn learn_names<T: Tables>(tables: &T, app: &App) -> Result<(), T::Failure> {
+    let names = app.revenue_events.iter().cloned();
+    learn(tables, app.id, ValueKind::Name, names).await
 }
 
 /// Claims the app's unique names and releases the names it no longer uses. All names are claimed

@@ -1,8 +1,10 @@
 //! Ad costs.
 
+use crate::day_values::learn;
 use crate::tables::Tables;
 use std::collections::BTreeSet;
 use tributary_domain::audit::{Action, AuditContext};
+use tributary_domain::report::cardinality_cap::ValueKind;
 use tributary_domain::report::cost::{Cost, CostChange};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
@@ -23,6 +25,8 @@ pub async fn put_costs<T: Tables>(
     let change = CostChange::of(costs, &tables.rates(&wanted).await?)?;
     tables.remove_costs(app, &change.removed).await?;
     tables.write_costs(app, &change.stored, origin.at).await?;
+    let campaigns = change.stored.iter().map(|one| one.cost.campaign.clone());
+    learn(tables, app, ValueKind::Campaign, campaigns).await?;
     let action = Action::CostsUpdated;
     let row = audit_row(organization, origin, action, Some(app), app, &[]);
     tables.insert_audit(&row).await?;

@@ -1,8 +1,10 @@
 //! Integrations with ad networks, and their health.
 
+use crate::day_values::learn;
 use crate::tables::Tables;
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::integration::{Integration, IntegrationChange, Network};
+use tributary_domain::report::cardinality_cap::ValueKind;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -24,6 +26,9 @@ pub async fn update_integration<T: Tables>(
         return Ok(changed.after);
     }
     tables.write_integration(&changed.after).await?;
+    let mapping = changed.after.event_mapping.iter().flatten();
+    let names = mapping.map(|row| row.event.clone());
+    learn(tables, queue.app, ValueKind::Name, names).await?;
     // The change may fix the cause of the pause.
     resume_queue(tables, queue).await?;
     let (action, target) = (Action::IntegrationUpdated, queue.network.as_str());

@@ -1,9 +1,11 @@
 //! Tracking links.
 
+use crate::day_values::learn;
 use crate::tables::Tables;
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::link::{Link, LinkChange, check_deep_link};
 use tributary_domain::refusal::Refusal;
+use tributary_domain::report::cardinality_cap::ValueKind;
 use tributary_domain::vocabulary::id::{AppId, LinkId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::web_url::DeepLink;
@@ -20,6 +22,7 @@ pub async fn create_link<T: Tables>(
     check_scheme(tables, link, None).await?;
     tables.insert_link(link).await?;
     claim_slug(tables, link).await?;
+    learn_campaign(tables, link).await?;
     let (action, changes) = (Action::LinkCreated, link.creation_changes());
     let row = audit_row(
         organization,
@@ -49,6 +52,7 @@ pub async fn update_link<T: Tables>(
     check_scheme(tables, &changed.after, current.deep_link.as_ref()).await?;
     tables.write_link(&changed.after).await?;
     claim_slug(tables, &changed.after).await?;
+    learn_campaign(tables, &changed.after).await?;
     let (action, changes) = (Action::LinkUpdated, &changed.changes);
     let row = audit_row(organization, origin, action, Some(app), link, changes);
     tables.insert_audit(&row).await?;
@@ -84,6 +88,12 @@ async fn check_scheme<T: Tables>(
 async fn find<T: Tables>(tables: &T, app: AppId, link: LinkId) -> Result<Link, T::Failure> {
     let found = tables.tracking_link(app, link).await?;
     Ok(found.ok_or(Refusal::LinkNotFound)?)
+}
+
+/// Makes the link's campaign known.
+async fn learn_campaign<T: Tables>(tables: &T, link: &Link) -> Result<(), T::Failure> {
+    let campaign = link.campaign.id.clone();
+    learn(tables, link.app, ValueKind::Campaign, campaign).await
 }
 
 /// Claims the slug. A link keeps its former slugs. The app is locked and the link written first, so

@@ -8,6 +8,7 @@ mod admin;
 mod billing;
 mod devices;
 mod events;
+mod rollup_values;
 mod rollups;
 
 pub use admin::{
@@ -17,7 +18,8 @@ pub use admin::{
 pub use billing::{BillingDayTable, BillingKeyTable, NotificationTable, TrialTable, UserLinkTable};
 pub use devices::{ClickTable, DeviceTable, TokenTable};
 pub use events::{EventTable, FirstPaymentTable, OutboxTable, StatusCheckTable};
-pub use rollups::RollupTable;
+pub use rollup_values::{RollupValueTable, ValueCounts};
+pub use rollups::{RollupPart, RollupTable};
 pub use tributary_domain::event::SharedId;
 
 use std::sync::Arc;
@@ -60,6 +62,7 @@ pub trait Tables:
     + NotificationTable
     + OutboxTable
     + RollupTable
+    + RollupValueTable
     + SkanTable
     + StatusCheckTable
     + TenantTable

@@ -4,7 +4,6 @@ use super::EngineTransaction;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::report::cardinality_cap::{CapDecisions, CappedValue, Quota};
 use tributary_domain::report::cohort::{CohortDevice, CohortMember, UncertainAge};
 use tributary_domain::report::{Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::day::Day;
@@ -12,10 +11,43 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{CohortDeviceRow, CohortRollupRow, CohortTable, RollupRow};
 
+/// Rows to read.
+#[derive(Debug, Clone, Copy)]
+pub enum RollupPart<'a> {
+    /// All rows, with details.
+    All,
+    /// Rows that cover a whole day, with details.
+    Days,
+    /// Rows by quarter hour of some campaigns or event names, with details.
+    Quarters(&'a BTreeSet<String>),
+}
+
+impl<'a> RollupPart<'a> {
+    /// Returns the stored grains, separated by commas.
+    pub const fn grains(self) -> &'static str {
+        match self {
+            Self::All => "-1440, -15, 15, 60, 1440",
+            Self::Days => "-1440, 1440",
+            Self::Quarters(_) => "-15, 15",
+        }
+    }
+
+    /// Returns the campaigns or event names to read; `None` for all.
+    pub const fn values(self) -> Option<&'a BTreeSet<String>> {
+        match self {
+            Self::All | Self::Days => None,
+            Self::Quarters(values) => Some(values),
+        }
+    }
+}
+
 /// Roll-ups, cohorts and increments.
 pub trait RollupTable: EngineTransaction {
     /// Returns an app's increments that are not merged yet.
     async fn increments(&self, app: AppId) -> Result<Increments, Self::Failure>;
+
+    /// Stores increments, to be merged later.
+    async fn store_increments(&self, increments: &Increments) -> Result<(), Self::Failure>;
 
     /// Merges all increments of an app into its roll-ups, and drops unreadable ones.
     async fn merge_increments(&self, app: AppId) -> Result<(), Self::Failure>;
@@ -29,6 +61,7 @@ pub trait RollupTable: EngineTransaction {
         table: Rollup,
         scope: (AppId, Environment),
         span: (Timestamp, Timestamp),
+        part: RollupPart<'_>,
     ) -> Result<Vec<RollupRow>, Self::Failure>;
 
     /// Returns the rows of a cohort table whose buckets start within a span.
@@ -37,6 +70,7 @@ pub trait RollupTable: EngineTransaction {
         table: CohortTable,
         scope: (AppId, Environment),
         span: (Timestamp, Timestamp),
+        part: RollupPart<'_>,
     ) -> Result<Vec<CohortRollupRow>, Self::Failure>;
 
     /// Adds rows to the roll-ups.
@@ -44,15 +78,6 @@ pub trait RollupTable: EngineTransaction {
 
     /// Returns the days that have figures.
     async fn rolled_up_days(&self, scope: (AppId, Environment)) -> Result<Vec<Day>, Self::Failure>;
-
-    /// Returns the stored decisions about which values have their own row.
-    async fn cap_decisions(&self, values: &[CappedValue]) -> Result<CapDecisions, Self::Failure>;
-
-    /// Counts the values that have their own row within a quota.
-    async fn named_value_count(&self, quota: Quota) -> Result<usize, Self::Failure>;
-
-    /// Stores decisions about new values.
-    async fn insert_cap_decisions(&self, decisions: &CapDecisions) -> Result<(), Self::Failure>;
 
     /// Returns the stored cohort devices.
     async fn cohort_devices(

@@ -3,6 +3,7 @@
 
 mod pending_increments;
 mod table;
+mod values;
 
 #[cfg(test)]
 pub(crate) use pending_increments::merge_all;

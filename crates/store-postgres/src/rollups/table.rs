@@ -11,24 +11,43 @@ use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::event::SELF_CREDITED_SOURCE;
-use tributary_domain::report::cardinality_cap::{CapDecisions, CappedValue, Quota};
 use tributary_domain::report::cohort::{CohortDevice, CohortMember, UncertainAge};
 use tributary_domain::report::{Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::RollupTable;
+use tributary_recording::{RollupPart, RollupTable};
 use tributary_store::records::{
-    CohortDeviceRow, CohortRollupRow, CohortTable, Columns, RollupRow, rollup_table,
+    CohortDeviceRow, CohortRollupRow, CohortTable, Columns, RollupRow, capped_column, rollup_table,
 };
 
-/// SQL condition for the rows in a time span.
-const WITHIN: &str = "app_id = $1 and environment = $2 and grain in (15, 60, 1440)
-     and bucket >= $3 and bucket < $4";
+/// Builds the SQL condition for a part of the rows in a time span. Its fifth parameter is the list
+/// of values.
+fn within(part: RollupPart<'_>, column: &str) -> String {
+    let filter = match part.values() {
+        Some(_) => format!("{column} = any($5)"),
+        None => "cardinality($5::text[]) = 0".to_owned(),
+    };
+    format!(
+        "app_id = $1 and environment = $2 and grain in ({}) and bucket >= $3 and bucket < $4
+         and {filter}",
+        part.grains()
+    )
+}
+
+/// Returns the values to read.
+fn listed(part: RollupPart<'_>) -> Vec<&str> {
+    let values = part.values().into_iter().flatten();
+    values.map(String::as_str).collect()
+}
 
 impl RollupTable for Tx {
     async fn increments(&self, app: AppId) -> Result<Increments, Failure> {
         pending_increments::read(self, app).await
+    }
+
+    async fn store_increments(&self, increments: &Increments) -> Result<(), Failure> {
+        pending_increments::store_increments(self, increments).await
     }
 
     async fn merge_increments(&self, app: AppId) -> Result<(), Failure> {
@@ -50,12 +69,14 @@ impl RollupTable for Tx {
         table: Rollup,
         (app, environment): (AppId, Environment),
         (from, until): (Timestamp, Timestamp),
+        part: RollupPart<'_>,
     ) -> Result<Vec<RollupRow>, Failure> {
         let (columns, name) = (RollupRow::columns(table), rollup_table(table));
-        let sql = format!("select {columns} from {name} where {WITHIN}");
+        let condition = within(part, capped_column(table));
+        let sql = format!("select {columns} from {name} where {condition}");
         let (app, environment) = (uuid(app.as_bytes()), environment.as_str());
         let (from, until) = (from.as_millis(), until.as_millis());
-        let key: [&dyn Param; 4] = [&app, &environment, &from, &until];
+        let key: [&dyn Param; 5] = [&app, &environment, &from, &until, &listed(part)];
         let rows = self.query(&sql, &key).await?;
         let row = |row| RollupRow::from_row(&PostgresRow(row), table);
         rows.iter().map(row).collect()
@@ -66,12 +87,14 @@ impl RollupTable for Tx {
         table: CohortTable,
         (app, environment): (AppId, Environment),
         (from, until): (Timestamp, Timestamp),
+        part: RollupPart<'_>,
     ) -> Result<Vec<CohortRollupRow>, Failure> {
         let (columns, name) = (CohortRollupRow::columns(table), table.name());
-        let sql = format!("select {columns} from {name} where {WITHIN}");
+        let condition = within(part, "campaign_id");
+        let sql = format!("select {columns} from {name} where {condition}");
         let (app, environment) = (uuid(app.as_bytes()), environment.as_str());
         let (from, until) = (from.as_millis(), until.as_millis());
-        let key: [&dyn Param; 4] = [&app, &environment, &from, &until];
+        let key: [&dyn Param; 5] = [&app, &environment, &from, &until, &listed(part)];
         let rows = self.query(&sql, &key).await?;
         let row = |row| CohortRollupRow::from_row(&PostgresRow(row), table);
         rows.iter().map(row).collect()
@@ -93,84 +116,6 @@ impl RollupTable for Tx {
             days.push(Day::of(Timestamp::from_millis(row.try_get(0)?)));
         }
         Ok(days)
-    }
-
-    async fn cap_decisions(&self, values: &[CappedValue]) -> Result<CapDecisions, Failure> {
-        if values.is_empty() {
-            return Ok(CapDecisions::default());
-        }
-        let numbers: Vec<i64> = (0..).take(values.len()).collect();
-        let rows = self
-            .query(
-                "select wanted.number, stored.is_other
-                 from unnest($1, $2, $3, $4, $5, $6)
-                      as wanted (app_id, environment, day, kind, digest, number)
-                 join rollup_values as stored
-                   on stored.app_id = wanted.app_id and stored.environment = wanted.environment
-                  and stored.day = wanted.day and stored.kind = wanted.kind
-                  and stored.digest = wanted.digest",
-                &[
-                    &column(values, |value| uuid(value.quota.app.as_bytes())),
-                    &column(values, |value| value.quota.environment.as_str()),
-                    &column(values, |value| value.quota.day.as_days()),
-                    &column(values, |value| value.quota.kind.as_str()),
-                    &column(values, |value| value.digest.as_bytes().as_slice()),
-                    &numbers,
-                ],
-            )
-            .await?;
-        let mut fates = CapDecisions::default();
-        for row in &rows {
-            let index = usize::try_from(row.try_get::<_, i64>(0)?).unwrap_or(usize::MAX);
-            if let Some(value) = values.get(index) {
-                fates.0.insert(*value, row.try_get(1)?);
-            }
-        }
-        Ok(fates)
-    }
-
-    async fn named_value_count(&self, quota: Quota) -> Result<usize, Failure> {
-        let rows = self
-            .query(
-                "select count(*) from rollup_values
-                 where app_id = $1 and environment = $2 and day = $3 and kind = $4
-                   and not is_other",
-                &[
-                    &uuid(quota.app.as_bytes()),
-                    &quota.environment.as_str(),
-                    &i64::from(quota.day.as_days()),
-                    &quota.kind.as_str(),
-                ],
-            )
-            .await?;
-        let count = rows.first().map_or(Ok(0), |row| row.try_get::<_, i64>(0))?;
-        Ok(usize::try_from(count).unwrap_or(usize::MAX))
-    }
-
-    async fn insert_cap_decisions(&self, decided: &CapDecisions) -> Result<(), Failure> {
-        if decided.0.is_empty() {
-            return Ok(());
-        }
-        let rows: Vec<(&CappedValue, bool)> = decided
-            .0
-            .iter()
-            .map(|(value, is_other)| (value, *is_other))
-            .collect();
-        self.execute(
-            "insert into rollup_values (app_id, environment, day, kind, digest, is_other)
-             select * from unnest($1, $2, $3, $4, $5, $6)
-             on conflict (app_id, environment, day, kind, digest) do nothing",
-            &[
-                &column(&rows, |(value, _)| uuid(value.quota.app.as_bytes())),
-                &column(&rows, |(value, _)| value.quota.environment.as_str()),
-                &column(&rows, |(value, _)| value.quota.day.as_days()),
-                &column(&rows, |(value, _)| value.quota.kind.as_str()),
-                &column(&rows, |(value, _)| value.digest.as_bytes().as_slice()),
-                &column(&rows, |(_, is_other)| *is_other),
-            ],
-        )
-        .await?;
-        Ok(())
     }
 
     async fn cohort_devices(

@@ -113,6 +113,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "audit_and_schemes",
         sql: include_str!("../../migrations/0021_audit_and_schemes.sql"),
     },
+    Migration {
+        number: 22,
+        name: "known_values",
+        sql: include_str!("../../migrations/0022_known_values.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

@@ -3,6 +3,7 @@
 
 mod pending_increments;
 mod table;
+mod values;
 
 pub(crate) use pending_increments::{merge_all, store_increments};
 

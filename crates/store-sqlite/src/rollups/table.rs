@@ -1,32 +1,59 @@
 //! `RollupTable`: roll-ups as `recording` uses them.
 
-use super::{add_rows, merge_all, pending_increments};
+use super::{add_rows, merge_all, pending_increments, store_increments};
 use crate::Failure;
 use crate::rows::{SqliteRow, read_row};
 use crate::tables::SqliteTables;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, params, params_from_iter};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::event::SELF_CREDITED_SOURCE;
-use tributary_domain::report::cardinality_cap::{CapDecisions, CappedValue, Quota};
 use tributary_domain::report::cohort::{CohortDevice, CohortMember, UncertainAge};
 use tributary_domain::report::{Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::RollupTable;
+use tributary_recording::{RollupPart, RollupTable};
 use tributary_store::records::{
-    CohortDeviceRow, CohortRollupRow, CohortTable, Columns, RollupRow, rollup_table,
+    CohortDeviceRow, CohortRollupRow, CohortTable, Columns, RollupRow, capped_column, rollup_table,
 };
 
-/// SQL condition for the rows in a time span.
-const WITHIN: &str = "app_id = ?1 and environment = ?2 and grain in (15, 60, 1440)
-     and bucket >= ?3 and bucket < ?4";
+/// Builds the SQL condition for a part of the rows in a time span, and its parameters.
+fn within(
+    (app, environment): (AppId, Environment),
+    (from, until): (Timestamp, Timestamp),
+    part: RollupPart<'_>,
+    column: &str,
+) -> (String, Vec<Value>) {
+    let mut params = vec![
+        Value::Blob(app.as_bytes().to_vec()),
+        Value::Text(environment.as_str().to_owned()),
+        Value::Integer(from.as_millis()),
+        Value::Integer(until.as_millis()),
+    ];
+    let mut condition = format!(
+        "app_id = ? and environment = ? and grain in ({}) and bucket >= ? and bucket < ?",
+        part.grains()
+    );
+    if let Some(values) = part.values() {
+        let marks = vec!["?"; values.len()].join(", ");
+        // Writing to a String cannot fail.
+        let _infallible = write!(condition, " and {column} in ({marks})");
+        params.extend(values.iter().cloned().map(Value::Text));
+    }
+    (condition, params)
+}
 
 impl RollupTable for SqliteTables<'_> {
     async fn increments(&self, app: AppId) -> Result<Increments, Failure> {
         pending_increments::read(self.0, app)
+    }
+
+    async fn store_increments(&self, increments: &Increments) -> Result<(), Failure> {
+        store_increments(self.0, increments.clone())
     }
 
     async fn merge_increments(&self, app: AppId) -> Result<(), Failure> {
@@ -40,30 +67,34 @@ impl RollupTable for SqliteTables<'_> {
     async fn rollup_rows(
         &self,
         table: Rollup,
-        (app, environment): (AppId, Environment),
-        (from, until): (Timestamp, Timestamp),
+        scope: (AppId, Environment),
+        span: (Timestamp, Timestamp),
+        part: RollupPart<'_>,
     ) -> Result<Vec<RollupRow>, Failure> {
         let (columns, name) = (RollupRow::columns(table), rollup_table(table));
-        let sql = format!("select {columns} from {name} where {WITHIN}");
-        let (from, until) = (from.as_millis(), until.as_millis());
-        let key = params![app.as_bytes(), environment.as_str(), from, until];
+        let (condition, params) = within(scope, span, part, capped_column(table));
+        let sql = format!("select {columns} from {name} where {condition}");
         let mut find = self.0.prepare_cached(&sql)?;
-        let rows = find.query_map(key, |row| RollupRow::from_row(&SqliteRow(row), table))?;
+        let rows = find.query_map(params_from_iter(params), |row| {
+            RollupRow::from_row(&SqliteRow(row), table)
+        })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
     async fn cohort_rows(
         &self,
         table: CohortTable,
-        (app, environment): (AppId, Environment),
-        (from, until): (Timestamp, Timestamp),
+        scope: (AppId, Environment),
+        span: (Timestamp, Timestamp),
+        part: RollupPart<'_>,
     ) -> Result<Vec<CohortRollupRow>, Failure> {
         let (columns, name) = (CohortRollupRow::columns(table), table.name());
-        let sql = format!("select {columns} from {name} where {WITHIN}");
-        let (from, until) = (from.as_millis(), until.as_millis());
-        let key = params![app.as_bytes(), environment.as_str(), from, until];
+        let (condition, params) = within(scope, span, part, "campaign_id");
+        let sql = format!("select {columns} from {name} where {condition}");
         let mut find = self.0.prepare_cached(&sql)?;
-        let rows = find.query_map(key, |row| CohortRollupRow::from_row(&SqliteRow(row), table))?;
+        let rows = find.query_map(params_from_iter(params), |row| {
+            CohortRollupRow::from_row(&SqliteRow(row), table)
+        })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -82,64 +113,6 @@ impl RollupTable for SqliteTables<'_> {
         let key = (app.as_bytes(), environment.as_str());
         let days = find.query_map(key, |row| Ok(Day::of(Timestamp::from_millis(row.get(0)?))))?;
         Ok(days.collect::<Result<_, _>>()?)
-    }
-
-    async fn cap_decisions(&self, values: &[CappedValue]) -> Result<CapDecisions, Failure> {
-        let mut find = self.0.prepare_cached(
-            "select is_other from rollup_values
-             where app_id = ?1 and environment = ?2 and day = ?3 and kind = ?4 and digest = ?5",
-        )?;
-        let mut fates = CapDecisions::default();
-        for value in values {
-            let CappedValue { quota, digest } = value;
-            let key = params![
-                quota.app.as_bytes(),
-                quota.environment.as_str(),
-                quota.day.as_days(),
-                quota.kind.as_str(),
-                digest.as_bytes()
-            ];
-            let is_other = find.query_row(key, |row| row.get(0)).optional()?;
-            fates.0.extend(is_other.map(|is_other| (*value, is_other)));
-        }
-        Ok(fates)
-    }
-
-    async fn named_value_count(&self, quota: Quota) -> Result<usize, Failure> {
-        let count: i64 = self
-            .0
-            .prepare_cached(
-                "select count(*) from rollup_values
-                 where app_id = ?1 and environment = ?2 and day = ?3 and kind = ?4 and is_other = 0",
-            )?
-            .query_row(
-                params![
-                    quota.app.as_bytes(),
-                    quota.environment.as_str(),
-                    quota.day.as_days(),
-                    quota.kind.as_str()
-                ],
-                |row| row.get(0),
-            )?;
-        Ok(usize::try_from(count).unwrap_or(usize::MAX))
-    }
-
-    async fn insert_cap_decisions(&self, decided: &CapDecisions) -> Result<(), Failure> {
-        let mut insert = self.0.prepare_cached(
-            "insert into rollup_values (app_id, environment, day, kind, digest, is_other)
-             values (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?;
-        for (CappedValue { quota, digest }, is_other) in &decided.0 {
-            insert.execute(params![
-                quota.app.as_bytes(),
-                quota.environment.as_str(),
-                quota.day.as_days(),
-                quota.kind.as_str(),
-                digest.as_bytes(),
-                is_other
-            ])?;
-        }
-        Ok(())
     }
 
     async fn cohort_devices(

@@ -34,6 +34,7 @@ pub mod postback_fixtures;
 pub mod postbacks;
 pub mod queues;
 pub mod rates;
+pub mod report_values;
 pub mod reports;
 pub mod retention;
 pub mod sdk_fixtures;
@@ -310,6 +311,10 @@ macro_rules! contract_suite {
             ownership: {
                 a_link_domain_belongs_to_the_first_app_that_verifies_it,
                 only_the_current_link_domain_can_be_verified,
+            }
+            report_values: {
+                invented_campaigns_do_not_hide_real_ones,
+                invented_names_do_not_hide_real_ones,
             }
             postbacks: {
                 a_postback_is_read_as_it_was_stored,

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use tributary_domain::access::Environment;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::event::EventSource;
+use tributary_domain::report::cardinality_cap::{KnownValue, ValueKind};
 use tributary_domain::report::cohort::{CohortCredit, CohortEntry, CohortMember};
 use tributary_domain::report::{BucketKey, CreditKey, Figures, Increments, NameKey, PlaceKey};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
@@ -30,7 +31,13 @@ struct IncrementsJson<'a> {
     places: Vec<PlaceJson<'a>>,
     #[serde(borrow)]
     cohorts: Vec<EntryJson<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    known: Vec<KnownJson<'a>>,
 }
+
+/// Kind and value.
+#[derive(Serialize, Deserialize)]
+struct KnownJson<'a>(#[serde(borrow)] Text<'a>, #[serde(borrow)] Text<'a>);
 
 /// Environment, and start of the quarter of an hour.
 #[derive(Serialize, Deserialize)]
@@ -95,7 +102,12 @@ pub fn increments_to_json(increments: &Increments) -> String {
         names: increments.names.iter().map(write_name).collect(),
         places: increments.places.iter().map(write_place).collect(),
         cohorts: increments.cohorts.iter().map(write_entry).collect(),
+        known: increments.known.iter().map(write_known).collect(),
     })
+}
+
+fn write_known(known: &KnownValue) -> KnownJson<'_> {
+    KnownJson(known.kind.as_str().into(), known.value.as_str().into())
 }
 
 fn write_at(at: &BucketKey) -> AtJson<'_> {
@@ -169,6 +181,7 @@ fn read(app: AppId, json: IncrementsJson<'_>) -> Result<Increments, Unreadable> 
     let names = json.names.into_iter();
     let places = json.places.into_iter();
     let entries = json.cohorts.into_iter();
+    let known = json.known.into_iter();
     Ok(Increments {
         credits: credits
             .map(|json| read_credit(app, json))
@@ -182,6 +195,17 @@ fn read(app: AppId, json: IncrementsJson<'_>) -> Result<Increments, Unreadable> 
         cohorts: entries
             .map(|json| read_entry(app, json))
             .collect::<Result<_, _>>()?,
+        known: known
+            .map(|json| read_known(app, json))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+fn read_known(app: AppId, KnownJson(kind, value): KnownJson<'_>) -> Result<KnownValue, Unreadable> {
+    Ok(KnownValue {
+        app,
+        kind: ValueKind::parse(&kind).ok_or(Unreadable)?,
+        value: value.into_owned(),
     })
 }
 
@@ -342,6 +366,12 @@ mod tests {
                 entry(None, Some(credit.clone()), true),
                 entry(Some(credit), None, false),
             ],
+            known: [KnownValue {
+                app: APP,
+                kind: ValueKind::Name,
+                value: "boss \"defeated\"".to_owned(),
+            }]
+            .into(),
         }
     }
 

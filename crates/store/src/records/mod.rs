@@ -50,9 +50,9 @@ pub use outbox::{
 pub use postback::{PostbackReadRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};
 pub use report::{
-    CohortDeviceRow, CohortRollupRow, CohortTable, CostRow, RollupRow, cohort_column,
-    dimension_column, read_cohort_figures, read_dimension, read_figures, read_period, rollup_table,
-    sum_columns,
+    CohortDeviceRow, CohortRollupRow, CohortTable, CostRow, RollupRow, capped_column,
+    cohort_column, dimension_column, read_cohort_figures, read_dimension, read_figures,
+    read_period, rollup_table, sum_columns,
 };
 pub use skan::{EventSumRow, SkanRow, SkanVersionRow, document_to_json};
 pub use tenant::{KeyRow, OrganizationRow, SessionRow, SetupLinkRow, UserRow, stored_digest};

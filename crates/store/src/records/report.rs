@@ -47,6 +47,15 @@ pub const fn dimension_column(dimension: Dimension) -> &'static str {
     }
 }
 
+/// Returns the column by which the values of a table are folded. Tables without limits have none.
+pub const fn capped_column(rollup: Rollup) -> &'static str {
+    match rollup {
+        Rollup::Networks | Rollup::Places => "",
+        Rollup::Campaigns | Rollup::Credits => dimension_column(Dimension::Campaign),
+        Rollup::Names => dimension_column(Dimension::Event),
+    }
+}
+
 /// Returns the table and column of a cohort dimension.
 pub const fn cohort_column(by: Option<CohortDimension>) -> (&'static str, Option<&'static str>) {
     match by {

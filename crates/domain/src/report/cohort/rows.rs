@@ -2,10 +2,9 @@
 
 use super::entry::{CohortCredit, CohortMember};
 use super::update::CohortDevice;
-use crate::report::OTHER;
 use crate::report::cardinality_cap::{CapDecisions, CappedValue};
 use crate::report::grain::Grain;
-use crate::report::rollup::BucketKey;
+use crate::report::rollup::{BucketKey, FoldableKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Figures that cohorts count.
@@ -124,16 +123,15 @@ impl CohortRows {
         }
     }
 
-    /// Subtracts the stored rows, leaving the correction.
-    pub(in crate::report) fn subtract_stored(&mut self, stored: &Self) {
-        for (key, figures) in &stored.credits {
-            self.credits
-                .entry(key.clone())
-                .or_default()
-                .add(figures, -1);
+    /// Adds rows times `sign`; a negative sign subtracts.
+    pub(in crate::report) fn add_rows(&mut self, other: &Self, sign: i64) {
+        for (key, figures) in &other.credits {
+            let row = self.credits.entry(key.clone()).or_default();
+            row.add(figures, sign);
         }
-        for (key, figures) in &stored.places {
-            self.places.entry(key.clone()).or_default().add(figures, -1);
+        for (key, figures) in &other.places {
+            let row = self.places.entry(key.clone()).or_default();
+            row.add(figures, sign);
         }
         self.drop_zeros();
     }
@@ -143,22 +141,12 @@ impl CohortRows {
         self.places.retain(|_, figures| !figures.is_zero());
     }
 
-    /// Returns the rows as stored: in every grain, with capped campaign ids.
+    /// Returns the rows as stored: in every grain, with capped campaign ids and their details.
     pub(in crate::report) fn to_stored_rows(&self, decisions: &CapDecisions) -> Self {
         let mut rows = Self::default();
         for (key, figures) in &self.credits {
-            let mut credit = key.credit.clone();
-            let campaign = CappedValue::campaign(&key.at, &credit.campaign);
-            if campaign.is_some_and(|campaign| decisions.is_other(&campaign)) {
-                OTHER.clone_into(&mut credit.campaign);
-            }
-            for grain in Grain::ALL {
-                let key = CohortKey {
-                    at: key.at.within(grain),
-                    credit: credit.clone(),
-                    age: key.age,
-                };
-                rows.credits.entry(key).or_default().add(figures, 1);
+            for stored in key.stored_keys(figures, decisions) {
+                rows.credits.entry(stored).or_default().add(figures, 1);
             }
         }
         for (key, figures) in &self.places {

@@ -8,16 +8,20 @@
 //! ([`super::cardinality_cap`]). Activity after the install is counted separately
 //! ([`super::cohort`]).
 
-use super::cardinality_cap::{CapDecisions, CappedValue};
+mod fold;
+
+use super::Figures;
+use super::cardinality_cap::{CapDecisions, CappedValue, KnownValue};
 use super::cohort::{CohortEntry, CohortRows};
 use super::grain::{Bucket, Grain};
-use super::{Figures, OTHER};
 use crate::access::Environment;
 use crate::click::Click;
 use crate::event::{Credit, Event, EventSource};
 use crate::vocabulary::id::{AppId, LinkId};
 use crate::vocabulary::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
+
+pub(in crate::report) use fold::FoldableKey;
 
 /// App, environment and time bucket of a roll-up row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,12 +115,15 @@ pub struct Increments {
     pub places: BTreeMap<PlaceKey, Figures>,
     /// Device activity for the cohorts, in counting order.
     pub cohorts: Vec<CohortEntry>,
+    /// Values that the app's settings mention for the first time. They may get their own rows on
+    /// days on which they count under `(other)`.
+    pub known: BTreeSet<KnownValue>,
 }
 
 impl Increments {
     /// Returns whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        self.credits.is_empty() && self.cohorts.is_empty()
+        self.credits.is_empty() && self.cohorts.is_empty() && self.known.is_empty()
     }
 
     /// Counts a click in its environment, unless it came from a bot.
@@ -193,11 +200,23 @@ impl Increments {
             self.places.entry(key).or_default().add(&figures, 1);
         }
         self.cohorts.extend(other.cohorts);
+        self.known.extend(other.known);
     }
 
-    /// Returns the number of rows in all tables plus the cohort entries.
+    /// Adds the clicks from stored figures, which cannot be counted again because retention deletes
+    /// clicks.
+    pub fn keep_clicks(&mut self, stored: &Self) {
+        for (key, figures) in &stored.credits {
+            if figures.clicks != 0 {
+                self.credits.entry(key.clone()).or_default().clicks += figures.clicks;
+            }
+        }
+    }
+
+    /// Returns the number of rows in all tables plus the cohort entries and known values.
     pub fn len(&self) -> usize {
-        self.credits.len() + self.names.len() + self.places.len() + self.cohorts.len()
+        let rows = self.credits.len() + self.names.len() + self.places.len();
+        rows + self.cohorts.len() + self.known.len()
     }
 
     /// Splits the increments by app.
@@ -218,6 +237,9 @@ impl Increments {
         for entry in self.cohorts {
             let part = parts.entry(entry.member.app).or_default();
             part.cohorts.push(entry);
+        }
+        for value in self.known {
+            parts.entry(value.app).or_default().known.insert(value);
         }
         parts
     }
@@ -286,33 +308,24 @@ pub struct RollupRows {
 }
 
 impl RollupRows {
-    /// Converts increments to stored rows: in every grain, with the cardinality limits applied.
+    /// Converts increments to stored rows: in every grain, with the cardinality limits applied, and
+    /// with details of the figures that count under `(other)`.
     pub fn of(increments: &Increments, decisions: &CapDecisions, cohorts: &CohortRows) -> Self {
         let mut rows = Self::default();
         for (key, figures) in &increments.credits {
-            let capped = key.capped(decisions);
-            for grain in Grain::ALL {
-                let credit = CreditKey {
-                    at: key.at.within(grain),
-                    ..capped.clone()
-                };
-                let network = rows.networks.entry(NetworkKey::of(&credit)).or_default();
-                network.add(figures, 1);
-                let campaign = rows.campaigns.entry(CampaignKey::of(&credit)).or_default();
-                campaign.add(figures, 1);
+            for credit in key.stored_keys(figures, decisions) {
+                if Grain::ALL.contains(&credit.at.grain) {
+                    let network = rows.networks.entry(NetworkKey::of(&credit)).or_default();
+                    network.add(figures, 1);
+                    let campaign = rows.campaigns.entry(CampaignKey::of(&credit)).or_default();
+                    campaign.add(figures, 1);
+                }
                 rows.credits.entry(credit).or_default().add(figures, 1);
             }
         }
         for (key, figures) in &increments.names {
-            let other =
-                CappedValue::name(&key.at, &key.name).is_some_and(|name| decisions.is_other(&name));
-            for grain in Grain::ALL {
-                let key = NameKey {
-                    at: key.at.within(grain),
-                    source: key.source,
-                    name: if other { OTHER } else { &key.name }.to_owned(),
-                };
-                rows.names.entry(key).or_default().add(figures, 1);
+            for name in key.stored_keys(figures, decisions) {
+                rows.names.entry(name).or_default().add(figures, 1);
             }
         }
         for (key, figures) in &increments.places {
@@ -329,33 +342,27 @@ impl RollupRows {
         rows
     }
 
-    /// Returns the rows to add to `stored` so that it equals these rows, which were counted from
-    /// the events. Click counts by ad and by country stay as stored, because retention deletes
-    /// clicks. Click counts by network and campaign are summed from those by ad.
+    /// Returns the rows to add to `stored` so that it equals these rows. Click counts by country
+    /// stay as stored, because retention deletes clicks. Other click counts are part of the counted
+    /// increments ([`Increments::keep_clicks`]).
     #[must_use]
     pub fn correction_from(mut self, stored: &Self) -> Self {
-        for (key, figures) in &stored.credits {
-            let clicks = Figures {
-                clicks: figures.clicks,
-                ..Figures::default()
-            };
-            let network = self.networks.entry(NetworkKey::of(key)).or_default();
-            network.add(&clicks, 1);
-            let campaign = self.campaigns.entry(CampaignKey::of(key)).or_default();
-            campaign.add(&clicks, 1);
+        for (key, figures) in &stored.places {
+            self.places.entry(key.clone()).or_default().clicks += figures.clicks;
         }
-        subtract_stored(&mut self.networks, &stored.networks, |figures| *figures);
-        subtract_stored(&mut self.campaigns, &stored.campaigns, |figures| *figures);
-        let without_clicks = |figures: &Figures| Figures {
-            clicks: 0,
-            ..*figures
-        };
-        subtract_stored(&mut self.credits, &stored.credits, without_clicks);
-        subtract_stored(&mut self.names, &stored.names, without_clicks);
-        subtract_stored(&mut self.places, &stored.places, without_clicks);
-        self.cohorts.subtract_stored(&stored.cohorts);
-        self.drop_zeros();
+        self.add(stored, -1);
         self
+    }
+
+    /// Adds `other` times `sign`; a negative sign subtracts.
+    pub fn add(&mut self, other: &Self, sign: i64) {
+        add_rows(&mut self.networks, &other.networks, sign);
+        add_rows(&mut self.campaigns, &other.campaigns, sign);
+        add_rows(&mut self.credits, &other.credits, sign);
+        add_rows(&mut self.names, &other.names, sign);
+        add_rows(&mut self.places, &other.places, sign);
+        self.cohorts.add_rows(&other.cohorts, sign);
+        self.drop_zeros();
     }
 
     /// Returns the number of rows.
@@ -380,14 +387,13 @@ impl RollupRows {
     }
 }
 
-fn subtract_stored<K: Ord + Clone>(
-    counted: &mut BTreeMap<K, Figures>,
-    stored: &BTreeMap<K, Figures>,
-    of: impl Fn(&Figures) -> Figures,
+fn add_rows<K: Ord + Clone>(
+    rows: &mut BTreeMap<K, Figures>,
+    other: &BTreeMap<K, Figures>,
+    sign: i64,
 ) {
-    for (key, figures) in stored {
-        let stored = of(figures);
-        counted.entry(key.clone()).or_default().add(&stored, -1);
+    for (key, figures) in other {
+        rows.entry(key.clone()).or_default().add(figures, sign);
     }
 }
 
@@ -410,31 +416,6 @@ impl CampaignKey {
             link: credit.link,
             campaign: credit.campaign.clone(),
         }
-    }
-}
-
-impl CreditKey {
-    /// Applies the cardinality limits. An ad beyond the limit keeps its campaign; a campaign beyond
-    /// the limit keeps its network and link.
-    fn capped(&self, decisions: &CapDecisions) -> Self {
-        let other =
-            |value: Option<CappedValue>| value.is_some_and(|value| decisions.is_other(&value));
-        let mut key = self.clone();
-        if other(CappedValue::campaign(&self.at, &self.campaign)) {
-            for id in [&mut key.campaign, &mut key.adset, &mut key.ad] {
-                OTHER.clone_into(id);
-            }
-        } else if other(CappedValue::ad(
-            &self.at,
-            &self.campaign,
-            &self.adset,
-            &self.ad,
-        )) {
-            for id in [&mut key.adset, &mut key.ad] {
-                OTHER.clone_into(id);
-            }
-        }
-        key
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests of roll-up counting.
 
-use super::super::cardinality_cap::{self, ValueKind};
+use super::super::OTHER;
+use super::super::cardinality_cap::{Placement, ValueKind};
 use super::*;
 use crate::attribution::{CreditedNetwork, MatchType};
 use crate::integration::Network;
@@ -188,9 +189,13 @@ fn values_beyond_the_cap_count_under_other() {
     });
     let mut increments = Increments::default();
     increments.add_event(&event);
-    let stored_names = |others: &[cardinality_cap::ValueKind]| {
+    let stored_names = |others: &[ValueKind]| {
         let values = increments.capped_values().into_iter();
-        let decisions = values.map(|value| (value, others.contains(&value.quota.kind)));
+        let placement = |kind| match others.contains(&kind) {
+            true => Placement::OtherWithoutDetails,
+            false => Placement::Own,
+        };
+        let decisions = values.map(|value| (value, placement(value.quota.kind)));
         let rows = RollupRows::of(
             &increments,
             &CapDecisions(decisions.collect()),
@@ -216,14 +221,11 @@ fn values_beyond_the_cap_count_under_other() {
 }
 
 #[test]
-fn a_correction_fixes_figures_and_sums_the_clicks_of_the_ads() {
+fn a_correction_fixes_figures_and_keeps_stored_clicks() {
     let mut increments = Increments::default();
     increments.add_event(&event("purchase"));
-    let rows = RollupRows::of(
-        &increments,
-        &CapDecisions::default(),
-        &CohortRows::default(),
-    );
+    let decisions = CapDecisions::default();
+    let rows = RollupRows::of(&increments, &decisions, &CohortRows::default());
     let mut stored = rows.clone();
     for figures in stored.credits.values_mut() {
         (figures.clicks, figures.purchases) = (9, 4);
@@ -236,6 +238,8 @@ fn a_correction_fixes_figures_and_sums_the_clicks_of_the_ads() {
     }
     // As if an older version without campaign rows had counted.
     stored.campaigns.clear();
+    increments.keep_clicks(&stored.unfold(&decisions).0);
+    let rows = RollupRows::of(&increments, &decisions, &CohortRows::default());
     let correction = rows.correction_from(&stored);
     let counts = |figures: &Figures| (figures.clicks, figures.purchases);
     let of_credits: Vec<_> = correction.credits.values().map(counts).collect();

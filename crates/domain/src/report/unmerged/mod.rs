@@ -4,7 +4,7 @@
 //! requires no write access. A background worker merges the increments. A report adds the few that
 //! are not merged yet.
 
-use super::cardinality_cap::CapDecisions;
+use super::cardinality_cap::{CapDecisions, KnownValue};
 use super::cohort::{
     CohortDevice, CohortDimension, CohortFigures, CohortMember, CohortReportQuery, CohortRow,
 };
@@ -15,7 +15,7 @@ use super::{
 use crate::access::Environment;
 use crate::refusal::Refusal;
 use crate::vocabulary::id::{AppId, LinkId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Changes made by merging increments. A report uses only the rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -24,8 +24,10 @@ pub struct RollupMerge {
     pub rows: RollupRows,
     /// Devices whose cohort or ages change.
     pub devices: BTreeMap<CohortMember, CohortDevice>,
-    /// Decisions on values seen for the first time.
+    /// Decisions on values that are new, or that now count elsewhere.
     pub cap_decisions: CapDecisions,
+    /// Values that are known from now on.
+    pub known: BTreeSet<KnownValue>,
 }
 
 /// A row's values by dimension.

@@ -57,7 +57,7 @@ fn counted(
         credits: [(credit, figures(events))].into(),
         names: [(name, figures(events))].into(),
         places: [(place, figures(events))].into(),
-        cohorts: Vec::new(),
+        ..Increments::default()
     }
 }
 
