@@ -203,6 +203,7 @@ impl RollupRows {
 
     /// Returns the rows that move when decisions change. These are the stored rows of the changed
     /// values.
+    #[must_use]
     pub fn moved(&self, before: &CapDecisions, after: &CapDecisions) -> Self {
         let (increments, cohorts) = self.unfold(before);
         let mut moved = Self::of(&increments, after, &cohorts);

@@ -191,9 +191,12 @@ fn values_beyond_the_cap_count_under_other() {
     increments.add_event(&event);
     let stored_names = |others: &[ValueKind]| {
         let values = increments.capped_values().into_iter();
-        let placement = |kind| match others.contains(&kind) {
-            true => Placement::OtherWithoutDetails,
-            false => Placement::Own,
+        let placement = |kind| {
+            if others.contains(&kind) {
+                Placement::OtherWithoutDetails
+            } else {
+                Placement::Own
+            }
         };
         let decisions = values.map(|value| (value, placement(value.quota.kind)));
         let rows = RollupRows::of(
