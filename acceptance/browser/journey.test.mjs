@@ -140,11 +140,25 @@ test("a click, an install and a purchase appear without a reload", async () => {
   assert.equal(sent.status, 202);
   // The page polls, so it is not reloaded.
   await page.getByRole("link", { name: "purchase" }).waitFor();
+});
+
+test("a flagged install is held until it is released", async () => {
+  await open(`/apps/${app}`);
+  assert.match(await page.locator(".banner-notice").innerText(), /neither counted nor forwarded: 1 install/);
+  await page.getByRole("link", { name: "Review held installs" }).click();
+  await page.waitForURL(`**/apps/${app}/held`);
+  assert.match(await page.locator("main").innerText(), /opened impossibly soon after the click/);
+  await inspect("held");
+  await submit("Release");
+  assert.match(await page.locator("main").innerText(), /Released\./);
+  await inspect("held-empty");
+  await open(`/apps/${app}/events`);
   await page.locator(".pill-good", { hasText: "Meta" }).first().waitFor({ timeout: 60_000 });
   await inspect("events");
 });
 
 test("an event and its device show attribution and delivery", async () => {
+  await open(`/apps/${app}/events`);
   await Promise.all([page.waitForNavigation(), page.getByRole("link", { name: "purchase" }).click()]);
   assert.match(await page.locator("main").innerText(), /Counted as the device's first payment/);
   assert.match(await page.locator("main").innerText(), /delivered\s+Meta network_a as Purchase/);

@@ -38,6 +38,7 @@ mod spec {
     mod events;
     mod export;
     mod forwarding;
+    mod held;
     mod identity;
     mod integrations;
     mod integrations_health;

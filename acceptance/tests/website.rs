@@ -80,7 +80,8 @@ impl Website {
             "POST",
             &format!("{base}/api/v1/apps"),
             key,
-            &json!({"name": "Shop"}),
+            // Tests install within seconds of a click, which the default policy would hold.
+            &json!({"name": "Shop", "attribution": {"fraud": "refuse"}}),
         )
         .await;
         let id = app.expect(201).data()["id"].as_str().unwrap().to_owned();

@@ -54,7 +54,9 @@ impl RouteFixture {
     /// Creates the objects.
     pub(crate) async fn new(server: &TestServer, key: &str) -> Self {
         let number = DOMAINS.fetch_add(1, Ordering::Relaxed);
-        let body = json!({"name": "Runner", "linkDomain": format!("go{number}.example.com")});
+        let body = json!({
+            "name": "Runner", "linkDomain": format!("go{number}.example.com"), "attribution": {"fraud": "hold"},
+        });
         let created = server.post("/api/v1/apps", key, body).await.expect(201);
         let path = format!("/api/v1/apps/{}", created.data()["id"].as_str().unwrap());
         server.publish_record(&path, key).await;

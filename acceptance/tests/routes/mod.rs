@@ -307,6 +307,27 @@ pub(crate) const ROUTES: &[Route] = &[
         None,
         200,
     ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/held",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
+    route(
+        "POST",
+        "/api/v1/apps/{appId}/held/{deviceId}/decision",
+        Needs::PeopleErase,
+        Some(decision_body),
+        200,
+    ),
+    route(
+        "POST",
+        "/api/v1/apps/{appId}/held/decisions",
+        Needs::PeopleErase,
+        Some(decisions_body),
+        200,
+    ),
     route("GET", "/api/v1/audit-log", Needs::AppsRead, None, 200),
     route(
         "POST",
@@ -381,8 +402,17 @@ fn retry_body() -> Value {
     json!({"status": "failed"})
 }
 
+/// Builds a call whose device cannot exist, so that its install is held.
 fn configure_body() -> Value {
-    json!({"deviceId": DEVICE, "platform": "android"})
+    json!({"deviceId": DEVICE, "platform": "android", "model": "iPhone15,2"})
+}
+
+fn decision_body() -> Value {
+    json!({"decision": "release"})
+}
+
+fn decisions_body() -> Value {
+    json!({"decision": "reject", "flag": "install_burst"})
 }
 
 fn events_body() -> Value {

@@ -45,7 +45,7 @@ on_both_engines! {
             "attribution": {
                 "clickWindowHours": 168,
                 "probabilistic": {"ios": false, "android": true, "windowHours": 24},
-                "fraud": "refuse", "socialReferrerKey": {"set": false},
+                "fraud": "hold", "socialReferrerKey": {"set": false},
             },
             "qualifiedTrial": {"enabled": false, "delayHours": 2},
             "skanTestSignals": false, "revenueEvents": [], "deepLinkSchemes": [], "alertWebhookUrl": null,

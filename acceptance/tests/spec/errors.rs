@@ -160,6 +160,12 @@ on_both_engines! {
         record(server.get(&format!("{app}/devices/unknown"), &full).await, "device_not_found");
         record(server.get(&format!("{app}/deliveries/{}", fixture.delivery), &full).await, "delivery_not_found");
         record(retry_twice(&server, &full).await, "delivery_not_retryable");
+        let plain = server.request(Method::POST, "/api/track/configure").header("x-tributary-key", &sdk_key);
+        let plain = plain.header("content-type", "application/json").body(json!({"deviceId": "plain", "platform": "ios"}).to_string());
+        server.send(plain).await.expect(200);
+        let release = json!({"decision": "release"});
+        record(server.post(&format!("{app}/held/plain/decision"), &full, release).await, "install_not_held");
+        record(super::held::reject_forwarded(&server).await, "install_forwarded");
         let stopped = server.patch(&other, &full, json!({"sdk": {"enabled": false}})).await.expect(200).data();
         let stopped = server.request(Method::GET, "/api/track/skan").header("x-tributary-key", stopped["sdk"]["liveKey"].as_str().unwrap());
         record(server.send(stopped).await, "sdk_disabled");

@@ -1,6 +1,7 @@
 //! OpenAPI schemas for the domain's enums.
 
 use tributary_domain::app::{FraudPolicy, SdkRevenue};
+use tributary_domain::attribution::{Flag, HoldState};
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::integration::{EventScope, Network};
 use tributary_domain::link::LinkKind;
@@ -40,9 +41,12 @@ choices! {
     SdkRevenueChoice, "Whether revenue from SDK events counts. `auto`: yes, until a billing \
                        provider is configured.",
         words(SdkRevenue::ALL, SdkRevenue::as_str);
-    FraudChoice, "How to handle suspicious installs: flag them; flag and do not forward them; or \
-                  do not attribute them.",
+    FraudChoice, "How to handle suspicious installs: flag them; hold them, which neither counts nor \
+                  forwards them until they are released; or do not attribute them.",
         words(FraudPolicy::ALL, FraudPolicy::as_str);
+    FlagChoice, "Fraud signal.", words(Flag::ALL, Flag::as_str);
+    HoldStateChoice, "State of a held install: waiting for a review, released or rejected.",
+        words(HoldState::ALL, HoldState::as_str);
     LinkTypeChoice, "Where a link redirects to: the app's store page or a web page.",
         words(LinkKind::ALL, LinkKind::as_str);
     NetworkChoice, "Ad network: Meta (`network_a`), Google Ads (`network_b`), TikTok (`network_c`) \

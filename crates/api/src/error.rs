@@ -85,6 +85,10 @@ codes! {
     VersionConflict = CONFLICT "version_conflict",
     /// The delivery is still pending or was already delivered.
     DeliveryNotRetryable = CONFLICT "delivery_not_retryable",
+    /// The install was never held.
+    InstallNotHeld = CONFLICT "install_not_held",
+    /// Events of the released install were sent to a network.
+    InstallForwarded = CONFLICT "install_forwarded",
     /// The body is too large.
     PayloadTooLarge = PAYLOAD_TOO_LARGE "payload_too_large",
     /// The content type is not supported.
@@ -267,6 +271,8 @@ impl From<Refusal> for ApiError {
             Refusal::DeviceNotFound => Code::DeviceNotFound,
             Refusal::DeliveryNotFound => Code::DeliveryNotFound,
             Refusal::DeliveryNotRetryable => Code::DeliveryNotRetryable,
+            Refusal::InstallNotHeld => Code::InstallNotHeld,
+            Refusal::InstallForwarded => Code::InstallForwarded,
             Refusal::WebEventsDisabled => Code::WebEventsDisabled,
             Refusal::AppArchived => Code::AppArchived,
             Refusal::EventIdConflict(fields) => {

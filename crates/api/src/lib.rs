@@ -5,6 +5,7 @@
 //! calls the store once and shapes the response. Business rules are in `domain`, and SQL is in the
 //! stores.
 
+mod actor;
 mod body;
 mod caller;
 mod campaign;

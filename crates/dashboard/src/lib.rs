@@ -48,7 +48,7 @@ pub use state::{
 use axum::Router;
 use axum::routing::{get, post};
 use pages::{
-    account, app, audit_log, conversion_values, deliveries, device, events, front, home,
+    account, app, audit_log, conversion_values, deliveries, device, events, front, held, home,
     integrations, keys, links, portfolio, settings, setup, sign_in, sign_out, team,
 };
 use state::DashboardHandles;
@@ -156,6 +156,9 @@ fn app_routes() -> Router<DashboardHandles> {
         .route("/deliveries", get(deliveries::show))
         .route("/deliveries/retry", post(deliveries::retry_many))
         .route("/deliveries/{delivery}/retry", post(deliveries::retry))
+        .route("/held", get(held::show))
+        .route("/held/decisions", post(held::decide_many))
+        .route("/held/{device}/decision", post(held::decide))
         .route("/settings", get(settings::show).post(settings::update))
         .route("/settings/link-domain", post(settings::verify_link_domain))
         .route("/settings/mapping", get(integrations::mapping::show))

@@ -47,6 +47,10 @@ pub enum Action {
     SkanUpdated,
     /// Ad costs were updated.
     CostsUpdated,
+    /// Held installs were released.
+    HeldReleased,
+    /// Held installs were rejected.
+    HeldRejected,
     /// A device was erased. The entry records the device's pseudonym.
     DeviceErased,
 }
@@ -73,6 +77,8 @@ crate::keywords! {
         DeliveriesRetried => "deliveries.retried",
         SkanUpdated => "skan.updated",
         CostsUpdated => "costs.updated",
+        HeldReleased => "held.released",
+        HeldRejected => "held.rejected",
         DeviceErased => "device.erased",
     }
 }

@@ -21,6 +21,17 @@ pub enum Refusal {
     /// The delivery is pending or was delivered.
     #[error("Only failed, expired and unconfirmed deliveries can be retried.")]
     DeliveryNotRetryable,
+    /// The released install's events were sent to a network.
+    #[error(
+        "Events of this install were already sent to a network, which cannot take them back. The \
+         install stays released."
+    )]
+    InstallForwarded,
+    /// The device's install was never held.
+    #[error(
+        "This install is not held. List the held installs with GET /api/v1/apps/{{appId}}/held."
+    )]
+    InstallNotHeld,
     /// Unknown network identifier.
     #[error("Unknown network. Use network_a, network_b, network_c or network_d.")]
     NetworkNotFound,

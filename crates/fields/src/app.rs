@@ -116,7 +116,8 @@ fn read_attribution(fields: &mut Fields<'_>, change: &mut AppChange, secrets: &m
     change.click_window_hours =
         attribution.change("clickWindowHours", integer_in(CLICK_WINDOW_HOURS));
     let fraud = choice(FraudPolicy::ALL, FraudPolicy::as_str).about(
-        "How to handle suspicious installs: flag; flag and do not forward; or do not attribute.",
+        "How to handle suspicious installs: flag; hold, which neither counts nor forwards them \
+         until they are released; or do not attribute.",
     );
     change.fraud = attribution.change("fraud", fraud);
     let key = secret(1..=SECRET_CHARS_MAX, "Write-only.");

@@ -4,7 +4,6 @@ use crate::configure::recredit;
 use crate::plan::read_plan_context;
 use crate::tables::{Conflict, Tables};
 use crate::tally::TransactionTally;
-use tributary_domain::app::FraudPolicy;
 use tributary_domain::attribution::ad_services::AdServices;
 use tributary_domain::device::DeviceRef;
 use tributary_domain::forwarding::plan::DeviceFacts;
@@ -88,7 +87,6 @@ async fn apply_answer<T: Tables>(
     let facts = DeviceFacts {
         state: &new_state,
         click: plan_context.click.as_ref(),
-        holds_suspicious: app.attribution.fraud == FraudPolicy::Hold,
         policy: sdk_policy(&app),
         now: at,
     };

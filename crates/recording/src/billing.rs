@@ -1,6 +1,6 @@
 //! Notifications from billing providers, and trials that are due.
 
-use crate::settle::{SettleContext, settle};
+use crate::settle::settle;
 use crate::tables::{SharedId, Tables};
 use crate::tally::{BillingDay, TransactionTally};
 use std::borrow::Cow;
@@ -133,11 +133,8 @@ async fn accept<T: Tables>(
     if let Some(due_at) = notification.trial_due(arrival.trial_hold) {
         tables.hold_trial(&chain, due_at).await?;
     }
-    let context = SettleContext {
-        now: arrival.received_at,
-        holds_suspicious: arrival.holds_suspicious,
-    };
-    let settlement = settle(tables, context, BTreeSet::from([chain]), None, tally).await?;
+    let (now, chains) = (arrival.received_at, BTreeSet::from([chain]));
+    let settlement = settle(tables, now, chains, None, tally).await?;
     let settled = settlement.settled_for(&notification);
     Ok(NotificationOutcome::Stored {
         has_event: settled.makes_event(),
@@ -175,8 +172,7 @@ pub async fn settle_trials<T: Tables>(
     let mut tally = TransactionTally::default();
     let examined = u64::try_from(due.len()).unwrap_or(0);
     for chain in due {
-        let context = SettleContext::of(tables, chain.app, now).await?;
-        settle(tables, context, BTreeSet::from([chain]), None, &mut tally).await?;
+        settle(tables, now, BTreeSet::from([chain]), None, &mut tally).await?;
     }
     Ok((examined, tally.write(tables).await?))
 }

@@ -2,10 +2,8 @@
 
 use crate::device_links::{lock_app, read_claim_facts, record_claim, settle_linked};
 use crate::plan::{self, ReplanContext, read_plan_context};
-use crate::settle::SettleContext;
 use crate::tables::Tables;
 use crate::tally::TransactionTally;
-use tributary_domain::app::FraudPolicy;
 use tributary_domain::billing::DeviceUpdate;
 use tributary_domain::device::{DeviceRef, IdentityClaim, claim};
 use tributary_domain::event::Credit;
@@ -49,12 +47,8 @@ pub async fn configure<T: Tables>(
     let decision = decide(command, &state, candidates, &claims);
     write(tables, command, device, &state, &decision).await?;
     credit_and_plan(tables, command, &state, &decision, &mut tally).await?;
-    let context = SettleContext {
-        now: command.at,
-        holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
-    };
     let update = decision.changed_identifiers(&state);
-    settle_linked(tables, lock, now, &update, Some(context), &mut tally).await?;
+    settle_linked(tables, lock, now, &update, &mut tally).await?;
     let outcome = ConfigureOutcome {
         is_first_open: decision.is_first_open,
         attribution: decision.attribution,
@@ -117,7 +111,6 @@ async fn credit_and_plan<T: Tables>(
     let facts = DeviceFacts {
         state: &state,
         click: plan_context.click.as_ref(),
-        holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
         policy: command.policy,
         now: command.at,
     };
@@ -204,6 +197,6 @@ pub async fn identify<T: Tables>(
         ..DeviceUpdate::default()
     };
     let mut tally = TransactionTally::default();
-    settle_linked(tables, lock, (device, at), &update, None, &mut tally).await?;
+    settle_linked(tables, lock, (device, at), &update, &mut tally).await?;
     tally.write(tables).await
 }

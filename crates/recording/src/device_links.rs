@@ -1,6 +1,6 @@
 //! Links devices to users and to the subscriptions that wait for them.
 
-use crate::settle::{SettleContext, settle};
+use crate::settle::settle;
 use crate::tables::{Conflict, Tables};
 use crate::tally::TransactionTally;
 use std::collections::BTreeSet;
@@ -72,14 +72,12 @@ pub(crate) async fn record_claim<T: Tables>(
     tables.link_user(device, claim, at).await
 }
 
-/// Settles the subscriptions that a device or its user may now belong to. Reads the settle context
-/// if the caller passes none.
+/// Settles the subscriptions that a device or its user may now belong to.
 pub(crate) async fn settle_linked<T: Tables>(
     tables: &T,
     lock: AppLock,
     (device, at): (DeviceRef<'_>, Timestamp),
     update: &DeviceUpdate,
-    context: Option<SettleContext>,
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
     let chains = find_chains(tables, device, update).await?;
@@ -91,11 +89,7 @@ pub(crate) async fn settle_linked<T: Tables>(
         // lock.
         return Err(Conflict.into());
     }
-    let context = match context {
-        Some(context) => context,
-        None => SettleContext::of(tables, device.app, at).await?,
-    };
-    settle(tables, context, chains, Some(device.key), tally).await?;
+    settle(tables, at, chains, Some(device.key), tally).await?;
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use crate::tables::{Conflict, SharedId, Tables};
 use crate::tally::TransactionTally;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
-use tributary_domain::app::{App, FraudPolicy};
+use tributary_domain::app::App;
 use tributary_domain::billing::connected::KEY_SUBSCRIPTIONS_MAX;
 use tributary_domain::billing::{Chain, transaction_key};
 use tributary_domain::device::{DeviceKey, DeviceRef};
@@ -237,7 +237,6 @@ async fn restore<T: Tables>(
     let facts = DeviceFacts {
         state: &state,
         click: plan_context.click.as_ref(),
-        holds_suspicious: app.attribution.fraud == FraudPolicy::Hold,
         policy: sdk_policy(app),
         now,
     };

@@ -8,7 +8,6 @@ use crate::tables::Tables;
 use crate::tally::TransactionTally;
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
-use tributary_domain::app::FraudPolicy;
 use tributary_domain::billing::connected::Search;
 use tributary_domain::billing::settlement::{BillingSettlement, NotificationChange};
 use tributary_domain::billing::{
@@ -26,45 +25,12 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::billing_event;
 
-/// Context in which subscriptions are settled.
-#[derive(Clone, Copy)]
-pub(crate) struct SettleContext {
-    pub(crate) now: Timestamp,
-    /// Whether the app holds back deliveries for suspicious installs.
-    pub(crate) holds_suspicious: bool,
-}
-
-impl SettleContext {
-    /// Reads the settle context of an app.
-    pub(crate) async fn of<T: Tables>(
-        tables: &T,
-        app: AppId,
-        now: Timestamp,
-    ) -> Result<Self, T::Failure> {
-        let app = tables.app(app).await?;
-        Ok(Self {
-            now,
-            holds_suspicious: app.is_some_and(|app| app.attribution.fraud == FraudPolicy::Hold),
-        })
-    }
-
-    fn facts<'a>(&self, state: &'a DeviceState, click: Option<&'a Click>) -> DeviceFacts<'a> {
-        DeviceFacts {
-            state,
-            click,
-            holds_suspicious: self.holds_suspicious,
-            policy: MoneyPolicy::Count,
-            now: self.now,
-        }
-    }
-}
-
 /// Settles subscriptions of one app and environment, and all subscriptions connected to them.
 /// `device` is a device whose properties changed: its events are updated even if their
 /// notifications did not change. The caller holds the lock on the app.
 pub(crate) async fn settle<T: Tables>(
     tables: &T,
-    context: SettleContext,
+    now: Timestamp,
     chains: BTreeSet<Chain>,
     device: Option<&DeviceKey>,
     tally: &mut TransactionTally,
@@ -84,7 +50,7 @@ pub(crate) async fn settle<T: Tables>(
         }
     }
     let settlement = connected
-        .settle(context.now, device)
+        .settle(now, device)
         .restricted_to(written.as_ref());
     for (chain, trial) in &settlement.trials {
         tables.write_trial(chain, *trial).await?;
@@ -95,14 +61,14 @@ pub(crate) async fn settle<T: Tables>(
         key,
     };
     let devices = settlement.devices().into_iter().map(of_app).collect();
-    tables.lock_devices(&devices, context.now).await?;
+    tables.lock_devices(&devices, now).await?;
     let mut payers: BTreeSet<DeviceKey> = BTreeSet::new();
     for change in &settlement.changed {
         write_notification(tables, change).await?;
         tally.count_changed(change);
-        write_event(tables, context, change, tally).await?;
+        write_event(tables, now, change, tally).await?;
         for id in change.verified_transactions() {
-            payers.extend(settle_sdk_event(tables, id, context.now, tally).await?);
+            payers.extend(settle_sdk_event(tables, id, now, tally).await?);
         }
         payers.extend(change.devices().cloned());
     }
@@ -139,12 +105,12 @@ async fn write_notification<T: Tables>(
 /// Writes the event of a changed notification. This is the only place that adds billing events.
 async fn write_event<T: Tables>(
     tables: &T,
-    context: SettleContext,
+    at: Timestamp,
     change: &NotificationChange,
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
     let before = stored_event(tables, change.before.as_ref()).await?;
-    let (now, state) = current_event(tables, context, change.now.as_ref()).await?;
+    let (now, state) = current_event(tables, at, change.now.as_ref()).await?;
     let sdk_event = match (&change.now, &now) {
         (Some(notification), Some(event)) if needs_sdk_event(&before, Some(event)) => {
             reserve_transaction(tables, notification).await?
@@ -155,7 +121,7 @@ async fn write_event<T: Tables>(
         EventChange::None => Ok(()),
         EventChange::Record(event) => {
             let plan_context = read_plan_context(tables, event.app, event.credit.as_ref()).await?;
-            let facts = context.facts(&state, plan_context.click.as_ref());
+            let facts = device_facts(&state, plan_context.click.as_ref(), at);
             // An event from another provider may already have this id. The notification is stored
             // anyway.
             plan::record_event(tables, *event, &facts, &plan_context.integrations, tally).await
@@ -168,7 +134,7 @@ async fn write_event<T: Tables>(
             if withdraws {
                 tables.remove_unsent(&event.after).await?;
             }
-            replace(tables, context, *event, &state, cancel_reason, tally).await
+            replace(tables, at, *event, &state, cancel_reason, tally).await
         }
         EventChange::Remove(event) => {
             tables.remove_unsent(&event).await?;
@@ -181,7 +147,7 @@ async fn write_event<T: Tables>(
 
 async fn replace<T: Tables>(
     tables: &T,
-    context: SettleContext,
+    at: Timestamp,
     EventReplacement { before, mut after }: EventReplacement,
     state: &DeviceState,
     cancel_reason: &'static str,
@@ -190,7 +156,7 @@ async fn replace<T: Tables>(
     tables.replace_events(&[&after]).await?;
     tally.increments.replace_event(&before, &after);
     let plan_context = read_plan_context(tables, after.app, after.credit.as_ref()).await?;
-    let facts = context.facts(state, plan_context.click.as_ref());
+    let facts = device_facts(state, plan_context.click.as_ref(), at);
     let replan = ReplanContext {
         facts: &facts,
         integrations: &plan_context.integrations,
@@ -198,6 +164,20 @@ async fn replace<T: Tables>(
     };
     let events = std::slice::from_mut(&mut after);
     plan::replan(tables, before.app, events, &replan, tally).await
+}
+
+/// Returns the facts for planning billing events, whose amounts always count.
+const fn device_facts<'a>(
+    state: &'a DeviceState,
+    click: Option<&'a Click>,
+    now: Timestamp,
+) -> DeviceFacts<'a> {
+    DeviceFacts {
+        state,
+        click,
+        policy: MoneyPolicy::Count,
+        now,
+    }
 }
 
 async fn stored_event<T: Tables>(
@@ -220,7 +200,7 @@ async fn stored_event<T: Tables>(
 /// Builds a notification's current event. Returns it with the state of its device.
 async fn current_event<T: Tables>(
     tables: &T,
-    context: SettleContext,
+    at: Timestamp,
     now: Option<&Notification>,
 ) -> Result<(Option<Event>, DeviceState), T::Failure> {
     let Some(now) = now.filter(|now| now.settled.name.is_some()) else {
@@ -233,7 +213,7 @@ async fn current_event<T: Tables>(
                 environment: now.content.environment,
                 key,
             };
-            tables.lock_device(device, context.now).await?
+            tables.lock_device(device, at).await?
         }
         None => DeviceState::default(),
     };

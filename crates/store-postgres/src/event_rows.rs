@@ -150,6 +150,7 @@ pub(crate) async fn insert(tx: &Tx, events: &[impl Borrow<Event>]) -> Result<(),
             &column(rows, |row| row.duplicate_of.as_ref().map(uuid)),
             &column(rows, |row| row.dedup_root.as_ref().map(uuid)),
             &column(rows, |row| row.device_spelling),
+            &column(rows, |row| row.hold),
         ],
     )
     .await?;

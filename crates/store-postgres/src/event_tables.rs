@@ -160,7 +160,7 @@ impl EventTable for Tx {
         let columns = CreditColumns::write(credit);
         self.execute(
             "update events set network = $4, match_type = $5, link_id = $6, click_id = $7,
-                               campaign = $8
+                               campaign = $8, hold = $10
              where app_id = $1 and environment = $2 and device_id = $3 and source <> $9",
             &[
                 &app,
@@ -172,6 +172,7 @@ impl EventTable for Tx {
                 &columns.click_id.as_ref().map(uuid),
                 &columns.campaign,
                 &SELF_CREDITED_SOURCE.as_str(),
+                &columns.hold,
             ],
         )
         .await?;

@@ -118,6 +118,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "known_values",
         sql: include_str!("../migrations/0022_known_values.sql"),
     },
+    Migration {
+        number: 23,
+        name: "holds",
+        sql: include_str!("../migrations/0023_holds.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

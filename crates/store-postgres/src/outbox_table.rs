@@ -243,6 +243,21 @@ impl OutboxTable for Tx {
         Ok(())
     }
 
+    async fn was_sent(
+        &self,
+        app: AppId,
+        deliveries: &BTreeSet<DeliveryId>,
+    ) -> Result<bool, Failure> {
+        let sql = "select exists (select 1 from outbox
+                                  where app_id = $1 and delivery_id = any($2)
+                                    and (attempts_made > 0 or sending_at is not null))
+                       or exists (select 1 from deliveries
+                                  where app_id = $1 and delivery_id = any($2)
+                                    and attempts_made > 0)";
+        let params: [&dyn Param; 2] = [&uuid(app.as_bytes()), &uuids(deliveries)];
+        Ok(self.query_one(sql, &params).await?.try_get(0)?)
+    }
+
     async fn find_ended(
         &self,
         app: AppId,

@@ -132,7 +132,7 @@ impl EventTable for SqliteTables<'_> {
         self.0
             .prepare_cached(
                 "update events set network = ?4, match_type = ?5, link_id = ?6, click_id = ?7,
-                                   campaign = ?8
+                                   campaign = ?8, hold = ?10
                  where app_id = ?1 and environment = ?2 and device_id = ?3 and source <> ?9",
             )?
             .execute(params![
@@ -144,7 +144,8 @@ impl EventTable for SqliteTables<'_> {
                 columns.link_id,
                 columns.click_id,
                 columns.campaign,
-                SELF_CREDITED_SOURCE.as_str()
+                SELF_CREDITED_SOURCE.as_str(),
+                columns.hold
             ])?;
         Ok(())
     }

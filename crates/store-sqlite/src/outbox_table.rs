@@ -241,6 +241,24 @@ impl OutboxTable for SqliteTables<'_> {
         Ok(())
     }
 
+    async fn was_sent(
+        &self,
+        app: AppId,
+        deliveries: &BTreeSet<DeliveryId>,
+    ) -> Result<bool, Failure> {
+        let sql = "select 1 from outbox where app_id = ?1 and delivery_id = ?2
+               and (attempts_made > 0 or sending_at is not null)
+             union all
+             select 1 from deliveries where app_id = ?1 and delivery_id = ?2 and attempts_made > 0";
+        let mut find = self.0.prepare_cached(sql)?;
+        for id in deliveries {
+            if find.exists((app.as_bytes(), id.as_bytes()))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     async fn find_ended(
         &self,
         app: AppId,

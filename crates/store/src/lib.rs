@@ -33,6 +33,7 @@ mod clicks;
 mod deliveries;
 mod devices;
 mod events;
+mod holds;
 mod instance;
 mod integrations;
 mod links;
@@ -58,6 +59,7 @@ pub use devices::{
 };
 pub use error::{DatabaseDamaged, StoreError};
 pub use events::{EventPage, Events};
+pub use holds::{HOLD_REVIEWS_MAX, HeldInstall, HoldReviewCount, Holds};
 pub use instance::{Instance, InstanceReport};
 pub use integrations::Integrations;
 pub use links::Links;
@@ -88,6 +90,7 @@ pub trait Store:
     + Links
     + Clicks
     + Devices
+    + Holds
     + Events
     + WebEvents
     + Billing
@@ -112,6 +115,7 @@ impl<T> Store for T where
         + Links
         + Clicks
         + Devices
+        + Holds
         + Events
         + WebEvents
         + Billing

@@ -292,11 +292,11 @@ impl TestServer {
         self.call("PATCH", path, key, Some(body)).await
     }
 
-    /// Creates an app and returns its path.
+    /// Creates an app and returns its path. Tests install within seconds of a click, which the
+    /// default policy would hold.
     pub async fn app(&self, key: &str) -> String {
-        let response = self
-            .post("/api/v1/apps", key, serde_json::json!({"name": "Runner"}))
-            .await;
+        let app = serde_json::json!({"name": "Runner", "attribution": {"fraud": "refuse"}});
+        let response = self.post("/api/v1/apps", key, app).await;
         let data = response.expect(201).data();
         format!(
             "/api/v1/apps/{}",

@@ -35,6 +35,7 @@ use utoipa_axum::router::OpenApiRouter;
         (name = "Links", description = "Tracking links."),
         (name = "Integrations", description = "Connections to the ad networks."),
         (name = "Deliveries", description = "Events forwarded to ad networks, with their status."),
+        (name = "Held installs", description = "Flagged installs that wait for a review."),
         (name = "Conversion value", description = "SKAdNetwork and AdAttributionKit."),
         (name = "Analytics", description = "Events, attribution and reports."),
         (name = "Portfolio", description = "Figures for all of the organization's apps."),

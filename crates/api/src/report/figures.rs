@@ -38,6 +38,11 @@ pub(crate) struct FiguresOut {
     net_revenue: Option<Box<RawValue>>,
     /// Devices whose first counted payment is in this row.
     paying_devices: i64,
+    /// Flagged installs that are held for a review. Not in `installs`.
+    held_installs: i64,
+    /// Counted revenue of held installs before refunds. Not in `revenue`.
+    #[schema(value_type = f64)]
+    held_revenue: Option<Box<RawValue>>,
     /// Ad cost; null if cost is not available for the requested grouping or filters.
     #[schema(value_type = Option<f64>)]
     cost: Option<Box<RawValue>>,
@@ -75,6 +80,8 @@ impl FiguresOut {
             refunded: money(figures.refunded_micros),
             net_revenue: money(figures.net_micros()),
             paying_devices: figures.paying_devices,
+            held_installs: figures.held_installs,
+            held_revenue: money(figures.held_revenue_micros),
             cost: cost.and_then(money),
             conversion_rate: measured.conversion_rate().and_then(number),
             arpu: measured.arpu().and_then(number),
@@ -89,7 +96,7 @@ pub(crate) fn example() -> serde_json::Value {
     serde_json::json!({
         "clicks": 1200, "installs": 300, "organicInstalls": 40, "signUps": 150, "trials": 60, "qualifiedTrials": 0,
         "subscriptions": 20, "purchases": 35, "renewals": 12, "refunds": 1, "events": 4210, "revenue": 612.5,
-        "refunded": 9.99, "netRevenue": 602.51, "payingDevices": 31, "cost": 240, "conversionRate": 0.25,
-        "arpu": 2.008_367, "cpi": 0.8, "roas": 2.510_458
+        "refunded": 9.99, "netRevenue": 602.51, "payingDevices": 31, "heldInstalls": 4, "heldRevenue": 9.99, "cost": 240,
+        "conversionRate": 0.25, "arpu": 2.008_367, "cpi": 0.8, "roas": 2.510_458
     })
 }

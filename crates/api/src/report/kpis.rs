@@ -80,6 +80,8 @@ kpis! {
     refunded: |all| Some(all.figures.refunded_micros),
     net_revenue: |all| Some(all.figures.net_micros()),
     paying_devices: |all| Some(count(all.figures.paying_devices)),
+    held_installs: |all| Some(count(all.figures.held_installs)),
+    held_revenue: |all| Some(all.figures.held_revenue_micros),
     cost: |all| all.cost,
     conversion_rate: |all| all.conversion_rate().map(Amount::micros),
     arpu: |all| all.arpu().map(Amount::micros),

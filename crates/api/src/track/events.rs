@@ -11,7 +11,6 @@ use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
-use tributary_domain::app::FraudPolicy;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::event::sdk::{
     BATCH_EVENTS_MAX, SdkEvent, SdkEventOutcome, SdkRequestContext,
@@ -146,7 +145,6 @@ pub(crate) async fn events(
         country: caller.geo.country.clone(),
         policy: sdk_policy(&caller.app),
         revenue_events: caller.app.revenue_events.clone(),
-        holds_suspicious: caller.app.attribution.fraud == FraudPolicy::Hold,
     };
     let valid: Vec<SdkEvent> = read.iter().flatten().cloned().collect();
     let accepted = if valid.is_empty() {

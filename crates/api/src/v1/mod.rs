@@ -17,6 +17,7 @@ mod deliveries;
 mod devices;
 mod events;
 mod export;
+mod held;
 mod integrations;
 mod links;
 mod overview;
@@ -75,5 +76,8 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(portfolio::list::list))
         .routes(routes!(web_events::accept::accept))
         .routes(routes!(devices::get::get, devices::delete::delete))
+        .routes(routes!(held::list::list))
+        .routes(routes!(held::decide::decide))
+        .routes(routes!(held::decide_many::decide_many))
         .routes(routes!(audit_log::list::list))
 }

@@ -34,7 +34,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use redact::redact;
 use tracing::Span;
-use tributary_domain::app::{App, AppSecret, BillingProvider, FraudPolicy};
+use tributary_domain::app::{App, AppSecret, BillingProvider};
 use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::billing::hold::trial_hold;
 use tributary_domain::billing::{
@@ -231,7 +231,6 @@ fn incoming_notification(
         body,
         received_at,
         trial_hold: trial_hold(&app.qualified_trial),
-        holds_suspicious: app.attribution.fraud == FraudPolicy::Hold,
     }
 }
 

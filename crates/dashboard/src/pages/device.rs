@@ -44,6 +44,7 @@ struct DecisionView {
     window_hours: i64,
     probabilistic: bool,
     flags: Vec<&'static str>,
+    hold: Option<&'static str>,
     candidates: Vec<CandidateRow>,
 }
 
@@ -89,7 +90,7 @@ const fn rejection_label(rejection: Rejection) -> &'static str {
     }
 }
 
-const fn flag_label(flag: Flag) -> &'static str {
+pub(crate) const fn flag_label(flag: Flag) -> &'static str {
     match flag {
         Flag::UnverifiedTime => "times known only from the device's clock",
         Flag::ShortCtit => "opened impossibly soon after the click",
@@ -180,6 +181,7 @@ fn decision(
         window_hours: decision.settings.click_window_hours,
         probabilistic: decision.settings.probabilistic,
         flags: decision.flags.iter().copied().map(flag_label).collect(),
+        hold: attribution.hold.map(|hold| hold.state.as_str()),
         candidates: decision
             .candidates
             .into_iter()

@@ -16,6 +16,7 @@ pub(crate) mod conversion_values;
 pub(crate) mod deliveries;
 pub(crate) mod device;
 pub(crate) mod events;
+pub(crate) mod held;
 pub(crate) mod integrations;
 pub(crate) mod links;
 pub(crate) mod portfolio;

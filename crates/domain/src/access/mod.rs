@@ -121,6 +121,9 @@ pub struct AppsWrite;
 /// Scope for erasing personal data.
 #[derive(Debug, Clone, Copy)]
 pub struct PeopleErase;
+/// Scope for releasing and rejecting held installs.
+#[derive(Debug, Clone, Copy)]
+pub struct InstallsReview;
 /// Scope for managing the members of the organization.
 #[derive(Debug, Clone, Copy)]
 pub struct MembersWrite;
@@ -140,6 +143,11 @@ impl Scope for AppsWrite {
 impl Scope for PeopleErase {
     const NAME: ScopeName = ScopeName::AppsWrite;
     // Live and test devices are separate, so a test key cannot erase live data.
+    const LIVE_ONLY: bool = false;
+}
+impl Scope for InstallsReview {
+    const NAME: ScopeName = ScopeName::AppsWrite;
+    // Live and test installs are separate, so a test key cannot release live installs.
     const LIVE_ONLY: bool = false;
 }
 impl Scope for MembersWrite {
@@ -208,6 +216,18 @@ impl<S> Authorized<S> {
 }
 
 impl Authorized<AppsWrite> {
+    /// Derives read access. Write access includes it.
+    pub fn read_access(&self) -> Authorized<AppsRead> {
+        Authorized {
+            organization: self.organization,
+            environment: self.environment,
+            actor: self.actor.clone(),
+            scope: PhantomData,
+        }
+    }
+}
+
+impl Authorized<InstallsReview> {
     /// Derives read access. Write access includes it.
     pub fn read_access(&self) -> Authorized<AppsRead> {
         Authorized {

@@ -99,6 +99,11 @@ resources! {
         ],
         pages: ["/apps/{app}/deliveries"]
     }
+    /// Scope for held installs.
+    HeldRead = AppsRead {
+        endpoints: ["/api/v1/apps/{appId}/held"],
+        pages: ["/apps/{app}/held"]
+    }
     /// Scope for ad costs.
     CostsRead = AppsRead {
         endpoints: ["/api/v1/apps/{appId}/costs"],

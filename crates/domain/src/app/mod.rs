@@ -157,7 +157,7 @@ pub struct AttributionRules {
 pub enum FraudPolicy {
     /// Flag the install.
     Flag,
-    /// Flag the install and do not forward its events.
+    /// Flag the install, and neither count nor forward its events until it is reviewed.
     Hold,
     /// Do not attribute the install.
     Refuse,
@@ -259,7 +259,7 @@ impl Default for AttributionRules {
             probabilistic_ios: false,
             probabilistic_android: true,
             probabilistic_window_hours: 24,
-            fraud: FraudPolicy::Refuse,
+            fraud: FraudPolicy::Hold,
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod referrer;
 mod candidate;
 mod decide;
 mod decision;
+mod hold;
 mod improve;
 mod probabilistic;
 
@@ -25,5 +26,6 @@ pub use decision::{
     MatchMethod, MatchState, MatchType, Rejection, SettingsSummary, Signals, SupersededDecision,
 };
 pub use evidence::Evidence;
+pub use hold::{HoldDecision, HoldFilter, HoldReview, HoldState, InstallHold};
 pub use improve::{AttributionSummary, PENDING_CLICK_TIMEOUT, effective_state, improves};
 pub use probabilistic::ADDRESS_CANDIDATES_MAX;

@@ -64,8 +64,6 @@ pub struct IncomingNotification {
     pub received_at: Timestamp,
     /// How long the app holds trials; `None` if it does not.
     pub trial_hold: Option<Duration>,
-    /// Whether the app holds back events from suspicious installs.
-    pub holds_suspicious: bool,
 }
 
 impl IncomingNotification {
@@ -228,7 +226,6 @@ mod tests {
             body: "{}".to_owned(),
             received_at: at(2),
             trial_hold: None,
-            holds_suspicious: false,
         }
     }
 

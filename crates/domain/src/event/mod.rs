@@ -9,7 +9,7 @@ pub mod sdk;
 pub mod web;
 
 use crate::access::Environment;
-use crate::attribution::{CreditedNetwork, MatchType};
+use crate::attribution::{CreditedNetwork, HoldState, MatchType};
 use crate::device::{DeviceKey, Platform, UserKey};
 use crate::forwarding::SkipReason;
 use crate::integration::Network;
@@ -63,6 +63,8 @@ pub struct Credit {
     pub click: Option<ClickId>,
     /// Campaign, ad set and ad.
     pub campaign: Campaign,
+    /// State of the install's hold; `None` if the install was never held.
+    pub hold: Option<HoldState>,
 }
 
 /// Fields that only web events have.
@@ -146,6 +148,11 @@ impl Event {
         self.first_payment &= after.uncounted.is_none();
         self.revenue = Some(after);
         changed
+    }
+
+    /// Returns the state of the hold on the install that the event is credited to.
+    pub fn hold(&self) -> Option<HoldState> {
+        self.credit.as_ref()?.hold
     }
 
     /// Returns whether this is the device's install. An `install` sent by a client is an ordinary

@@ -58,8 +58,9 @@ pub fn apply_ad_services(
         outcome.at,
     );
     if is_better {
+        let better = current.replaced_by(new_decision, outcome.at);
         return Some(AttributionUpdate {
-            attribution: current.replaced_by(new_decision, outcome.at),
+            attribution: better.held_by(outcome.rules.fraud),
             is_replaced: true,
             // Test devices reserve no click.
             released_click: current

@@ -347,7 +347,7 @@ pub fn configure(
     let (attribution, is_new_decision) = match &state.attribution {
         None => {
             let first = Attribution::first(command.attribution_id, new_decision, command.at);
-            (first, true)
+            (first.held_by(command.rules.fraud), true)
         }
         Some(current) => {
             let is_better = improves(
@@ -357,7 +357,8 @@ pub fn configure(
                 command.at,
             );
             if is_better {
-                (current.replaced_by(new_decision, command.at), true)
+                let better = current.replaced_by(new_decision, command.at);
+                (better.held_by(command.rules.fraud), true)
             } else {
                 (current.with_late_evidence(&new_decision), false)
             }

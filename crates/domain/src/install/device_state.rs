@@ -1,8 +1,9 @@
 //! Stored state of a device.
 
+use crate::app::FraudPolicy;
 use crate::attribution::{
-    AttributionSummary, DECISION_CANDIDATES_MAX, Decision, Rejection, SupersededDecision,
-    click_never_stored, effective_state,
+    AttributionSummary, DECISION_CANDIDATES_MAX, Decision, HoldState, InstallHold, Rejection,
+    SupersededDecision, click_never_stored, effective_state,
 };
 use crate::device::{Device, Identity};
 use crate::event::Credit;
@@ -22,6 +23,8 @@ pub struct Attribution {
     pub supersedes: Option<SupersededDecision>,
     /// The decision.
     pub decision: Decision,
+    /// The hold, if the install is or was held for a review.
+    pub hold: Option<InstallHold>,
 }
 
 impl Attribution {
@@ -33,6 +36,7 @@ impl Attribution {
             decided_at: at,
             supersedes: None,
             decision,
+            hold: None,
         }
     }
 
@@ -74,7 +78,22 @@ impl Attribution {
                 decided_at: self.decided_at,
             }),
             decision,
+            hold: self.hold.clone(),
         }
+    }
+
+    /// Returns the attribution with the hold that follows from its flags.
+    #[must_use]
+    pub fn held_by(self, policy: FraudPolicy) -> Self {
+        let is_flagged = !self.decision.flags.is_empty();
+        let before = self.hold.as_ref();
+        let hold = InstallHold::after_decision(before, policy, is_flagged, self.decided_at);
+        Self { hold, ..self }
+    }
+
+    /// Returns the state of the hold.
+    pub fn hold_state(&self) -> Option<HoldState> {
+        self.hold.as_ref().map(|hold| hold.state)
     }
 
     /// Returns the attribution with later, rejected evidence added. The decision does not change,
@@ -142,6 +161,7 @@ impl Attribution {
             link: self.decision.link,
             click: self.decision.click,
             campaign: self.decision.campaign.clone(),
+            hold: self.hold_state(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::access::Environment;
-use crate::app::AttributionRules;
+use crate::app::{AttributionRules, FraudPolicy};
 use crate::attribution::ad_services::AdServices;
 use crate::attribution::evidence::{ClickIdSource, ReferrerTimes};
 use crate::attribution::{Candidate, MatchState, MatchType, Rejection};
@@ -64,7 +64,10 @@ fn call(platform: Platform, seconds: i64) -> ConfigureCommand {
         app: AppId::from_bytes([1; 16]),
         environment: Environment::Live,
         policy: MoneyPolicy::Count,
-        rules: AttributionRules::default(),
+        rules: AttributionRules {
+            fraud: FraudPolicy::Refuse,
+            ..AttributionRules::default()
+        },
         at: at(seconds),
         device: DeviceKey::stored("device".to_owned()),
         traits: Traits {

@@ -155,6 +155,7 @@ mod tests {
                 link: None,
                 click: None,
                 campaign: Campaign::default(),
+                hold: None,
             },
             refunded: Amount::ZERO,
         }

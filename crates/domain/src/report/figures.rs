@@ -1,5 +1,6 @@
 //! Figures that reports count.
 
+use crate::attribution::HoldState;
 use crate::event::Event;
 
 /// Counted figures. Money is in millionths of a US dollar.
@@ -20,11 +21,13 @@ pub struct Figures {
     pub paying_devices: i64,
     pub revenue_micros: i64,
     pub refunded_micros: i64,
+    pub held_installs: i64,
+    pub held_revenue_micros: i64,
 }
 
 impl Figures {
     /// Number of figures.
-    pub const COUNT: usize = 14;
+    pub const COUNT: usize = 16;
 
     /// Column names, in the order of [`Self::values`].
     pub const COLUMNS: [&'static str; Self::COUNT] = [
@@ -42,6 +45,8 @@ impl Figures {
         "paying_devices",
         "revenue_micros",
         "refunded_micros",
+        "held_installs",
+        "held_revenue_micros",
     ];
 
     /// Returns one number per column.
@@ -61,6 +66,8 @@ impl Figures {
             self.paying_devices,
             self.revenue_micros,
             self.refunded_micros,
+            self.held_installs,
+            self.held_revenue_micros,
         ]
     }
 
@@ -81,6 +88,8 @@ impl Figures {
             paying_devices: values[11],
             revenue_micros: values[12],
             refunded_micros: values[13],
+            held_installs: values[14],
+            held_revenue_micros: values[15],
         }
     }
 
@@ -116,6 +125,24 @@ impl Figures {
             paying_devices: i64::from(event.first_payment),
             revenue_micros: counted.max(0),
             refunded_micros: counted.min(0).saturating_neg(),
+            held_installs: 0,
+            held_revenue_micros: 0,
+        }
+        .under_hold(event.hold())
+    }
+
+    /// Returns the part of an event's figures that counts while its install has this hold. A held
+    /// install and its revenue count in figures of their own, a rejected install counts nowhere.
+    #[must_use]
+    pub fn under_hold(self, hold: Option<HoldState>) -> Self {
+        match hold {
+            None | Some(HoldState::Released) => self,
+            Some(HoldState::Held) => Self {
+                held_installs: self.installs,
+                held_revenue_micros: self.revenue_micros,
+                ..Self::default()
+            },
+            Some(HoldState::Rejected) => Self::default(),
         }
     }
 
@@ -136,5 +163,43 @@ impl Figures {
     /// Returns whether all figures are zero.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    fn all() -> Figures {
+        Figures {
+            installs: 1,
+            organic_installs: 1,
+            events: 1,
+            paying_devices: 1,
+            revenue_micros: 5,
+            refunded_micros: 3,
+            ..Figures::default()
+        }
+    }
+
+    fn held() -> Figures {
+        Figures {
+            held_installs: 1,
+            held_revenue_micros: 5,
+            ..Figures::default()
+        }
+    }
+
+    #[rstest]
+    #[case::never_held(None, all())]
+    #[case::held(Some(HoldState::Held), held())]
+    #[case::released(Some(HoldState::Released), all())]
+    #[case::rejected(Some(HoldState::Rejected), Figures::default())]
+    fn a_hold_decides_which_figures_count(
+        #[case] hold: Option<HoldState>,
+        #[case] expected: Figures,
+    ) {
+        assert_eq!(all().under_hold(hold), expected);
     }
 }

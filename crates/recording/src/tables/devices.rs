@@ -3,6 +3,7 @@
 use super::EngineTransaction;
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
+use tributary_domain::attribution::HoldFilter;
 use tributary_domain::click::{Click, StoredClick};
 use tributary_domain::device::{Device, DeviceKey, DeviceRef, Identity};
 use tributary_domain::install::{
@@ -10,7 +11,7 @@ use tributary_domain::install::{
 };
 use tributary_domain::vocabulary::id::{AppId, ClickId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::LeasedToken;
+use tributary_store::{HeldInstall, LeasedToken};
 
 /// Clicks.
 pub trait ClickTable: EngineTransaction {
@@ -125,6 +126,19 @@ pub trait DeviceTable: EngineTransaction {
         device: DeviceRef<'_>,
         key: &DeviceKey,
     ) -> Result<(), Self::Failure>;
+}
+
+/// Installs that are held for a review.
+pub trait HoldTable: EngineTransaction {
+    /// Returns at most `limit` installs whose holds match a filter, newest first, before the
+    /// attribution id `before`.
+    async fn held_installs(
+        &self,
+        scope: (AppId, Environment),
+        filter: &HoldFilter,
+        before: Option<[u8; 16]>,
+        limit: i64,
+    ) -> Result<Vec<HeldInstall>, Self::Failure>;
 }
 
 /// AdServices tokens to be redeemed at Apple.

@@ -260,6 +260,13 @@ pub trait OutboxTable: EngineTransaction {
         deliveries: &BTreeSet<DeliveryId>,
     ) -> Result<(), Self::Failure>;
 
+    /// Returns whether any of the given deliveries was sent at least once, or is being sent.
+    async fn was_sent(
+        &self,
+        app: AppId,
+        deliveries: &BTreeSet<DeliveryId>,
+    ) -> Result<bool, Self::Failure>;
+
     /// Returns the given deliveries that are finished.
     async fn find_ended(
         &self,

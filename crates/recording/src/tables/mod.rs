@@ -16,7 +16,7 @@ pub use admin::{
     TrackingLinkTable, UniqueName,
 };
 pub use billing::{BillingDayTable, BillingKeyTable, NotificationTable, TrialTable, UserLinkTable};
-pub use devices::{ClickTable, DeviceTable, TokenTable};
+pub use devices::{ClickTable, DeviceTable, HoldTable, TokenTable};
 pub use events::{EventTable, FirstPaymentTable, OutboxTable, StatusCheckTable};
 pub use rollup_values::{RollupValueTable, ValueCounts};
 pub use rollups::{RollupPart, RollupTable};
@@ -54,6 +54,7 @@ pub trait Tables:
     + DeviceTable
     + EventTable
     + FirstPaymentTable
+    + HoldTable
     + IntegrationTable
     + BillingKeyTable
     + UserLinkTable

@@ -3,7 +3,6 @@
 use super::{COUNTRIES, HOUR_MILLIS, SampleAction, SampleApp};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
-use tributary_domain::app::FraudPolicy;
 use tributary_domain::attribution::evidence::{ClickIdSource, ReferrerTimes};
 use tributary_domain::attribution::referrer::Referrer;
 use tributary_domain::click::address::AddressClass;
@@ -329,7 +328,6 @@ impl SampleDevice {
             country: None,
             policy: MoneyPolicy::Count,
             revenue_events: Vec::new(),
-            holds_suspicious: app.rules.fraud == FraudPolicy::Hold,
         };
         SampleAction::Events(Box::new((arrival, events)))
     }

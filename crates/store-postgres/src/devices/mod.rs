@@ -1,6 +1,7 @@
 //! Devices, their identities and the attribution of their installs.
 
 pub(crate) mod bulk;
+mod held;
 mod state;
 mod tokens;
 

@@ -177,10 +177,11 @@ impl DeviceTable for Tx {
         let row = DeviceRow::write(&decision.device, &decision.attribution);
         let address_hash = command.address_hash.as_ref();
         let sql = format!(
-        "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash, active_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $11)
+            "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash, active_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+                 $18, $19, $20, $11)
          on conflict (app_id, environment, device_id) do nothing"
-    );
+        );
         let stored = self
             .execute(
                 &sql,
@@ -202,6 +203,8 @@ impl DeviceTable for Tx {
                     &row.network,
                     &row.link_id.as_ref().map(uuid),
                     &row.decision,
+                    &row.hold,
+                    &row.hold_details,
                     &address_hash.map(|hash| hash.as_bytes().as_slice()),
                 ],
             )
@@ -226,7 +229,7 @@ impl DeviceTable for Tx {
             "update devices set traits = $4, advertising_id = $5, idfv = $6, consent = $7,
                             country = $8, last_seen_at = $9, attribution_revision = $10,
                             decided_at = $11, network = $12, link_id = $13, decision = $14,
-                            active_at = $9
+                            active_at = $9, hold = $15, hold_details = $16
          where app_id = $1 and environment = $2 and device_id = $3",
             &[
                 &app,
@@ -243,6 +246,8 @@ impl DeviceTable for Tx {
                 &row.network,
                 &row.link_id.as_ref().map(uuid),
                 &row.decision,
+                &row.hold,
+                &row.hold_details,
             ],
         )
         .await?;

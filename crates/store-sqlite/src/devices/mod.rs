@@ -1,5 +1,6 @@
 //! Devices, their identities and the attribution of their installs.
 
+mod held;
 mod state;
 mod tokens;
 

@@ -16,7 +16,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{DeviceTable, TransactionTally, settle_first_payment};
 use tributary_store::records::{Columns, DeviceRow, IdentityRow};
 
-const DEVICE_COLUMNS: &str = DeviceRow::COLUMNS;
+pub(super) const DEVICE_COLUMNS: &str = DeviceRow::COLUMNS;
 
 static DEVICE: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -120,7 +120,7 @@ impl DeviceTable for SqliteTables<'_> {
         let sql = format!(
             "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash, active_at)
              values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-                     ?11)"
+                     ?19, ?20, ?11)"
         );
         self.0.prepare_cached(&sql)?.execute(params![
             command.app.as_bytes(),
@@ -140,6 +140,8 @@ impl DeviceTable for SqliteTables<'_> {
             row.network,
             row.link_id,
             row.decision,
+            row.hold,
+            row.hold_details,
             address_hash
         ])?;
         Ok(())
@@ -157,7 +159,7 @@ impl DeviceTable for SqliteTables<'_> {
                 "update devices set traits = ?4, advertising_id = ?5, idfv = ?6, consent = ?7,
                                     country = ?8, last_seen_at = ?9, attribution_revision = ?10,
                                     decided_at = ?11, network = ?12, link_id = ?13, decision = ?14,
-                                    active_at = ?9
+                                    active_at = ?9, hold = ?15, hold_details = ?16
                  where app_id = ?1 and environment = ?2 and device_id = ?3",
             )?
             .execute(params![
@@ -174,7 +176,9 @@ impl DeviceTable for SqliteTables<'_> {
                 row.decided_at,
                 row.network,
                 row.link_id,
-                row.decision
+                row.decision,
+                row.hold,
+                row.hold_details
             ])?;
         Ok(())
     }

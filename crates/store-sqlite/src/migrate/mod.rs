@@ -118,6 +118,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "known_values",
         sql: include_str!("../../migrations/0022_known_values.sql"),
     },
+    Migration {
+        number: 23,
+        name: "holds",
+        sql: include_str!("../../migrations/0023_holds.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

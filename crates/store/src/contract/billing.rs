@@ -64,7 +64,6 @@ fn arrival(
         body: format!("{{\"id\":\"{id}\"}}"),
         received_at: at(1_000),
         trial_hold: None,
-        holds_suspicious: false,
     }
 }
 

@@ -101,7 +101,6 @@ pub fn billing_notification(
         body: format!("{{\"id\":\"{id}\",\"app_user_id\":\"{PERSON}\"}}"),
         received_at: at(second + 1),
         trial_hold: None,
-        holds_suspicious: false,
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
 use tributary_domain::access::person::{Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::{Actor, AppsWrite, Authorized, Environment, Permission};
-use tributary_domain::app::{App, AppCreation as AppBirth};
+use tributary_domain::app::{App, AppCreation as AppBirth, FraudPolicy};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::link::{Link, LinkCreation as LinkBirth, Slug};
 use tributary_domain::refusal::Refusal;
@@ -115,7 +115,10 @@ pub fn new_app(caller: &Authorized<AppsWrite>, seconds: i64) -> App {
         test_key: format!("pk_test_{key}"),
         at: at(seconds),
     };
-    App::new(birth, name("Runner"))
+    let mut app = App::new(birth, name("Runner"));
+    // Installs follow their clicks within seconds here, which the default policy would hold.
+    app.attribution.fraud = FraudPolicy::Refuse;
+    app
 }
 
 /// Creates an app.

@@ -21,6 +21,7 @@ pub mod erasure_fixtures;
 pub mod erasure_later;
 pub mod events;
 pub mod fixtures;
+pub mod holds;
 pub mod identity;
 pub mod instance;
 pub mod integrations;
@@ -286,6 +287,16 @@ macro_rules! contract_suite {
                 failed_deliveries_can_be_retried,
                 skipped_conversions_are_counted,
                 another_organization_finds_no_delivery,
+            }
+            holds: {
+                a_held_install_counts_when_it_is_released,
+                a_rejected_install_counts_nowhere,
+                the_order_of_events_and_reviews_does_not_matter,
+                better_evidence_starts_and_ends_a_hold,
+                a_decision_stays_once_something_was_sent,
+                a_late_release_is_too_old_for_the_network,
+                held_installs_are_found_and_reviewed_by_rule,
+                reviews_stay_within_their_tenant_and_are_logged,
             }
             skan: {
                 never_configured_is_version_zero,

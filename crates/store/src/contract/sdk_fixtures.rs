@@ -182,7 +182,6 @@ impl Tenant {
             country: None,
             policy: MoneyPolicy::Count,
             revenue_events: Vec::new(),
-            holds_suspicious: false,
         }
     }
 

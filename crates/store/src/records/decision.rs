@@ -239,6 +239,8 @@ fn read(
                 window_hours: stored.window_hours,
             },
         },
+        // Stored in columns of its own.
+        hold: None,
     })
 }
 

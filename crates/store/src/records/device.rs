@@ -3,6 +3,7 @@
 use super::click::{screen_from_text, screen_to_text};
 use super::columns::row;
 use super::decision::{attribution_from_json, decision_to_json};
+use super::hold::{hold_to_json, read_hold};
 use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,8 @@ row! {
         pub network: String,
         pub link_id: Option<[u8; 16]>,
         pub decision: String,
+        pub hold: Option<String>,
+        pub hold_details: Option<String>,
     }
 }
 
@@ -103,6 +106,10 @@ impl DeviceRow {
             network: attribution.decision.network.as_str().to_owned(),
             link_id: attribution.decision.link.map(|link| *link.as_bytes()),
             decision: decision_to_json(attribution),
+            hold: attribution
+                .hold_state()
+                .map(|state| state.as_str().to_owned()),
+            hold_details: attribution.hold.as_ref().map(hold_to_json),
         }
     }
 
@@ -144,7 +151,14 @@ impl DeviceRow {
             self.decided_at,
             &self.decision,
         )?;
-        Ok((device, attribution))
+        let hold = read_hold(id, self.hold.as_deref(), self.hold_details.as_deref())?;
+        Ok((
+            device,
+            Attribution {
+                hold,
+                ..attribution
+            },
+        ))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::StoreError;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use tributary_domain::access::Environment;
-use tributary_domain::attribution::{CreditedNetwork, MatchType};
+use tributary_domain::attribution::{CreditedNetwork, HoldState, MatchType};
 use tributary_domain::device::{DeviceKey, Platform, UserKey};
 use tributary_domain::event::{Credit, Event, EventSource, WebEventDetails};
 use tributary_domain::ledger::{Revenue, UncountedReason};
@@ -74,6 +74,7 @@ row! {
         pub dedup_root: Option<[u8; 16]>,
         /// Only set for web events; other events use the spelling stored with their device.
         pub device_spelling: Option<&'a str>,
+        pub hold: Option<&'a str>,
     }
 }
 
@@ -112,6 +113,7 @@ pub struct CreditColumns {
     pub link_id: Option<[u8; 16]>,
     pub click_id: Option<[u8; 16]>,
     pub campaign: String,
+    pub hold: Option<&'static str>,
 }
 
 impl CreditColumns {
@@ -123,6 +125,7 @@ impl CreditColumns {
             link_id: credit.link.map(|link| *link.as_bytes()),
             click_id: credit.click.map(|click| *click.as_bytes()),
             campaign: to_json(&CampaignJson::from(&credit.campaign)),
+            hold: credit.hold.map(HoldState::as_str),
         }
     }
 }
@@ -177,6 +180,7 @@ impl<'a> EventRow<'a> {
             duplicate_of: event.duplicate_of.map(|id| *id.as_bytes()),
             dedup_root: event.dedup_root.map(|id| *id.as_bytes()),
             device_spelling: website.and_then(|_| event.device.as_ref()?.other_spelling()),
+            hold: event.hold().map(HoldState::as_str),
         }
     }
 
@@ -277,6 +281,10 @@ impl<'a> EventRow<'a> {
             link: self.link_id.map(LinkId::from_bytes),
             click: self.click_id.map(ClickId::from_bytes),
             campaign: read_campaign(id, campaign)?,
+            hold: match self.hold {
+                Some(text) => Some(HoldState::parse(text).ok_or_else(|| corrupt("hold"))?),
+                None => None,
+            },
         }))
     }
 }

@@ -14,6 +14,7 @@ mod device;
 mod device_link;
 mod erasure;
 mod event;
+mod hold;
 mod increments;
 mod integration;
 mod link;

@@ -247,7 +247,7 @@ pub(crate) fn example() -> serde_json::Value {
         "attribution": {
             "clickWindowHours": 168,
             "probabilistic": {"ios": false, "android": true, "windowHours": 24},
-            "fraud": "refuse",
+            "fraud": "hold",
             "socialReferrerKey": {"set": false}
         },
         "qualifiedTrial": {"enabled": false, "delayHours": 2},

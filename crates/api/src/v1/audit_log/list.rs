@@ -1,5 +1,6 @@
 //! `GET /api/v1/audit-log` — lists changes with their actor, time and origin.
 
+use crate::actor::ActorOut;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
@@ -10,7 +11,6 @@ use crate::time_text::rfc3339;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
-use tributary_domain::access::Actor;
 use tributary_domain::access::resource::OrganizationRead;
 use tributary_domain::audit::{AuditEntry, FieldChange};
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
@@ -39,14 +39,6 @@ struct EntryOut {
     request_id: Option<String>,
 }
 
-/// Who made a change.
-#[derive(Debug, Serialize, ToSchema)]
-struct ActorOut {
-    /// `key`, `user`, `operator` (the command line) or `service`.
-    kind: &'static str,
-    id: Option<String>,
-}
-
 /// Old and new value of a field.
 #[derive(Debug, Serialize, ToSchema)]
 struct ChangeOut {
@@ -57,12 +49,6 @@ struct ChangeOut {
 
 impl From<AuditEntry> for EntryOut {
     fn from(entry: AuditEntry) -> Self {
-        let (kind, id) = match entry.actor {
-            Actor::Key(id) => ("key", Some(id.to_string())),
-            Actor::User(id) => ("user", Some(id.to_string())),
-            Actor::Operator => ("operator", None),
-            Actor::Service => ("service", None),
-        };
         let change = |change: FieldChange| ChangeOut {
             field: change.field,
             before: change.before,
@@ -71,7 +57,7 @@ impl From<AuditEntry> for EntryOut {
         Self {
             id: entry.id.to_string(),
             at: rfc3339(entry.at),
-            actor: ActorOut { kind, id },
+            actor: entry.actor.into(),
             action: entry.action.as_str(),
             app_id: entry.app.map(|app| app.to_string()),
             target: entry.target,

@@ -3,6 +3,7 @@
 
 use crate::time_text::rfc3339;
 use crate::track::shape::DecisionOut;
+use crate::v1::held::shape::HoldOut;
 use serde::Serialize;
 use tributary_domain::attribution::{ConsideredCandidate, CreditedNetwork, Rejection, Signals};
 use tributary_domain::click::token::ClickTokens;
@@ -33,6 +34,8 @@ pub(super) struct ExplainedOut {
     /// Fraud signals: `unverified_time`, `short_ctit`, `implausible`, `impossible_device`,
     /// `install_burst`.
     flags: Vec<&'static str>,
+    /// The hold; null if the install was never held.
+    hold: Option<HoldOut>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -136,6 +139,7 @@ impl ExplainedOut {
             },
             candidates: decision.candidates.iter().map(candidate).collect(),
             flags: decision.flags.iter().map(|flag| flag.as_str()).collect(),
+            hold: attribution.hold.clone().map(HoldOut::from),
             attribution: DecisionOut::of(attribution, app, tokens),
         }
     }
@@ -194,7 +198,8 @@ pub(super) fn example() -> serde_json::Value {
             "accepted": true,
             "rejected": null
         }],
-        "flags": []
+        "flags": [],
+        "hold": null
     });
     if let (Some(example), serde_json::Value::Object(more)) = (example.as_object_mut(), explanation)
     {

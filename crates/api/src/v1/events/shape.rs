@@ -8,6 +8,7 @@ use crate::time_text::rfc3339;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use tributary_domain::attribution::HoldState;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::{DeviceKey, UserKey};
 use tributary_domain::event::{Credit, Event};
@@ -94,6 +95,9 @@ pub(crate) struct CreditOut {
     link_id: Option<String>,
     click_id: Option<String>,
     campaign: CampaignOut,
+    /// `held` or `rejected` if the event does not count and is not forwarded, because its install is
+    /// flagged; `released` if it was; null if the install was never held.
+    hold: Option<&'static str>,
 }
 
 impl EventOut {
@@ -165,6 +169,7 @@ impl CreditOut {
             link_id: credit.link.map(|link| link.to_string()),
             click_id: credit.click.map(|click| click_text(app, click)),
             campaign: credit.campaign.into(),
+            hold: credit.hold.map(HoldState::as_str),
         }
     }
 }
@@ -210,7 +215,8 @@ pub(crate) fn example() -> serde_json::Value {
             "clickId": "clk_030c1g60r30c1g60r30c1g60r354nfv34zghh9c074ps0hgy06",
             "campaign": {
                 "id": "238", "name": "Spring", "adsetId": null, "adsetName": null, "adId": null, "adName": null
-            }
+            },
+            "hold": null
         },
         "deliveries": super::deliveries::examples(),
         "params": {"sku": "coins_100"}

@@ -7,6 +7,7 @@ use crate::time_text::rfc3339;
 use crate::v1::events::shape::EventOut;
 use serde::Serialize;
 use std::collections::HashMap;
+use tributary_domain::attribution::HoldState;
 use tributary_domain::click::Click;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::{DeviceKey, Platform, UserKey};
@@ -16,7 +17,7 @@ use tributary_store::records::original_transaction;
 
 const EVENT_COLUMNS: &str = "id,eventId,name,source,environment,timestamp,receivedAt,deviceId,userId,platform,country,\
      amount,currency,usd,counted,reason,firstPayment,network,matchType,linkId,clickId,campaignId,campaignName,adsetId,\
-     adsetName,adId,adName,params,originalTransactionId,sourceUrl\r\n";
+     adsetName,adId,adName,params,originalTransactionId,sourceUrl,hold\r\n";
 const CLICK_COLUMNS: &str = "id,linkId,clickedAt,network,bot,platform,osVersion,model,language,country,referer,campaignId,\
      campaignName,adsetId,adsetName,adId,adName\r\n";
 
@@ -203,6 +204,7 @@ fn event_line(event: &Event, clicks: &mut ClickIdCache<'_>, line: &mut CsvLines)
     line.optional(event.params.as_deref())
         .optional(original_transaction(event).as_deref())
         .optional(source_url.filter(|url| !url.is_empty()))
+        .optional(event.hold().map(HoldState::as_str))
         .end();
 }
 

@@ -120,8 +120,6 @@ pub struct SdkRequestContext {
     pub policy: MoneyPolicy,
     /// Custom events that the app counts as income.
     pub revenue_events: Vec<String>,
-    /// Whether the app withholds events from suspicious installs.
-    pub holds_suspicious: bool,
 }
 
 /// Builds the event to record.
@@ -223,7 +221,6 @@ mod tests {
             country: Some("FR".to_owned()),
             policy: MoneyPolicy::Count,
             revenue_events: vec!["coins".to_owned()],
-            holds_suspicious: false,
         };
         let exchanged = event
             .exchange_day()

@@ -327,7 +327,6 @@ fn plan_event(
             ..ContactHashes::default()
         },
         has_os_version: false,
-        is_held: false,
         policy: MoneyPolicy::Count,
         now: web_event.received_at,
     };
@@ -376,6 +375,8 @@ fn verify_click<'a>(
         link: Some(web_click.click.link),
         click: Some(web_click.click.id),
         campaign: web_click.click.campaign().clone(),
+        // A web event belongs to its click, not to the device's install.
+        hold: None,
     };
     Ok((&web_click.click, credit))
 }

@@ -51,6 +51,7 @@ fn payment(kind: PaymentKind) -> ParentEvent {
         link: None,
         click: None,
         campaign: Campaign::default(),
+        hold: None,
     };
     ParentEvent::Payment(Box::new(receipt))
 }

@@ -37,8 +37,6 @@ pub struct DeviceFacts<'a> {
     pub state: &'a DeviceState,
     /// The click credited with the device's install.
     pub click: Option<&'a Click>,
-    /// Whether the app withholds events from suspicious installs.
-    pub holds_suspicious: bool,
     /// Whether revenue from the app's SDK counts.
     pub policy: MoneyPolicy,
     /// Time of planning.
@@ -50,7 +48,6 @@ impl DeviceFacts<'_> {
     pub fn plan(&self, event: &mut Event, integrations: &[Integration]) -> Plan {
         let decision = self.state.attribution.as_ref().map(|one| &one.decision);
         let device = self.state.device.as_ref();
-        let is_suspicious = decision.is_some_and(|decision| !decision.flags.is_empty());
         let facts = PlanFacts {
             event,
             click: self.click,
@@ -58,7 +55,6 @@ impl DeviceFacts<'_> {
             consent: device.map_or_else(Consent::default, |device| device.consent),
             matching: &self.state.identity.contact_hashes,
             has_os_version: device.is_some_and(|device| device.traits.os_version.is_some()),
-            is_held: self.holds_suspicious && is_suspicious,
             policy: self.policy,
             now: self.now,
         };

@@ -12,7 +12,7 @@ use super::conversion::{Sharing, lacks_forwardable_amount};
 use super::dedup::dedup_id;
 use super::limits::{conversion_time_with_click, expires_at, sendable_from};
 use crate::access::Environment;
-use crate::attribution::{CreditedNetwork, MatchType};
+use crate::attribution::{CreditedNetwork, HoldState, MatchType};
 use crate::click::Click;
 use crate::device::{Consent, ContactHashes};
 use crate::erasure::is_pseudonym;
@@ -46,7 +46,7 @@ pub enum SkipReason {
     NotMapped,
     /// The event arrived before the integration was enabled or its mapping changed.
     EnabledLater,
-    /// The install is suspicious, and the app withholds events from such installs.
+    /// The install is flagged and held for a review, or was rejected.
     Fraud,
     /// The install was matched probabilistically.
     Probabilistic,
@@ -103,8 +103,6 @@ pub struct PlanFacts<'a> {
     pub matching: &'a ContactHashes,
     /// Whether the device reported its OS version.
     pub has_os_version: bool,
-    /// Whether the app withholds this install's events.
-    pub is_held: bool,
     /// Whether revenue from this source counts.
     pub policy: MoneyPolicy,
     /// Time of planning.
@@ -257,7 +255,7 @@ fn mapping_row(integration: &Integration, event: &Event) -> Option<MappingRow> {
 /// Checks whether fraud rules, match type, revenue source and consent allow forwarding.
 fn check_permission(facts: &PlanFacts<'_>, integration: &Integration) -> Result<(), SkipReason> {
     let event = facts.event;
-    if facts.is_held {
+    if event.hold().is_some_and(HoldState::withholds) {
         return Err(SkipReason::Fraud);
     }
     let is_probabilistic = event

@@ -55,6 +55,7 @@ pub(crate) fn credit(network: CreditedNetwork) -> Credit {
         link: Some(LinkId::from_bytes([4; 16])),
         click: Some(ClickId::from_bytes([3; 16])),
         campaign: Campaign::default(),
+        hold: None,
     }
 }
 

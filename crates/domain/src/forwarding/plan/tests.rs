@@ -17,7 +17,6 @@ struct Scene {
     matching: ContactHashes,
     consent: Consent,
     described: bool,
-    held: bool,
     policy: MoneyPolicy,
     integration: Integration,
 }
@@ -35,7 +34,6 @@ fn scene(network: Network, name: &str) -> Scene {
         matching: ContactHashes::default(),
         consent: Consent::default(),
         described: true,
-        held: false,
         policy: MoneyPolicy::Count,
         integration: active(network),
     }
@@ -47,6 +45,10 @@ impl Scene {
         self
     }
 
+    fn under(self, hold: HoldState) -> Self {
+        self.with(|s| s.event.credit.as_mut().unwrap().hold = Some(hold))
+    }
+
     fn facts(&self) -> PlanFacts<'_> {
         PlanFacts {
             event: &self.event,
@@ -55,7 +57,6 @@ impl Scene {
             consent: self.consent,
             matching: &self.matching,
             has_os_version: self.described,
-            is_held: self.held,
             policy: self.policy,
             now: NOW,
         }
@@ -157,7 +158,9 @@ fn custom(scene: &mut Scene, enabled: bool) {
 #[case::enabled_later(scene(Network::A, "install").with(|s| s.integration.enabled_at = Some(NOW.plus(Duration::from_millis(1)))), Err(SkipReason::EnabledLater))]
 #[case::enabled_in_time(scene(Network::A, "install").with(|s| s.integration.enabled_at = Some(NOW)), Ok("Lead"))]
 #[case::mapped_later(scene(Network::A, "install").with(|s| s.integration.mapped_at = Some(NOW.plus(Duration::from_millis(1)))), Err(SkipReason::EnabledLater))]
-#[case::held(scene(Network::A, "install").with(|s| s.held = true), Err(SkipReason::Fraud))]
+#[case::held(scene(Network::A, "install").under(HoldState::Held), Err(SkipReason::Fraud))]
+#[case::rejected(scene(Network::A, "install").under(HoldState::Rejected), Err(SkipReason::Fraud))]
+#[case::released(scene(Network::A, "install").under(HoldState::Released), Ok("Lead"))]
 #[case::an_install_sent_by_the_app(scene(Network::A, "install").with(|s| s.event.is_service_install = false), Err(SkipReason::ReportingOnly))]
 #[case::mapped_to_purchase_without_amount(scene(Network::A, "boss_defeated").with(|s| s.integration.event_mapping = Some(vec![MappingRow { event: "boss_defeated".to_owned(), network_event: "Purchase".to_owned(), enabled: true }])), Ok("Purchase"))]
 #[case::erased(scene(Network::A, "install").with(|s| s.event.device = Some(pseudonym([1; 16]))), Err(SkipReason::Erased))]

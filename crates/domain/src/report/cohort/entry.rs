@@ -1,6 +1,7 @@
 //! Device activity, as counted in cohorts.
 
 use crate::access::Environment;
+use crate::attribution::HoldState;
 use crate::device::DeviceKey;
 use crate::event::{Credit, Event, SELF_CREDITED_SOURCE};
 use crate::report::Figures;
@@ -57,11 +58,13 @@ pub struct CohortEntry {
 }
 
 impl CohortEntry {
-    /// Returns the entry for an event; `None` if the event does not belong to an install.
+    /// Returns the entry for an event; `None` if the event does not belong to an install that
+    /// counts.
     pub fn of(event: &Event) -> Option<Self> {
         let credit = event.credit.as_ref()?;
         let device = event.device.clone()?;
-        if event.source == SELF_CREDITED_SOURCE {
+        let is_withheld = credit.hold.is_some_and(HoldState::withholds);
+        if event.source == SELF_CREDITED_SOURCE || is_withheld {
             return None;
         }
         let figures = Figures::of_event(event);
@@ -81,12 +84,16 @@ impl CohortEntry {
         })
     }
 
-    /// Sets the credit that the event was counted under before.
-    #[must_use]
-    pub fn moved_from(self, from: Option<Credit>) -> Self {
-        Self {
-            old_credit: from.as_ref().map(CohortCredit::from),
-            ..self
+    /// Returns the entry for an event whose credit changed. An event that starts or stops to count,
+    /// because its install is released or held, is added or removed.
+    pub(crate) fn for_move(before: Option<Self>, now: Option<Self>) -> Option<Self> {
+        match (before, now) {
+            (Some(before), Some(now)) => Some(Self {
+                old_credit: before.new_credit,
+                ..now
+            }),
+            (Some(before), None) => Some(before.without_new_credit()),
+            (None, now) => now,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::access::Environment;
-use crate::attribution::{CreditedNetwork, MatchType};
+use crate::attribution::{CreditedNetwork, HoldState, MatchType};
 use crate::device::DeviceKey;
 use crate::event::{Credit, Event, EventSource};
 use crate::integration::Network;
@@ -23,6 +23,7 @@ fn credit(network: CreditedNetwork) -> Credit {
         link: None,
         click: None,
         campaign: Campaign::default(),
+        hold: None,
     }
 }
 
@@ -118,8 +119,9 @@ fn moving_an_install_moves_all_its_figures() {
     let better = credit(CreditedNetwork::Ad(Network::A));
     let moved = |name: &str, at: i64, paid: i64| {
         let mut event = event(name, at, paid);
-        let from = event.credit.replace(better.clone());
-        CohortEntry::of(&event).unwrap().moved_from(from)
+        let from = CohortEntry::of(&event);
+        event.credit = Some(better.clone());
+        CohortEntry::for_move(from, CohortEntry::of(&event)).unwrap()
     };
     for order in [[0, 1], [1, 0]] {
         let mut known = known.clone();
@@ -142,9 +144,53 @@ fn events_before_the_first_call_count_at_age_zero() {
     early.credit = None;
     assert_eq!(CohortEntry::of(&early), None);
     early.credit = Some(credit(CreditedNetwork::Organic));
-    let early = CohortEntry::of(&early).unwrap().moved_from(None);
+    let early = CohortEntry::for_move(None, CohortEntry::of(&early)).unwrap();
     let all = update_cohorts(&[early, entry("install", 0, 0)], &mut BTreeMap::new());
     assert_eq!(summary(&all.rows), [("organic", 0, 1, 7)]);
+}
+
+/// Changes the hold and the credit of events as a review does, and returns their entries.
+fn held_as(events: &mut [Event], network: CreditedNetwork, hold: HoldState) -> Vec<CohortEntry> {
+    let entry = |event: &mut Event| {
+        let before = CohortEntry::of(event);
+        event.credit = Some(Credit {
+            hold: Some(hold),
+            ..credit(network)
+        });
+        CohortEntry::for_move(before, CohortEntry::of(event))
+    };
+    events.iter_mut().filter_map(entry).collect()
+}
+
+#[test]
+fn a_held_install_leaves_its_cohort_and_returns_when_it_is_released() {
+    let organic = CreditedNetwork::Organic;
+    let better = CreditedNetwork::Ad(Network::A);
+    for at_once in [true, false] {
+        let mut events = [
+            event("open", -10, 0),
+            event("install", 0, 0),
+            event("purchase", 2 * DAY, 5),
+        ];
+        let mut parts = vec![events.iter().filter_map(CohortEntry::of).collect()];
+        parts.push(held_as(&mut events, organic, HoldState::Held));
+        assert!(held_as(&mut events, better, HoldState::Rejected).is_empty());
+        parts.push(held_as(&mut events, better, HoldState::Released));
+        if at_once {
+            parts = vec![parts.concat()];
+        }
+        let (mut known, mut sum) = (BTreeMap::new(), CohortRows::default());
+        for (number, part) in parts.iter().enumerate() {
+            sum.merge(update_cohorts(part, &mut known).rows);
+            if number == 1 {
+                assert_eq!(summary(&sum), [], "held installs are in no cohort");
+            }
+        }
+        assert_eq!(
+            summary(&sum),
+            [("network_a", 0, 1, 0), ("network_a", 2, 1, 5)]
+        );
+    }
 }
 
 #[test]

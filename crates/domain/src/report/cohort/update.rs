@@ -76,6 +76,17 @@ impl CohortUpdate {
         }
     }
 
+    /// Removes a device whose install no longer counts from all its active days. Its record stays,
+    /// for the case that the install counts again.
+    fn withdraw(&mut self, entry: &CohortEntry, device: &mut CohortDevice) {
+        let of = (&entry.member, &*device);
+        for age in device.ages.iter() {
+            self.rows.add(of, &device.credit, age, &ONE_DEVICE, -1);
+        }
+        device.ages = Ages::default();
+        self.changed_devices.insert(entry.member.clone());
+    }
+
     /// Counts a device as active. If the credit of the device's install changed, moves all its
     /// active days to the new credit.
     fn mark_active(
@@ -85,7 +96,7 @@ impl CohortUpdate {
         age: u8,
         device: &mut CohortDevice,
     ) {
-        if entry.is_install && entry.old_credit.is_some() && device.credit != *to {
+        if entry.is_install && device.credit != *to {
             let of = (&entry.member, &*device);
             for age in device.ages.iter() {
                 self.rows.add(of, &device.credit, age, &ONE_DEVICE, -1);
@@ -144,6 +155,7 @@ pub fn update_cohorts(
         };
         match &entry.new_credit {
             Some(to) => update.mark_active(entry, to, age, device),
+            None if entry.is_install => update.withdraw(entry, device),
             // Day 0 is the day of the install, which stays with the device.
             None if age == 0 => {}
             None => {

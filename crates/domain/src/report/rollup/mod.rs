@@ -167,11 +167,11 @@ impl Increments {
     /// Moves a counted event to its new credit.
     pub fn move_event(&mut self, event: &mut Event, credit: &Credit) {
         self.count(event, -1);
-        let from = event.credit.replace(credit.clone());
+        let before = CohortEntry::of(event);
+        event.credit = Some(credit.clone());
         self.count(event, 1);
-        let entry = CohortEntry::of(event);
         self.cohorts
-            .extend(entry.map(|entry| entry.moved_from(from)));
+            .extend(CohortEntry::for_move(before, CohortEntry::of(event)));
     }
 
     /// Replaces a counted event with its new version.

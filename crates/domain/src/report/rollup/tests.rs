@@ -3,12 +3,13 @@
 use super::super::OTHER;
 use super::super::cardinality_cap::{Placement, ValueKind};
 use super::*;
-use crate::attribution::{CreditedNetwork, MatchType};
+use crate::attribution::{CreditedNetwork, HoldState, MatchType};
 use crate::integration::Network;
 use crate::ledger::Revenue;
 use crate::link::Campaign;
 use crate::vocabulary::id::EventId;
 use crate::vocabulary::money::Amount;
+use rstest::rstest;
 
 fn credit(network: CreditedNetwork, match_type: MatchType) -> Credit {
     Credit {
@@ -17,6 +18,7 @@ fn credit(network: CreditedNetwork, match_type: MatchType) -> Credit {
         link: None,
         click: None,
         campaign: Campaign::default(),
+        hold: None,
     }
 }
 
@@ -250,6 +252,32 @@ fn a_correction_fixes_figures_and_keeps_stored_clicks() {
     let of_campaigns: Vec<_> = correction.campaigns.values().map(counts).collect();
     assert_eq!(of_campaigns, [(9, 1); 3]);
     assert!(correction.networks.is_empty() && correction.places.is_empty());
+}
+
+#[rstest]
+#[case::release(&[Some(HoldState::Held), Some(HoldState::Released)])]
+#[case::reject(&[Some(HoldState::Held), Some(HoldState::Rejected)])]
+#[case::changed_twice(&[Some(HoldState::Held), Some(HoldState::Rejected), Some(HoldState::Released)])]
+#[case::flagged_later(&[None, Some(HoldState::Held)])]
+#[case::no_longer_flagged(&[Some(HoldState::Held), None])]
+fn moved_figures_equal_figures_counted_at_once(#[case] holds: &[Option<HoldState>]) {
+    let under = |hold| Credit {
+        hold,
+        ..credit(CreditedNetwork::Other, MatchType::ClickId)
+    };
+    let mut install = event("install");
+    install.is_service_install = true;
+    install.credit = Some(under(holds[0]));
+    let mut moved = Increments::default();
+    moved.add_event(&install);
+    for hold in &holds[1..] {
+        moved.move_event(&mut install, &under(*hold));
+    }
+    let mut counted = Increments::default();
+    counted.add_event(&install);
+    assert_eq!(moved.credits, counted.credits);
+    assert_eq!(moved.names, counted.names);
+    assert_eq!(moved.places, counted.places);
 }
 
 #[test]

@@ -47,7 +47,7 @@ const fn count(
 /// Index of the default sort column.
 pub(super) const SORT_DEFAULT: usize = 1;
 
-pub(super) const COLUMNS: [MetricColumn; 18] = [
+pub(super) const COLUMNS: [MetricColumn; 20] = [
     count("clicks", "Clicks", |one| Some(one.figures.clicks)),
     count("installs", "Installs", |one| Some(one.figures.installs)),
     column("conversionRate", "Installs per click", Unit::Ratio, |one| {
@@ -73,6 +73,12 @@ pub(super) const COLUMNS: [MetricColumn; 18] = [
     }),
     column("netRevenue", "Net revenue", Unit::Money, |one| {
         Some(one.figures.net_micros())
+    }),
+    count("heldInstalls", "Held installs", |one| {
+        Some(one.figures.held_installs)
+    }),
+    column("heldRevenue", "Held revenue", Unit::Money, |one| {
+        Some(one.figures.held_revenue_micros)
     }),
     column("arpu", "Per install", Unit::Money, |one| {
         one.arpu().map(Amount::micros)

@@ -46,6 +46,8 @@ struct OverviewPage {
     /// device.
     billing: Option<(String, String)>,
     health: Vec<(NetworkLabel, String, String, String)>,
+    /// Number of held installs, if any.
+    held: Option<String>,
     is_empty: bool,
 }
 
@@ -207,6 +209,15 @@ async fn billing(
     Ok((events > 0).then(|| (text::count(events), text::percent(matched, events))))
 }
 
+/// Returns the number of held installs; `None` if there are none.
+fn held(installs: i64) -> Option<String> {
+    match installs {
+        ..=0 => None,
+        1 => Some("1 install".to_owned()),
+        _ => Some(format!("{} installs", text::count(installs))),
+    }
+}
+
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
@@ -264,6 +275,7 @@ pub(crate) async fn show(
             table("Links", "link", links, &link_names),
         ],
         funnel: funnel(&total),
+        held: held(total.held_installs),
         is_empty: total.is_zero() && before.is_zero(),
         range,
     };

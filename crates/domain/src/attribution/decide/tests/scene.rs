@@ -44,7 +44,10 @@ pub(super) fn android() -> Scene {
     Scene {
         evidence,
         facts: AttributionCandidates::default(),
-        rules: AttributionRules::default(),
+        rules: AttributionRules {
+            fraud: FraudPolicy::Refuse,
+            ..AttributionRules::default()
+        },
     }
 }
 

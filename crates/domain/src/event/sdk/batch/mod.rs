@@ -189,7 +189,6 @@ impl<'a> SdkBatchState<'_, 'a> {
         let planning = DeviceFacts {
             state,
             click: click.and_then(|click| self.facts.clicks.get(&click)),
-            holds_suspicious: context.holds_suspicious,
             policy: context.policy,
             now: context.received_at,
         };

@@ -49,7 +49,6 @@ fn request(device: &str, received_at: Timestamp, events: &[SdkEvent]) -> SdkRequ
             country: None,
             policy: MoneyPolicy::Count,
             revenue_events: Vec::new(),
-            holds_suspicious: false,
         },
         events: events.to_vec(),
     }
