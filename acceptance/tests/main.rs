@@ -30,6 +30,7 @@ mod spec {
     mod billing_sdk;
     mod billing_vectors;
     mod clicks;
+    mod compressed_bodies;
     mod deliveries;
     mod deliveries_retry;
     mod devices;

@@ -214,6 +214,7 @@ fn handles(store: Arc<dyn Store>, runtime: Runtime) -> ApiHandles {
         app_store_roots: Arc::new(TrustedRoots::apple()),
         probe: Arc::new(NoProbe),
         read_cache: Arc::default(),
+        decompressor: Arc::default(),
         click_tokens: ClickTokens::new(&keyring),
         keyring,
     }

@@ -14,9 +14,11 @@ mod client_address;
 mod current_document;
 mod days;
 mod decimal;
+mod decompressor;
 mod docs;
 mod error;
 mod geo;
+mod gzip;
 mod health;
 mod host;
 mod if_match;
@@ -44,6 +46,7 @@ mod well_known;
 pub mod metrics;
 
 pub use body::BODY_BYTES_MAX;
+pub use decompressor::BodyDecompressor;
 pub use error::{ApiError, Code};
 pub use geo::{GeoLocation, GeoLookup, no_geo_lookup};
 pub use limits::{RateLimits, RateSettings};
@@ -164,6 +167,7 @@ pub(crate) mod tests {
             probe: Arc::new(probe::UnusedProbe),
             txt_lookup: txt_lookup::no_txt_lookup(),
             read_cache: Arc::default(),
+            decompressor: Arc::default(),
             click_tokens: ClickTokens::new(&Keyring::new([1; 32])),
         }
     }

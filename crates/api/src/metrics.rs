@@ -57,6 +57,12 @@ pub(crate) fn count_notification(provider: &'static str, outcome: &'static str) 
     metrics::counter!("tributary_billing_notifications_total", &labels).increment(1);
 }
 
+/// Counts a compressed request body by outcome.
+pub(crate) fn count_decompression(outcome: &'static str) {
+    metrics::counter!("tributary_decompressions_total", "outcome" => outcome).increment(1);
+}
+
+const DECOMPRESSIONS: [&str; 3] = ["ok", "rejected", "busy"];
 const AUTHENTICATIONS: [&str; 5] = ["ok", "missing", "invalid", "denied", "limited"];
 const CLICKS: [&str; 3] = ["recorded", "bot", "not_recorded"];
 const PROTOCOLS: [&str; 2] = ["skadnetwork", "adattributionkit"];
@@ -84,6 +90,9 @@ const NOTIFICATIONS: [&str; 7] = [
 fn register() {
     for outcome in AUTHENTICATIONS {
         metrics::counter!("tributary_authentications_total", "outcome" => outcome).increment(0);
+    }
+    for outcome in DECOMPRESSIONS {
+        metrics::counter!("tributary_decompressions_total", "outcome" => outcome).increment(0);
     }
     for outcome in CLICKS {
         metrics::counter!("tributary_clicks_total", "outcome" => outcome).increment(0);
@@ -118,6 +127,10 @@ pub fn describe() {
     metrics::describe_counter!(
         "tributary_authentications_total",
         "Authentications by outcome: ok, missing, invalid, denied, limited."
+    );
+    metrics::describe_counter!(
+        "tributary_decompressions_total",
+        "Compressed request bodies by outcome: ok, rejected (invalid or over a limit), busy (429)."
     );
     metrics::describe_counter!(
         "tributary_clicks_total",

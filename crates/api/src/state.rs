@@ -1,5 +1,6 @@
 //! State shared by all handlers.
 
+use crate::decompressor::BodyDecompressor;
 use crate::geo::{GeoLocation, GeoLookup, country_from_header};
 use crate::limits::RateLimits;
 use crate::link_cache::LinkCache;
@@ -74,6 +75,8 @@ pub struct ApiHandles {
     pub txt_lookup: TxtLookup,
     /// Short-lived cache of API keys and apps.
     pub read_cache: Arc<ReadCache>,
+    /// Decompresses request bodies.
+    pub decompressor: Arc<BodyDecompressor>,
     /// Signs and verifies click ids. Built once, because its key is derived from the secret key.
     pub click_tokens: ClickTokens,
 }

@@ -237,6 +237,7 @@ pub fn router_with(parts: ServerParts, more: Router<ApiState>) -> (Router, Arc<R
         probe: parts.probe.clone(),
         txt_lookup: parts.txt_lookup.clone(),
         read_cache: Arc::default(),
+        decompressor: Arc::default(),
     };
     let probe = parts.probe;
     let mut others = tributary_dashboard::router(DashboardState {

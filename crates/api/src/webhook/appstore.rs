@@ -1,7 +1,7 @@
 //! App Store Server Notifications V2, signed with a certificate chain up to Apple's root.
 
 use super::fields::{currency, id, name, read, time};
-use super::{Provider, WebhookRejection, WebhookRequest};
+use super::{HeaderProof, Provider, WebhookHead, WebhookRejection, WebhookRequest};
 use crate::fields::{Fields, text, text_list};
 use crate::json::{self, JsonNode};
 use base64::Engine as _;
@@ -34,23 +34,27 @@ const MICROS_PER_MILLI: i64 = 1_000;
 const WHOLE_PERCENTAGE: i64 = 100_000;
 
 impl Provider for AppStore {
+    fn check_headers(&self, head: &WebhookHead<'_>) -> Result<HeaderProof, WebhookRejection> {
+        // Another provider reports the same payments, so accepting both would count them twice.
+        let has_other = BillingProvider::WITH_SECRET
+            .iter()
+            .any(|one| head.app.has_provider(*one));
+        if has_other {
+            return Err(WebhookRejection::Unauthorized);
+        }
+        Ok(HeaderProof::NeedsBody)
+    }
+
     fn authenticate(&self, request: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection> {
         let envelope = request.json()?;
         let signed = read(&envelope, |fields| fields.optional("signedPayload", text()));
         let signed = signed.ok_or(WebhookRejection::Malformed)?;
-        // Another provider reports the same payments, so accepting both would count them twice.
-        let has_other = BillingProvider::WITH_SECRET
-            .iter()
-            .any(|one| request.app.has_provider(*one));
-        if has_other {
-            return Err(WebhookRejection::Unauthorized);
-        }
         let payload = verify_jws(&signed, request.roots).ok_or(WebhookRejection::Unauthorized)?;
         let part = read(&payload, |payload| {
             let names = ["signedTransactionInfo", "signedRenewalInfo"];
             read_part(payload, |part| {
                 let signed = names.map(|name| (name, part.input(name, text())));
-                is_for_app(request.app, part).then_some(signed)
+                is_for_app(request.head.app, part).then_some(signed)
             })
         });
         let signed = part.flatten().ok_or(WebhookRejection::Unauthorized)?;

@@ -2,7 +2,8 @@
 //!
 //! Each provider is a file that authenticates requests and translates notifications. Everything
 //! else is shared. A successful request always gets 200, after the commit, because some providers
-//! accept no other status. A request that fails authentication is neither parsed nor stored.
+//! accept no other status. A request that fails authentication is neither parsed nor stored, and its
+//! body is not read if its headers are wrong.
 //! Unknown notification types are stored and acknowledged. Only requests that can never become
 //! valid get 400, because some providers do not retry after a 400.
 //!
@@ -18,8 +19,9 @@ mod redact;
 mod revenuecat;
 mod superwall;
 
-use crate::body::{malformed, read_bytes};
+use crate::body::{BODY_BYTES_MAX, BodyLimits, malformed, read_bytes_within};
 use crate::error::{ApiError, Code};
+use crate::gzip::GzipLimits;
 use crate::json::JsonNode;
 use crate::metrics;
 use crate::path::PathIds;
@@ -50,17 +52,18 @@ pub(crate) fn router() -> Router<ApiState> {
     Router::new().route("/api/webhook/{provider}/{appId}", post(accept))
 }
 
-/// A received request, with the data needed to authenticate it.
-struct WebhookRequest<'a> {
+/// Largest compressed or decompressed notification while its sender is not authenticated. Genuine
+/// ones have less than 32 KiB.
+const UNPROVEN_BYTES_MAX: usize = 256 * 1024;
+
+/// The headers of a received request, with the data needed to check them.
+struct WebhookHead<'a> {
     headers: &'a HeaderMap,
-    body: &'a [u8],
     app: &'a App,
     secrets: &'a ProviderSecrets,
-    roots: &'a TrustedRoots,
-    now: Timestamp,
 }
 
-impl WebhookRequest<'_> {
+impl WebhookHead<'_> {
     /// Returns a header as text. `None` if the header is missing or occurs twice.
     fn header(&self, name: &str) -> Option<&str> {
         let mut all = self.headers.get_all(name).iter();
@@ -69,11 +72,42 @@ impl WebhookRequest<'_> {
             _ => None,
         }
     }
+}
 
+/// A received request, with the data needed to authenticate it.
+struct WebhookRequest<'a> {
+    head: WebhookHead<'a>,
+    body: &'a [u8],
+    roots: &'a TrustedRoots,
+    now: Timestamp,
+}
+
+impl WebhookRequest<'_> {
     /// Parses the body as JSON.
     fn json(&self) -> Result<JsonNode, WebhookRejection> {
         let text = std::str::from_utf8(self.body).map_err(|_| WebhookRejection::NotJson)?;
         crate::json::parse(text).map_err(|_| WebhookRejection::NotJson)
+    }
+}
+
+/// What a request's headers prove.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HeaderProof {
+    /// The sender knows the secret.
+    Authentic,
+    /// Nothing yet: the proof needs the body.
+    NeedsBody,
+}
+
+impl HeaderProof {
+    const fn body_limits(self) -> BodyLimits {
+        match self {
+            Self::Authentic => BodyLimits::AUTHENTICATED,
+            Self::NeedsBody => BodyLimits {
+                bytes: BODY_BYTES_MAX,
+                gzip: GzipLimits::unproven(UNPROVEN_BYTES_MAX),
+            },
+        }
     }
 }
 
@@ -98,7 +132,10 @@ enum WebhookRejection {
 
 /// A billing provider.
 trait Provider: Sync {
-    /// Authenticates the raw request, then parses its body.
+    /// Checks the headers, before the body is read.
+    fn check_headers(&self, head: &WebhookHead<'_>) -> Result<HeaderProof, WebhookRejection>;
+
+    /// Authenticates a request whose headers passed [`Self::check_headers`], then parses its body.
     fn authenticate(&self, request: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection>;
 
     /// Translates the body. Only the id and the type are required.
@@ -123,13 +160,21 @@ async fn accept(
     let found = found.ok_or(Refusal::AppNotFound)?;
     record_organization(&Span::current(), found.app.organization);
     let (parts, body) = request.into_parts();
-    let bytes = read_bytes(&parts.headers, body, &state).await?;
     let now = state.runtime.now();
-    let webhook = WebhookRequest {
+    let secrets = open_secrets(&state, &found, named, now);
+    let head = WebhookHead {
         headers: &parts.headers,
-        body: &bytes,
         app: &found.app,
-        secrets: &open_secrets(&state, &found, named, now),
+        secrets: &secrets,
+    };
+    let proof = match provider(named).check_headers(&head) {
+        Ok(proof) => proof,
+        Err(reason) => return Err(reject(&state, app, named, reason).await),
+    };
+    let bytes = read_bytes_within(&parts.headers, body, &state, proof.body_limits()).await?;
+    let webhook = WebhookRequest {
+        head,
+        body: &bytes,
         roots: &state.app_store_roots,
         now,
     };

@@ -2,7 +2,7 @@
 
 use super::fields::{amount, country, currency, id, name, names, read, share, time};
 use super::meaning::{NotificationTraits, meaning};
-use super::{Provider, WebhookRejection, WebhookRequest};
+use super::{HeaderProof, Provider, WebhookHead, WebhookRejection, WebhookRequest};
 use crate::fields::{Fields, flag};
 use crate::json::JsonNode;
 use tributary_domain::access::Environment;
@@ -19,22 +19,31 @@ pub(super) struct RevenueCat;
 const SIGNATURES: &[&str] = &["x-revenuecat-webhook-signature", "x-revenuecat-signature"];
 
 impl Provider for RevenueCat {
-    /// Checks every configured secret: the header value, the signature, or both.
-    fn authenticate(&self, request: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection> {
-        let secrets = request.secrets;
-        if secrets.values.is_empty() && secrets.signing.is_none() {
-            return Err(WebhookRejection::Unauthorized);
+    /// Checks the header value, if a secret for it is configured.
+    fn check_headers(&self, head: &WebhookHead<'_>) -> Result<HeaderProof, WebhookRejection> {
+        let secrets = head.secrets;
+        if secrets.values.is_empty() {
+            return match &secrets.signing {
+                Some(_) => Ok(HeaderProof::NeedsBody),
+                None => Err(WebhookRejection::Unauthorized),
+            };
         }
-        let value = request.header("authorization").unwrap_or_default();
+        let value = head.header("authorization").unwrap_or_default();
         let is_known = secrets
             .values
             .iter()
             .fold(false, |known, secret| known | matches_secret(value, secret));
-        if !secrets.values.is_empty() && !is_known {
-            return Err(WebhookRejection::Unauthorized);
+        if is_known {
+            Ok(HeaderProof::Authentic)
+        } else {
+            Err(WebhookRejection::Unauthorized)
         }
-        if let Some(secret) = &secrets.signing {
-            let signature = SIGNATURES.iter().find_map(|name| request.header(name));
+    }
+
+    /// Checks the signature, if a secret for it is configured.
+    fn authenticate(&self, request: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection> {
+        if let Some(secret) = &request.head.secrets.signing {
+            let signature = SIGNATURES.iter().find_map(|name| request.head.header(name));
             let is_signed = |header| is_signed(header, request.body, secret, request.now);
             if !signature.is_some_and(is_signed) {
                 return Err(WebhookRejection::Unauthorized);

@@ -2,7 +2,7 @@
 
 use super::fields::{amount, country, currency, id, name, names, read, share, time};
 use super::meaning::{NotificationTraits, meaning};
-use super::{Provider, WebhookRejection, WebhookRequest};
+use super::{HeaderProof, Provider, WebhookHead, WebhookRejection, WebhookRequest};
 use crate::fields::{Fields, flag};
 use crate::json::JsonNode;
 use tributary_domain::access::Environment;
@@ -21,17 +21,30 @@ const HEADERS: &[[&str; 3]] = &[
     ["webhook-id", "webhook-timestamp", "webhook-signature"],
 ];
 
+/// Returns the id, the time and the signatures.
+fn signed_headers<'a>(head: &'a WebhookHead<'_>) -> Option<[&'a str; 3]> {
+    HEADERS.iter().find_map(|[id, time, signatures]| {
+        Some([
+            head.header(id)?,
+            head.header(time)?,
+            head.header(signatures)?,
+        ])
+    })
+}
+
 impl Provider for Superwall {
+    fn check_headers(&self, head: &WebhookHead<'_>) -> Result<HeaderProof, WebhookRejection> {
+        if head.secrets.values.is_empty() || signed_headers(head).is_none() {
+            return Err(WebhookRejection::Unauthorized);
+        }
+        Ok(HeaderProof::NeedsBody)
+    }
+
     fn authenticate(&self, request: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection> {
-        let signed = HEADERS.iter().find_map(|[id, time, signatures]| {
-            Some((
-                request.header(id)?,
-                request.header(time)?,
-                request.header(signatures)?,
-            ))
-        });
-        let (id, time, signatures) = signed.ok_or(WebhookRejection::Unauthorized)?;
-        let is_signed = request.secrets.values.iter().fold(false, |found, secret| {
+        let signed = signed_headers(&request.head);
+        let [id, time, signatures] = signed.ok_or(WebhookRejection::Unauthorized)?;
+        let secrets = &request.head.secrets.values;
+        let is_signed = secrets.iter().fold(false, |found, secret| {
             found | is_standard_signed(id, time, signatures, request.body, secret, request.now)
         });
         if !is_signed {

@@ -8,8 +8,9 @@
 
 mod read;
 
-use crate::body::read_bytes_within;
+use crate::body::{BodyLimits, read_bytes_within};
 use crate::error::{ApiError, Code};
+use crate::gzip::GzipLimits;
 use crate::metrics;
 use crate::state::ApiState;
 use axum::Router;
@@ -26,6 +27,12 @@ use tributary_store::PostbackOutcome;
 /// Largest postback in bytes. Apple's postbacks have less than 2000, but forwarding ad networks add
 /// fields.
 const POSTBACK_BYTES_MAX: usize = 32 * 1024;
+
+/// Limits for a postback, whose only proof is in its body.
+const LIMITS: BodyLimits = BodyLimits {
+    bytes: POSTBACK_BYTES_MAX,
+    gzip: GzipLimits::unproven(POSTBACK_BYTES_MAX),
+};
 
 const SKADNETWORK: &str = "/.well-known/skadnetwork/report-attribution";
 const ADATTRIBUTIONKIT: &str = "/.well-known/appattribution/report-attribution";
@@ -81,7 +88,7 @@ async fn accept(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let bytes = read_bytes_within(&parts.headers, body, state, POSTBACK_BYTES_MAX).await?;
+    let bytes = read_bytes_within(&parts.headers, body, state, LIMITS).await?;
     let read = read::read_postback(protocol, &bytes, &state.postback_keys);
     let (parsed, body) =
         read.inspect_err(|_| metrics::count_postback(protocol.as_str(), "malformed"))?;
