@@ -288,6 +288,78 @@ fn imports_are_expanded() {
     assert_eq!(imports(text, "d"), expected);
 }
 
+/// Store methods that read many rows for a caller.
+const REPORT_METHODS: [&str; 18] = [
+    "audit_log",
+    "billing_figures",
+    "cohorts",
+    "cost_sums",
+    "costs",
+    "deliveries",
+    "deliveries_of",
+    "delivery_health",
+    "device",
+    "events",
+    "integration_health",
+    "log_clicks",
+    "log_events",
+    "postback_stats",
+    "postbacks",
+    "skan_meanings",
+    "stats",
+    "totals",
+];
+/// Functions that call these methods for handlers in other files.
+const REPORT_LOADERS: [&str; 11] = [
+    "OverviewLoader{",
+    "log::count(",
+    "EventDeliveries::load(",
+    "load_spend(",
+    "HealthByNetwork::load(",
+    "load_health(",
+    "load_report(",
+    "events::rows(",
+    "deliveries_of(",
+    "spend(&",
+    "Export{",
+];
+
+/// Every handler that reads many rows waits for a slot: it takes a `ReportCaller`, an
+/// `ExportCaller` or a `ReportContext`. Handlers that change something do not, because their
+/// callers are few and they read single pages.
+#[test]
+fn no_report_bypasses_admission() {
+    use tributary_store::connection_share::ConnectionShare;
+    for method in REPORT_METHODS {
+        let share = ConnectionShare::of(method);
+        assert_eq!(share, ConnectionShare::Report, "{method}");
+    }
+    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates"));
+    let mut readers = 0;
+    for folder in ["api/src/v1", "dashboard/src/pages"] {
+        for file in sources(&root.join(folder)) {
+            let text = std::fs::read_to_string(&file).expect("a source is readable");
+            let text: String = text.split_whitespace().collect();
+            let calls = |method: &&str| text.contains(&format!("store.{method}("));
+            let reads = REPORT_METHODS.iter().any(calls)
+                || REPORT_LOADERS.iter().any(|loader| text.contains(loader));
+            if !reads {
+                continue;
+            }
+            readers += 1;
+            let path = file.display();
+            let callers = text.split("caller:Caller<").skip(1);
+            for scope in callers.filter_map(|rest| rest.split('>').next()) {
+                let changes = scope.ends_with("Write") || scope.ends_with("Erase");
+                assert!(changes, "{path} takes Caller<{scope}>");
+            }
+            let bypass = "context:PageContext<";
+            assert!(!text.contains(bypass), "{path} takes {bypass}");
+        }
+    }
+    assert!(readers > 30, "found only {readers} files that read reports");
+}
+
 /// Keywords that declare a type.
 const TYPE_KEYWORDS: [&str; 4] = ["struct", "enum", "trait", "type"];
 /// Names that every module may use for its own error and row.

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tributary_api::{RateSettings, Timeouts};
+use tributary_domain::access::admission::AdmissionLimits;
 use tributary_domain::access::{Environment, Permission};
+use tributary_store::report_slots::ReportSlots;
 use tributary_testkit::{Engine, TestServer, TestServerSettings, on_both_engines};
 
 const HEADER_TIMEOUT: Duration = Duration::from_millis(700);
@@ -18,6 +20,7 @@ fn short_timeouts() -> TestServerSettings {
         timeouts: Timeouts {
             body: BODY_TIMEOUT,
             request: Duration::from_secs(30),
+            export_idle: Duration::from_secs(30),
         },
         ..TestServerSettings::default()
     }
@@ -146,7 +149,139 @@ async fn request_heads_have_a_size_limit() {
     assert_eq!(server.send(request).await.status.as_u16(), 431);
 }
 
+/// Returns the first line of the response to a request on a new connection, or nothing if the server
+/// closed the connection.
+async fn first_line(server: &TestServer) -> (TcpStream, String) {
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    let _may_be_closed = socket
+        .write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await;
+    let mut answer = vec![0; 1_024];
+    let length = socket.read(&mut answer).await.unwrap_or(0);
+    let text = String::from_utf8_lossy(&answer[..length]).into_owned();
+    let line = text.lines().next().unwrap_or_default().to_owned();
+    (socket, line)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_has_a_limited_number_of_connections() {
+    let settings = TestServerSettings {
+        connections_per_address: 5,
+        ..TestServerSettings::default()
+    };
+    let server = TestServer::start_with(Engine::Sqlite, settings).await;
+    let mut open = Vec::new();
+    for _ in 0..5 {
+        let (socket, line) = first_line(&server).await;
+        assert_eq!(line, "HTTP/1.1 200 OK");
+        open.push(socket);
+    }
+    for _ in 0..20 {
+        let (_, line) = first_line(&server).await;
+        // If the request arrives first, the reset overtakes the response.
+        assert!(
+            line.is_empty() || line == "HTTP/1.1 429 Too Many Requests",
+            "{line}"
+        );
+    }
+    drop(open);
+    let accepted = async {
+        while first_line(&server).await.1 != "HTTP/1.1 200 OK" {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let accepted = tokio::time::timeout(Duration::from_secs(20), accepted).await;
+    accepted.expect("closed connections make room");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trusted_proxy_may_open_any_number_of_connections() {
+    let settings = TestServerSettings {
+        connections_per_address: 5,
+        proxies: vec!["127.0.0.1".parse().unwrap()],
+        ..TestServerSettings::default()
+    };
+    let server = TestServer::start_with(Engine::Sqlite, settings).await;
+    let mut open = Vec::new();
+    for _ in 0..50 {
+        let (socket, line) = first_line(&server).await;
+        assert_eq!(line, "HTTP/1.1 200 OK");
+        open.push(socket);
+    }
+}
+
+/// Requests an export on a new connection and reads nothing.
+async fn unread_export(server: &TestServer, path: &str, key: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    let mut socket = socket.connect(server.address).await.unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n");
+    socket.write_all(head.as_bytes()).await.unwrap();
+    socket
+}
+
+/// Number of exports at a time in the test of slow readers.
+const EXPORTS: usize = 2;
+/// Requests of a hundred events each, with large parameters: an export of several times what the
+/// sockets buffer.
+const EXPORTED_REQUESTS: usize = 60;
+
 on_both_engines! {
+    async fn slow_export_readers_are_limited_and_disconnected(engine: Engine) {
+        let limits = AdmissionLimits {
+            total: EXPORTS,
+            per_organization: EXPORTS,
+            per_key: EXPORTS,
+            waiting: 0,
+            waiting_per_organization: 0,
+        };
+        let mut settings = TestServerSettings {
+            report_slots: ReportSlots::new(AdmissionLimits::UNLIMITED, limits),
+            ..TestServerSettings::default()
+        };
+        settings.timeouts.export_idle = Duration::from_millis(700);
+        let server = TestServer::start_with(engine, settings).await;
+        let key = server.full_key().await;
+        let app = server.app(&key).await;
+        let sdk_key = server.get(&app, &key).await.data()["sdk"]["liveKey"].as_str().unwrap().to_owned();
+        let padding = "x".repeat(2_000);
+        for request in 0..EXPORTED_REQUESTS {
+            let event = |number: usize| json!({
+                "eventId": format!("{request}-{number}"), "name": "open", "params": {"padding": padding},
+            });
+            let body = json!({"deviceId": "d1", "events": (0..100).map(event).collect::<Vec<_>>()});
+            let sent = server.request(Method::POST, "/api/track/events").header("x-tributary-key", &sdk_key);
+            let sent = sent.header("content-type", "application/json").body(body.to_string());
+            server.send(sent).await.expect(202);
+        }
+        let path = format!("{app}/export?format=ndjson");
+        let mut unread = Vec::new();
+        for _ in 0..EXPORTS {
+            let mut socket = unread_export(&server, &path, &key).await;
+            // The head of the response shows that the export has its slot.
+            let mut first = [0; 12];
+            socket.read_exact(&mut first).await.unwrap();
+            assert_eq!(&first, b"HTTP/1.1 200");
+            unread.push(socket);
+        }
+        let rejected = server.get(&path, &key).await.expect(429);
+        assert_eq!(rejected.code(), "rate_limited");
+        assert!(rejected.header("retry-after").is_some());
+        let accepted = async {
+            loop {
+                let answer = server.get(&path, &key).await;
+                if answer.status.as_u16() == 200 {
+                    return answer.text.lines().count();
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let lines = tokio::time::timeout(Duration::from_secs(30), accepted).await;
+        let lines = lines.expect("slow readers lose their slots");
+        assert!(lines >= EXPORTED_REQUESTS * 100, "{lines} lines");
+        drop(unread);
+    }
+
     async fn a_rate_limit_applies_to_each_key_separately(engine: Engine) {
         let rates = RateSettings { per_key: 5, per_address: 0, failures_per_minute: 0 };
         let server = TestServer::start_with(engine, TestServerSettings { rates, ..TestServerSettings::default() }).await;

@@ -57,6 +57,7 @@ mod spec {
     mod skan_postbacks_api;
     mod skan_postbacks_fuzz;
     mod tenancy;
+    mod tenant_fairness;
     mod track;
     mod track_endpoints;
     mod track_skan;

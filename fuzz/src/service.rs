@@ -27,6 +27,7 @@ use tributary_domain::skan::postback::Keys;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::report_slots::ReportSlots;
 use tributary_store::{NewKey, Organization, Store};
 use tributary_store_sqlite::SqliteStore;
 
@@ -203,8 +204,10 @@ fn handles(store: Arc<dyn Store>, runtime: Runtime) -> ApiHandles {
         timeouts: Timeouts {
             body: TIMEOUT,
             request: TIMEOUT,
+            export_idle: TIMEOUT,
         },
         limits: Arc::new(RateLimits::new(rates)),
+        report_slots: ReportSlots::unlimited(),
         readiness: Arc::default(),
         is_trusted_proxy: Arc::new(|_| false),
         geo_lookup: no_geo_lookup(),

@@ -118,7 +118,11 @@ on_both_engines! {
     async fn triggers_every_error_code(engine: Engine) {
         let settings = TestServerSettings {
             rates: RateSettings { per_key: 0, per_address: 0, failures_per_minute: 50 },
-            timeouts: Timeouts { body: Duration::from_secs(3), request: Duration::from_secs(30) },
+            timeouts: Timeouts {
+                body: Duration::from_secs(3),
+                request: Duration::from_secs(30),
+                export_idle: Duration::from_secs(30),
+            },
             ..TestServerSettings::default()
         };
         let mut server = TestServer::start_with(engine, settings).await;

@@ -8,11 +8,14 @@ use crate::state::ApiState;
 use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;
+use std::ops::Deref;
 use std::sync::Arc;
 use tracing::Instrument as _;
+use tributary_domain::access::admission::SlotHolder;
 use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
 use tributary_domain::access::{AccessDenied, Authorized, Scope, authorize};
 use tributary_domain::audit::AuditContext;
+use tributary_store::report_slots::{ReportSlot, SlotKind};
 
 /// A caller whose valid private key has a permission that includes scope `S`.
 #[derive(Debug)]
@@ -82,6 +85,60 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
         Ok(Self {
             authorized,
             context,
+        })
+    }
+}
+
+/// A caller with a slot for a report. Every handler that reads many rows takes one; the slot is
+/// freed when the handler ends.
+#[derive(Debug)]
+pub(crate) struct ReportCaller<S> {
+    caller: Caller<S>,
+    _slot: ReportSlot,
+}
+
+impl<S> Deref for ReportCaller<S> {
+    type Target = Caller<S>;
+
+    fn deref(&self) -> &Caller<S> {
+        &self.caller
+    }
+}
+
+impl<S: Scope> FromRequestParts<ApiState> for ReportCaller<S> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let holder = SlotHolder::from(&caller.authorized);
+        let slot = state.report_slots.admit(SlotKind::Report, holder).await?;
+        Ok(Self {
+            caller,
+            _slot: slot,
+        })
+    }
+}
+
+/// A caller with a slot for an export. The slot belongs to the streamed body, which outlives the
+/// handler.
+#[derive(Debug)]
+pub(crate) struct ExportCaller<S> {
+    /// Proof of permission that store methods require.
+    pub(crate) authorized: Authorized<S>,
+    /// Keep it until the last byte is sent.
+    pub(crate) slot: ReportSlot,
+}
+
+impl<S: Scope> FromRequestParts<ApiState> for ExportCaller<S> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let holder = SlotHolder::from(&caller.authorized);
+        let slot = state.report_slots.admit(SlotKind::Export, holder).await?;
+        Ok(Self {
+            authorized: caller.authorized,
+            slot,
         })
     }
 }

@@ -11,7 +11,8 @@ use serde_json::json;
 use tributary_domain::access::AccessDenied;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults};
-use tributary_store::{DatabaseDamaged, StoreError};
+use tributary_store::report_slots::SlotRejection;
+use tributary_store::{DatabaseDamaged, ReportTimeout, StoreError};
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $status:ident $text:literal,)*) => {
@@ -263,6 +264,18 @@ impl From<AccessDenied> for ApiError {
     }
 }
 
+impl From<SlotRejection> for ApiError {
+    fn from(rejection: SlotRejection) -> Self {
+        let (kind, seconds) = (rejection.kind.as_str(), rejection.kind.retry_seconds());
+        let message = format!(
+            "Too many concurrent {kind}s of this key or organization. Retry after {seconds} \
+             seconds, with fewer requests at a time."
+        );
+        Self::new(Code::RateLimited, message)
+            .with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
+    }
+}
+
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
         let code = match &refusal {
@@ -313,6 +326,12 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Refused(refusal) => refusal.into(),
+            StoreError::Unavailable { during, source } if source.is::<ReportTimeout>() => {
+                tracing::warn!(during, "report took too long");
+                let message = "The report took too long and was stopped. Request fewer days or \
+                               fewer dimensions.";
+                Self::new(Code::Unavailable, message)
+            }
             StoreError::Unavailable { during, source } => {
                 tracing::error!(during, error = %source, "database unavailable");
                 let message = if source.is::<DatabaseDamaged>() {

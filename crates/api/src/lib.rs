@@ -49,7 +49,7 @@ pub use body::BODY_BYTES_MAX;
 pub use decompressor::BodyDecompressor;
 pub use error::{ApiError, Code};
 pub use geo::{GeoLocation, GeoLookup, no_geo_lookup};
-pub use limits::{RateLimits, RateSettings};
+pub use limits::{RateLimits, RateSettings, subnet};
 pub use link_cache::LinkCache;
 pub use probe::{IntegrationProbe, TestEventResult};
 pub use read_cache::ReadCache;
@@ -124,6 +124,7 @@ pub(crate) mod tests {
     use tributary_domain::runtime::{Clock, Random, Runtime};
     use tributary_domain::skan::postback::Keys;
     use tributary_domain::vocabulary::time::Timestamp;
+    use tributary_store::report_slots::ReportSlots;
     use tributary_store_sqlite::SqliteStore;
 
     struct Fixed;
@@ -155,8 +156,10 @@ pub(crate) mod tests {
             timeouts: Timeouts {
                 body: request,
                 request,
+                export_idle: request,
             },
             limits: Arc::new(RateLimits::new(rates)),
+            report_slots: ReportSlots::unlimited(),
             readiness: Arc::default(),
             is_trusted_proxy: Arc::new(|_| false),
             geo_lookup: no_geo_lookup(),

@@ -180,7 +180,7 @@ impl RateLimits {
 
 /// Returns the address, or the /64 prefix of an IPv6 address, because providers assign a whole /64
 /// to one customer.
-fn subnet(address: IpAddr) -> IpAddr {
+pub fn subnet(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(v4) => IpAddr::V4(v4),
         IpAddr::V6(v6) => {

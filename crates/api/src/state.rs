@@ -21,6 +21,7 @@ use tributary_domain::keyring::Keyring;
 use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
 use tributary_store::Store;
+use tributary_store::report_slots::ReportSlots;
 
 /// Shared handles. Every layer and extractor clones them, so cloning must be cheap.
 #[derive(Clone)]
@@ -54,6 +55,8 @@ pub struct ApiHandles {
     pub timeouts: Timeouts,
     /// Rate limits per key and address.
     pub limits: Arc<RateLimits>,
+    /// Slots for reports and exports.
+    pub report_slots: ReportSlots,
     /// Cached result of the latest commit probe.
     pub readiness: Arc<Readiness>,
     /// Returns whether an address is a trusted proxy. Only a trusted proxy's forwarding headers are
@@ -108,4 +111,6 @@ pub struct Timeouts {
     pub body: Duration,
     /// Time for the complete request. After that, the server returns 503.
     pub request: Duration,
+    /// Time for the client to take the next chunk of an export. After that, it is disconnected.
+    pub export_idle: Duration,
 }

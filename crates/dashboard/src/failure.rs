@@ -7,7 +7,8 @@ use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use tributary_domain::access::person::Role;
 use tributary_domain::refusal::Refusal;
-use tributary_store::StoreError;
+use tributary_store::report_slots::SlotRejection;
+use tributary_store::{ReportTimeout, StoreError};
 use url::form_urlencoded;
 
 /// `Retry-After` while the database is unavailable.
@@ -40,6 +41,10 @@ pub(crate) enum Failure {
     TooLarge,
     /// The form did not arrive in time.
     TooSlow,
+    /// The organization or user has too many reports at once. Contains the seconds to wait.
+    TooManyReports(u64),
+    /// The page's report took longer than its time limit.
+    ReportTooSlow,
     /// The database is unavailable.
     Unavailable,
     /// An internal error, already logged.
@@ -66,7 +71,8 @@ impl Failure {
             Self::NotAForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooManyReports(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::ReportTooSlow | Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -147,6 +153,17 @@ impl Failure {
                 "The form took too long to arrive",
                 vec!["Nothing was changed. Go back and submit it again.".to_owned()],
             ),
+            Self::TooManyReports(seconds) => (
+                "Too many reports at once",
+                vec![format!(
+                    "You or other members of your organization have several reports open that are \
+                     still loading. Wait {seconds} seconds and reload the page."
+                )],
+            ),
+            Self::ReportTooSlow => (
+                "This report took too long",
+                vec!["It was stopped. Go back and choose a shorter period.".to_owned()],
+            ),
             Self::Unavailable => (
                 "The database is unavailable",
                 vec![
@@ -204,6 +221,10 @@ impl From<StoreError> for Failure {
                 | Refusal::KeyNotFound,
             ) => Self::NotFound,
             StoreError::Refused(refusal) => Self::Refused(refusal),
+            StoreError::Unavailable { during, source } if source.is::<ReportTimeout>() => {
+                tracing::warn!(during, "report took too long");
+                Self::ReportTooSlow
+            }
             StoreError::Unavailable { during, source } => {
                 tracing::error!(during, error = %source, "database unavailable");
                 Self::Unavailable
@@ -216,6 +237,12 @@ impl From<StoreError> for Failure {
     }
 }
 
+impl From<SlotRejection> for Failure {
+    fn from(rejection: SlotRejection) -> Self {
+        Self::TooManyReports(rejection.kind.retry_seconds())
+    }
+}
+
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         if let Self::NotSignedIn(requested) = &self {
@@ -223,6 +250,10 @@ impl IntoResponse for Failure {
             return see_other(&format!("/sign-in?next={}", next.collect::<String>()));
         }
         let mut response = page(self.status(), &self.page());
+        if let Self::TooManyReports(seconds) = self {
+            let seconds = HeaderValue::from(seconds);
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        }
         let extra = match self {
             Self::Unavailable => Some((header::RETRY_AFTER, RETRY_SECONDS)),
             // Makes htmx reload the page, which redirects to the sign-in page.
@@ -247,6 +278,7 @@ mod tests {
 
     #[rstest]
     #[case::unavailable(StoreError::unavailable("test", "disk full"), 503, Some("5"))]
+    #[case::too_slow(StoreError::unavailable("stats", ReportTimeout), 503, None)]
     #[case::corrupt(StoreError::corrupt("users", "role", 1), 500, None)]
     #[case::used_meanwhile(Refusal::SetupLinkInvalid.into(), 404, None)]
     #[case::not_found(Refusal::KeyNotFound.into(), 404, None)]

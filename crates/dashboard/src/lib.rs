@@ -8,8 +8,9 @@
 //!
 //! 1. Write `templates/<name>.html` extending `app.html`, or `base.html` for pages without sign-in.
 //!    No `style` attribute, no inline script, and `|safe` only on a rendered template.
-//! 2. Write `pages/<name>.rs`: who may see it (`access::PageContext`), who may submit its forms
-//!    (`access::FormSubmission`), the store queries, and the template struct.
+//! 2. Write `pages/<name>.rs`: who may see it (`access::PageContext`, or `access::ReportContext` if
+//!    it reads many rows), who may submit its forms (`access::FormSubmission`), the store queries,
+//!    and the template struct.
 //! 3. Add the route in [`router`], and list the page in `PAGES` in `tests.rs`.
 
 #![expect(

@@ -11,6 +11,7 @@ use tributary_domain::keyring::Keyring;
 use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_store::Store;
+use tributary_store::report_slots::ReportSlots;
 use url::{Host, Url};
 
 /// Result of a connection test, or a message if no test event could be sent.
@@ -36,6 +37,8 @@ pub struct DashboardState {
     pub runtime: Runtime,
     /// Keys derived from the server's `secret_key`.
     pub keyring: Keyring,
+    /// Slots for reports, shared with the API.
+    pub report_slots: ReportSlots,
     /// Tests an integration's connection.
     pub probe: ConnectionTest,
     /// Looks up TXT records.
@@ -53,6 +56,7 @@ pub(crate) struct DashboardHandles {
     pub(crate) runtime: Runtime,
     pub(crate) keyring: Keyring,
     pub(crate) click_tokens: ClickTokens,
+    pub(crate) report_slots: ReportSlots,
     pub(crate) probe: ConnectionTest,
     pub(crate) txt_lookup: DomainLookup,
     pub(crate) base_url: Arc<str>,
@@ -70,6 +74,7 @@ impl DashboardHandles {
             runtime: state.runtime,
             click_tokens: ClickTokens::new(&state.keyring),
             keyring: state.keyring,
+            report_slots: state.report_slots,
             probe: state.probe,
             txt_lookup: state.txt_lookup,
             base_url: state.base_url,

@@ -22,6 +22,7 @@ use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, OrganizationId, Us
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::web_url::HostName;
+use tributary_store::report_slots::ReportSlots;
 use tributary_store::{NewKey, NewSession, NewSetupLink, Organization, Redemption, Store};
 use tributary_store_sqlite::SqliteStore;
 
@@ -117,6 +118,7 @@ impl TestDashboard {
             store: store.clone(),
             runtime: source.clone(),
             keyring: KEYRING,
+            report_slots: ReportSlots::unlimited(),
             probe: Arc::new(|_, _| Box::pin(async { Err("Tests send no events.".to_owned()) })),
             txt_lookup: Arc::new(|name| Box::pin(async move { records_of(&name) })),
             base_url: base_url.into(),

@@ -103,6 +103,11 @@ const RETENTION: [&str; 7] = [
     "audit_entries",
 ];
 
+/// Counts a connection above its address's limit.
+pub(crate) fn count_rejected_connection() {
+    metrics::counter!("tributary_connections_rejected_total").increment(1);
+}
+
 /// Declares the metrics for `/metrics`. Counters start at zero so that an alert on an increase also
 /// sees the first increase.
 pub fn describe() {
@@ -117,6 +122,11 @@ pub fn describe() {
             .increment(0);
     }
     metrics::counter!("tributary_rates_refused_total").increment(0);
+    metrics::counter!("tributary_connections_rejected_total").increment(0);
+    metrics::describe_counter!(
+        "tributary_connections_rejected_total",
+        "Connections closed with 429 because their address had too many."
+    );
     for what in RETENTION {
         metrics::counter!("tributary_retention_total", "what" => what).increment(0);
     }

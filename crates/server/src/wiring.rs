@@ -25,6 +25,7 @@ use tributary_domain::keyring::Keyring;
 use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
 use tributary_store::Store;
+use tributary_store::report_slots::ReportSlots;
 use tributary_store_postgres::{PostgresOptions, PostgresStore};
 use tributary_store_sqlite::SqliteStore;
 
@@ -104,7 +105,9 @@ pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Stor
     match config.database() {
         DatabaseConfig::Sqlite(path) => {
             let file = path.display().to_string();
-            let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await?;
+            let timeout = config.limits.report_timeout;
+            let open = move || SqliteStore::open_with(&path, timeout);
+            let opened = tokio::task::spawn_blocking(open).await?;
             let store = opened.with_context(|| {
                 format!(
                     "cannot open the database {file}; check data_dir and database_url in \
@@ -122,6 +125,7 @@ pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Stor
                 report_connections: count(config.postgres.report_connections),
                 connect_timeout: config.postgres.connect_timeout,
                 statement_timeout: config.postgres.statement_timeout,
+                report_timeout: config.limits.report_timeout,
                 statement_cache: config.postgres.statement_cache,
             };
             let store = PostgresStore::connect(url.expose_secret(), options)
@@ -146,6 +150,8 @@ pub struct ServerParts {
     pub timeouts: Timeouts,
     /// Rate limits per key and per address.
     pub rate_limits: RateSettings,
+    /// Slots for reports and exports.
+    pub report_slots: ReportSlots,
     /// Returns whether a peer is one of the operator's proxies.
     pub is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// GeoIP lookup for addresses.
@@ -185,7 +191,9 @@ impl ServerParts {
             timeouts: Timeouts {
                 body: config.http.body_timeout,
                 request: config.http.request_timeout,
+                export_idle: limits.export_idle,
             },
+            report_slots: limits.report_slots(),
             rate_limits: RateSettings {
                 per_key: limits.requests_per_second_per_key,
                 per_address: limits.requests_per_second_per_address,
@@ -227,6 +235,7 @@ pub fn router_with(parts: ServerParts, more: Router<ApiState>) -> (Router, Arc<R
         base_url: base_url.clone(),
         timeouts: parts.timeouts,
         limits: limits.clone(),
+        report_slots: parts.report_slots.clone(),
         readiness: Arc::default(),
         is_trusted_proxy: parts.is_trusted_proxy,
         geo_lookup: parts.geo_lookup,
@@ -244,6 +253,7 @@ pub fn router_with(parts: ServerParts, more: Router<ApiState>) -> (Router, Arc<R
         store: parts.store,
         runtime: parts.runtime,
         keyring: parts.keyring,
+        report_slots: parts.report_slots,
         probe: Arc::new(move |organization, integration| {
             let probe = probe.clone();
             Box::pin(async move { probe.probe(organization, &integration).await })

@@ -13,6 +13,8 @@ pub(crate) struct DatabaseError {
     is_value_error: bool,
     /// Whether every attempt ended in a conflict.
     is_conflict: bool,
+    /// Whether the server cancelled the statement, usually because it took too long.
+    is_cancelled: bool,
 }
 
 impl DatabaseError {
@@ -22,6 +24,7 @@ impl DatabaseError {
             text: text.into(),
             is_value_error: false,
             is_conflict: false,
+            is_cancelled: false,
         }
     }
 
@@ -49,6 +52,11 @@ impl DatabaseError {
     /// Returns whether every attempt ended in a conflict. A smaller batch has fewer conflicts.
     pub(crate) const fn is_conflict(&self) -> bool {
         self.is_conflict
+    }
+
+    /// Returns whether the server cancelled the statement.
+    pub(crate) const fn is_cancelled(&self) -> bool {
+        self.is_cancelled
     }
 }
 
@@ -84,6 +92,7 @@ impl From<&tokio_postgres::Error> for DatabaseError {
             text: format!("{message} (SQLSTATE {code}{constraint}){advice}"),
             is_value_error,
             is_conflict: false,
+            is_cancelled: *db_error.code() == SqlState::QUERY_CANCELED,
         }
     }
 }

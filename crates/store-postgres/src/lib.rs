@@ -55,6 +55,7 @@ mod rows;
 mod tls;
 mod tx;
 
+mod abandoned;
 mod alerts;
 mod app_table;
 mod apps;

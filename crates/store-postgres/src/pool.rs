@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{Notify, RwLock, RwLockReadGuard, Semaphore, SemaphorePermit};
+use tokio::sync::{Notify, OwnedSemaphorePermit, RwLock, RwLockReadGuard, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::{AsyncMessage, Client, Config};
@@ -40,9 +40,21 @@ pub struct PostgresOptions {
     pub connect_timeout: Duration,
     /// How long one statement may take.
     pub statement_timeout: Duration,
+    /// How long one statement of a report may take.
+    pub report_timeout: Duration,
     /// Whether to cache prepared statements. `PgBouncer` before version 1.21 does not support them
     /// in transaction mode.
     pub statement_cache: bool,
+}
+
+impl PostgresOptions {
+    /// Returns how long one statement may take.
+    pub(crate) const fn statement_timeout_for(&self, share: ConnectionShare) -> Duration {
+        match share {
+            ConnectionShare::Public | ConnectionShare::Worker => self.statement_timeout,
+            ConnectionShare::Report => self.report_timeout,
+        }
+    }
 }
 
 /// Why the database cannot be used. Never contains the URL or the password.
@@ -112,9 +124,11 @@ impl From<tokio_postgres::Error> for PostgresOpenError {
 pub(crate) struct Pool {
     connections: deadpool_postgres::Pool,
     /// Permits to use a connection, by share.
-    public: Semaphore,
-    worker: Semaphore,
-    report: Semaphore,
+    public: Arc<Semaphore>,
+    worker: Arc<Semaphore>,
+    report: Arc<Semaphore>,
+    /// Connects to the server to cancel an abandoned query.
+    tls: MakeRustlsConnect,
     pub(crate) options: PostgresOptions,
     /// Number of commits that the server confirmed although its synchronous standby had not.
     unreplicated: Arc<AtomicU64>,
@@ -130,8 +144,9 @@ impl Pool {
     pub(crate) fn open(url: &str, options: PostgresOptions) -> Result<Self, PostgresOpenError> {
         let config = config(url, &options)?;
         let unreplicated = Arc::new(AtomicU64::new(0));
+        let tls = tls::connector(config.get_ssl_mode())?;
         let connector = Connector {
-            tls: tls::connector(config.get_ssl_mode())?,
+            tls: tls.clone(),
             unreplicated: unreplicated.clone(),
         };
         let recycling = ManagerConfig {
@@ -143,6 +158,7 @@ impl Pool {
             .max_size(options.connections)
             .build()
             .map_err(|error| PostgresOpenError::Statement(error.to_string()))?;
+        let permits = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
         let shares = ConnectionShares::divide(
             options.connections,
             options.worker_connections,
@@ -150,9 +166,10 @@ impl Pool {
         );
         Ok(Self {
             connections,
-            public: Semaphore::new(shares.public.min(Semaphore::MAX_PERMITS)),
-            worker: Semaphore::new(shares.worker.min(Semaphore::MAX_PERMITS)),
-            report: Semaphore::new(shares.report.min(Semaphore::MAX_PERMITS)),
+            public: permits(shares.public),
+            worker: permits(shares.worker),
+            report: permits(shares.report),
+            tls,
             options,
             unreplicated,
             running: RwLock::new(()),
@@ -183,17 +200,22 @@ impl Pool {
     pub(crate) async fn permit(
         &self,
         share: ConnectionShare,
-    ) -> Result<SemaphorePermit<'_>, DatabaseError> {
+    ) -> Result<OwnedSemaphorePermit, DatabaseError> {
         let permits = match share {
             ConnectionShare::Public => &self.public,
             ConnectionShare::Worker => &self.worker,
             ConnectionShare::Report => &self.report,
         };
         let wait = self.options.connect_timeout;
-        tokio::time::timeout(wait, permits.acquire())
+        tokio::time::timeout(wait, permits.clone().acquire_owned())
             .await
             .map_err(|_| DatabaseError::new(format!("no connection within {wait:?}")))?
             .map_err(|error| DatabaseError::new(error.to_string()))
+    }
+
+    /// Returns what a connection for cancelling queries needs.
+    pub(crate) fn tls(&self) -> MakeRustlsConnect {
+        self.tls.clone()
     }
 
     /// Gets a connection or fails after the timeout.

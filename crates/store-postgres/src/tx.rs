@@ -15,9 +15,10 @@
 //! All settings use `set local`, because `PgBouncer` shares sessions between clients.
 
 use crate::Failure;
+use crate::abandoned::UsedConnection;
 use crate::database_error::DatabaseError;
 use crate::params::{Param, typed, values};
-use crate::pool::{Pool, PostgresOptions};
+use crate::pool::Pool;
 use deadpool_postgres::Object;
 use std::collections::hash_map::RandomState;
 use std::future::poll_fn;
@@ -30,8 +31,8 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Statement};
-use tributary_store::StoreError;
 use tributary_store::connection_share::ConnectionShare;
+use tributary_store::{ReportTimeout, StoreError};
 
 /// Number of attempts before the caller gets an error.
 pub(crate) const ATTEMPTS_MAX: u32 = 5;
@@ -39,11 +40,6 @@ pub(crate) const ATTEMPTS_MAX: u32 = 5;
 const RETRY_DELAY_FIRST_MAX: Duration = Duration::from_millis(20);
 /// How long a statement waits for a lock.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How long the rollback of an abandoned transaction may take before its connection is dropped.
-/// This is long, because a dropped session may survive on the server, for example while its commit
-/// waits for a missing standby. Replacement connections would then use up the server's connections.
-/// A connection to a dead peer fails much earlier.
-const ROLLBACK_WAIT_MAX: Duration = Duration::from_mins(5);
 
 /// Forces index lookups. Before the first `analyze`, the planner assumes that a table is small and
 /// would scan it. With this setting, scans that cannot be avoided get such a high cost estimate
@@ -91,10 +87,14 @@ pub(crate) async fn run<T>(
     let _running = pool.track_running().await;
     // The server enforces the statement timeout. This timeout covers a server that does not respond
     // at all.
-    let limit = pool.options.connect_timeout + pool.options.statement_timeout;
+    let share = ConnectionShare::of(name);
+    let limit = pool.options.connect_timeout + pool.options.statement_timeout_for(share);
     let outcome = tokio::time::timeout(limit, run_with_retries(pool, name, mode, work))
         .await
         .unwrap_or_else(|_| {
+            if share == ConnectionShare::Report {
+                return Err(StoreError::unavailable(name, ReportTimeout));
+            }
             let error = DatabaseError::new(format!("no response within {limit:?}"));
             Err(StoreError::unavailable(name, error))
         });
@@ -108,11 +108,17 @@ async fn run_with_retries<T>(
     mode: TransactionMode,
     work: impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<T, StoreError> {
+    let share = ConnectionShare::of(name);
     let mut attempt = 1;
     loop {
-        let error = match try_once(pool, ConnectionShare::of(name), mode, &work).await {
+        let error = match try_once(pool, share, mode, &work).await {
             Ok(value) => return Ok(value),
             Err(AttemptError::Final(error)) => return Err(error),
+            Err(AttemptError::Unavailable(error))
+                if share == ConnectionShare::Report && error.is_cancelled() =>
+            {
+                return Err(StoreError::unavailable(name, ReportTimeout));
+            }
             Err(AttemptError::Unavailable(error)) => {
                 return Err(StoreError::unavailable(name, error));
             }
@@ -160,14 +166,19 @@ async fn try_once<T>(
     mode: TransactionMode,
     work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<T, AttemptError> {
-    let _permit = pool
+    let permit = pool
         .permit(share)
         .await
         .map_err(AttemptError::Unavailable)?;
     let connection = pool.connection().await.map_err(AttemptError::Unavailable)?;
-    let tx = Tx::new(connection, pool.options.statement_cache);
+    let cancels = (mode == TransactionMode::Read).then(|| pool.tls());
+    let tx = Tx::new(
+        UsedConnection::new(connection, permit, cancels),
+        pool.options.statement_cache,
+    );
     let unreplicated = pool.unreplicated();
-    let worked = match begin_and_run(&tx, mode, &pool.options, work).await {
+    let timeout = pool.options.statement_timeout_for(share);
+    let worked = match begin_and_run(&tx, mode, timeout, work).await {
         Ok(worked) => worked,
         Err(error) => {
             // For example a standby, which rejects write transactions.
@@ -217,10 +228,10 @@ async fn try_once<T>(
 async fn begin_and_run<T>(
     tx: &Tx,
     mode: TransactionMode,
-    options: &PostgresOptions,
+    statement_timeout: Duration,
     work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<Result<T, Failure>, tokio_postgres::Error> {
-    let mut begin = Box::pin(tx.begin(mode, options));
+    let mut begin = Box::pin(tx.begin(mode, statement_timeout));
     if mode != TransactionMode::PipelinedWrite {
         begin.await?;
         return Ok(work(tx).await);
@@ -306,7 +317,7 @@ fn is_session_ended(error: &tokio_postgres::Error) -> bool {
 /// An open transaction. Dropping it rolls it back in the background.
 pub(crate) struct Tx {
     /// `None` once the connection was returned to the pool.
-    connection: Option<Object>,
+    connection: Option<UsedConnection>,
     statement_cache: bool,
     /// Whether a statement failed. The server then rejects all further statements, and rolls back
     /// instead of committing.
@@ -319,7 +330,7 @@ pub(crate) struct Tx {
 }
 
 impl Tx {
-    fn new(connection: Object, statement_cache: bool) -> Self {
+    fn new(connection: UsedConnection, statement_cache: bool) -> Self {
         Self {
             connection: Some(connection),
             statement_cache,
@@ -335,16 +346,15 @@ impl Tx {
     }
 
     fn connection(&self) -> &Object {
-        self.connection
-            .as_ref()
-            .expect("an open transaction has a connection")
+        let used = self.connection.as_ref();
+        used.expect("an open transaction has a connection").object()
     }
 
     /// Begins the transaction with all required settings, in one round trip.
     async fn begin(
         &self,
         mode: TransactionMode,
-        options: &PostgresOptions,
+        statement_timeout: Duration,
     ) -> Result<(), tokio_postgres::Error> {
         let (kind, plans) = match mode {
             TransactionMode::Read => ("isolation level repeatable read, read only", ""),
@@ -352,7 +362,7 @@ impl Tx {
                 ("isolation level read committed, read write", GENERIC_PLAN)
             }
         };
-        let statement = options.statement_timeout.as_millis().max(1);
+        let statement = statement_timeout.as_millis().max(1);
         let lock = LOCK_WAIT_MAX.as_millis();
         // The role may have turned `synchronous_commit` off, which would lose acknowledged commits
         // in a power cut.
@@ -458,30 +468,20 @@ impl Tx {
 
     /// Returns the connection to the pool or closes it.
     fn end(mut self, is_clean: bool) {
-        let connection = self.connection.take();
-        if !is_clean {
-            close(connection);
+        if let Some(connection) = self.connection.take()
+            && !is_clean
+        {
+            connection.close();
         }
     }
 }
 
 impl Drop for Tx {
-    /// Rolls back after the caller stopped waiting. Returns the connection to the pool only if the
-    /// rollback succeeds.
+    /// Rolls back after the caller stopped waiting.
     fn drop(&mut self) {
-        let Some(connection) = self.connection.take() else {
-            return;
-        };
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return close(Some(connection));
-        };
-        runtime.spawn(async move {
-            let undone =
-                tokio::time::timeout(ROLLBACK_WAIT_MAX, connection.batch_execute("rollback"));
-            if !matches!(undone.await, Ok(Ok(()))) {
-                close(Some(connection));
-            }
-        });
+        if let Some(connection) = self.connection.take() {
+            connection.abandon();
+        }
     }
 }
 
@@ -496,9 +496,4 @@ where
         Poll::Ready(outcome) => outcome,
         Poll::Pending => statement.await,
     }
-}
-
-/// Closes a connection instead of returning it to the pool.
-fn close(connection: Option<Object>) {
-    drop(connection.map(Object::take));
 }

@@ -57,7 +57,7 @@ use readers::Readers;
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::Increments;
 use tributary_store::StoreError;
@@ -79,7 +79,14 @@ impl SqliteStore {
     /// Opens or creates the file and migrates its schema. Checks the file after an unclean
     /// shutdown.
     pub fn open(path: &Path) -> Result<Self, SqliteOpenError> {
-        Self::open_checked(path, integrity::STARTUP_CHECK_BYTES_MAX)
+        Self::open_with(path, readers::REPORT_TIMEOUT_DEFAULT)
+    }
+
+    /// Like [`Self::open`], with a time limit for one query of a report.
+    pub fn open_with(path: &Path, report_timeout: Duration) -> Result<Self, SqliteOpenError> {
+        let mut store = Self::open_checked(path, integrity::STARTUP_CHECK_BYTES_MAX)?;
+        store.readers.report_timeout = report_timeout;
+        Ok(store)
     }
 
     /// Like [`Self::open`], but files larger than `before_max` bytes are checked in the background.

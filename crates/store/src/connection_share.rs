@@ -16,7 +16,7 @@ pub enum ConnectionShare {
     Report,
 }
 
-/// Transactions run by the forwarder and the other workers.
+/// Transactions run by the forwarder, the other workers and commands.
 const WORKER: &[&str] = &[
     "begin_sending",
     "claim_postbacks",
@@ -36,6 +36,7 @@ const WORKER: &[&str] = &[
     "lease_queue",
     "merge_increments",
     "raise_alert_everywhere",
+    "rebuild_rollups",
     "release_queue",
     "remove_audit_entries",
     "remove_clicks",
@@ -43,6 +44,7 @@ const WORKER: &[&str] = &[
     "remove_postbacks",
     "remove_unclaimed_postbacks",
     "renew_lease",
+    "rollup_days",
     "settle_ad_services_token",
     "settle_alert",
     "settle_deliveries",
@@ -50,7 +52,7 @@ const WORKER: &[&str] = &[
     "settle_trials",
 ];
 
-/// Transactions that read many rows.
+/// Transactions that read many rows for a caller. They have a time limit.
 const REPORT: &[&str] = &[
     "audit_log",
     "billing_figures",
@@ -67,8 +69,6 @@ const REPORT: &[&str] = &[
     "log_events",
     "postback_stats",
     "postbacks",
-    "rebuild_rollups",
-    "rollup_days",
     "skan_meanings",
     "stats",
     "totals",

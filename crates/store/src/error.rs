@@ -36,7 +36,18 @@ pub enum StoreError {
 #[error("the database is damaged")]
 pub struct DatabaseDamaged;
 
+/// Source of [`StoreError::Unavailable`] when a query of a report took longer than
+/// `limits.report_timeout_seconds`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the query took longer than the time limit for reports")]
+pub struct ReportTimeout;
+
 impl StoreError {
+    /// Returns whether a report took too long.
+    pub fn is_report_timeout(&self) -> bool {
+        matches!(self, Self::Unavailable { source, .. } if source.is::<ReportTimeout>())
+    }
+
     /// Creates an error for a database failure.
     pub fn unavailable(
         during: &'static str,

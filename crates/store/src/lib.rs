@@ -24,6 +24,7 @@ pub mod error;
 pub mod metrics;
 pub mod migration;
 pub mod records;
+pub mod report_slots;
 
 mod alerts;
 mod apps;
@@ -57,7 +58,7 @@ pub use devices::{
     ADDRESS_CLICKS_SCANNED_MAX, AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX,
     DeviceDetails, Devices, INSTALL_BURST_WINDOW, LeasedToken, SdkApp, TokenOutcome,
 };
-pub use error::{DatabaseDamaged, StoreError};
+pub use error::{DatabaseDamaged, ReportTimeout, StoreError};
 pub use events::{EventPage, Events};
 pub use holds::{HOLD_REVIEWS_MAX, HeldInstall, HoldReviewCount, Holds};
 pub use instance::{Instance, InstanceReport};

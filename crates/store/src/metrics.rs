@@ -19,17 +19,58 @@ pub fn record_transaction<T>(name: &'static str, outcome: &StoreResult<T>, durat
 const UNAVAILABLE: &str = "unavailable";
 
 /// Returns the metric label of an outcome. A corrupt value is counted as unavailable.
-const fn outcome_label<T>(outcome: &StoreResult<T>) -> &'static str {
+fn outcome_label<T>(outcome: &StoreResult<T>) -> &'static str {
     match outcome {
         Ok(_) => "ok",
+        Err(error) if error.is_report_timeout() => "timeout",
         Err(StoreError::Refused(_)) => "refused",
         Err(StoreError::Unavailable { .. } | StoreError::Corrupt { .. }) => UNAVAILABLE,
     }
 }
 
+/// Kinds of slots; see [`crate::report_slots::SlotKind`].
+const SLOT_KINDS: [&str; 2] = ["report", "export"];
+const SLOT_OUTCOMES: [&str; 3] = ["admitted", "queued", "rejected"];
+
+/// Counts a report or export by what happened to it: admitted at once, admitted after a wait, or
+/// rejected.
+pub(crate) fn count_slot_request(kind: &'static str, outcome: &'static str) {
+    let labels = [("kind", kind), ("outcome", outcome)];
+    metrics::counter!("tributary_report_requests_total", &labels).increment(1);
+}
+
+/// Sets the number of running and waiting reports or exports.
+pub(crate) fn set_slots(kind: &'static str, running: usize, waiting: usize) {
+    for (state, count) in [("running", running), ("waiting", waiting)] {
+        let labels = [("kind", kind), ("state", state)];
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        metrics::gauge!("tributary_report_slots", &labels).set(f64::from(count));
+    }
+}
+
+fn describe_slots() {
+    for kind in SLOT_KINDS {
+        set_slots(kind, 0, 0);
+        for outcome in SLOT_OUTCOMES {
+            let labels = [("kind", kind), ("outcome", outcome)];
+            metrics::counter!("tributary_report_requests_total", &labels).increment(0);
+        }
+    }
+    metrics::describe_counter!(
+        "tributary_report_requests_total",
+        "Reports and exports, by kind and outcome: admitted, queued (admitted after a wait), \
+         rejected with 429."
+    );
+    metrics::describe_gauge!(
+        "tributary_report_slots",
+        "Reports and exports on this node, by kind and state: running, waiting."
+    );
+}
+
 /// Describes the metrics, and initialises the counter to zero so that an alert on an increase sees
 /// the first failure.
 pub fn describe() {
+    describe_slots();
     metrics::describe_counter!(
         "tributary_store_unavailable_total",
         "Transactions with outcome unavailable. Present from the start, unlike the series by name."
@@ -37,7 +78,8 @@ pub fn describe() {
     metrics::counter!("tributary_store_unavailable_total").increment(0);
     metrics::describe_counter!(
         "tributary_store_transactions_total",
-        "Transactions, by name and outcome: ok, refused, unavailable."
+        "Transactions, by name and outcome: ok, refused, timeout (a report took too long), \
+         unavailable."
     );
     metrics::describe_histogram!(
         "tributary_store_transaction_duration_seconds",
@@ -57,6 +99,8 @@ mod tests {
         assert_eq!(outcome_label(&Ok(())), "ok");
         assert_eq!(label(Refusal::AppNotFound.into()), "refused");
         assert_eq!(label(StoreError::unavailable("x", "down")), "unavailable");
+        let timeout = StoreError::unavailable("x", crate::ReportTimeout);
+        assert_eq!(label(timeout), "timeout");
         assert_eq!(label(StoreError::corrupt("t", "c", 1)), "unavailable");
     }
 }

@@ -105,10 +105,15 @@ impl TestDatabase {
 
     /// Opens the store.
     pub async fn open(&self) -> Arc<dyn Store> {
+        self.open_with(Duration::from_secs(10)).await
+    }
+
+    /// Opens the store with this time limit for one query of a report.
+    pub async fn open_with(&self, report_timeout: Duration) -> Arc<dyn Store> {
         match &self.schema {
             None => {
                 let path = self.folder.path().join("tributary.db");
-                Arc::new(SqliteStore::open(&path).expect("open database"))
+                Arc::new(SqliteStore::open_with(&path, report_timeout).expect("open database"))
             }
             Some(schema) => {
                 let options = PostgresOptions {
@@ -117,6 +122,7 @@ impl TestDatabase {
                     report_connections: 2,
                     connect_timeout: Duration::from_secs(10),
                     statement_timeout: Duration::from_secs(10),
+                    report_timeout,
                     statement_cache: true,
                 };
                 let store = PostgresStore::connect(&schema.url(), options).await;

@@ -26,6 +26,7 @@ use tributary_server::dns::TxtClient;
 use tributary_server::http::{self, ListenerSettings};
 use tributary_server::system;
 use tributary_server::wiring::{self, ServerParts};
+use tributary_store::report_slots::ReportSlots;
 use tributary_store::{NewKey, NewSetupLink, Organization, Store};
 
 /// Settings that a test may override.
@@ -41,6 +42,12 @@ pub struct TestServerSettings {
     pub write_timeout: Duration,
     /// Maximum concurrent connections.
     pub connections: usize,
+    /// Maximum concurrent connections from one address; 0 is unlimited.
+    pub connections_per_address: usize,
+    /// Slots for reports and exports; unlimited by default.
+    pub report_slots: ReportSlots,
+    /// Time limit for one query of a report.
+    pub report_timeout: Duration,
     /// Trusted proxies.
     pub proxies: Vec<IpAddr>,
     /// Public base URL.
@@ -62,10 +69,14 @@ impl Default for TestServerSettings {
             timeouts: Timeouts {
                 body: Duration::from_secs(20),
                 request: Duration::from_secs(30),
+                export_idle: Duration::from_secs(30),
             },
             header_timeout: Duration::from_secs(15),
             write_timeout: Duration::from_secs(30),
             connections: 1_000,
+            connections_per_address: 0,
+            report_slots: ReportSlots::unlimited(),
+            report_timeout: Duration::from_secs(10),
             proxies: Vec::new(),
             base_url: "https://t.example.com".to_owned(),
             postback_keys: Keys::apple(),
@@ -101,10 +112,11 @@ impl TestServer {
     /// Starts a server with these settings.
     pub async fn start_with(engine: Engine, settings: TestServerSettings) -> Self {
         let database = TestDatabase::new(engine).await;
-        let store = database.open().await;
+        let store = database.open_with(settings.report_timeout).await;
         let clock = Arc::new(TestClock::default());
         let runtime = Runtime::new(clock.clone(), Arc::new(TestRandom::default()));
         let (proxies, dns) = (settings.proxies, TestDns::start().await);
+        let trusted = proxies.clone();
         let parts = ServerParts {
             store: store.clone(),
             runtime: runtime.clone(),
@@ -112,6 +124,7 @@ impl TestServer {
             base_url: settings.base_url,
             timeouts: settings.timeouts,
             rate_limits: settings.rates,
+            report_slots: settings.report_slots,
             is_trusted_proxy: Arc::new(move |address| proxies.contains(&address)),
             geo_lookup: tributary_api::no_geo_lookup(),
             country_header: None,
@@ -131,6 +144,8 @@ impl TestServer {
             header_timeout: settings.header_timeout,
             write_timeout: settings.write_timeout,
             connections: settings.connections,
+            connections_per_address: settings.connections_per_address,
+            is_trusted_proxy: Arc::new(move |address| trusted.contains(&address)),
             drain: Duration::from_secs(10),
         };
         let until = async move {

@@ -4,7 +4,8 @@
 //!
 //! 1. Add a file named after the verb to the resource's folder. Order: input types, OpenAPI
 //!    description with all possible errors, handler.
-//! 2. Take a [`Caller`](crate::caller::Caller) with the required scope as the first argument.
+//! 2. Take a [`Caller`](crate::caller::Caller) with the required scope as the first argument, or a
+//!    [`ReportCaller`](crate::caller::ReportCaller) if the operation reads many rows.
 //! 3. Add a line to [`router`] and a row to the acceptance tests' table of routes, and run
 //!    `tributary openapi > openapi.yaml`.
 

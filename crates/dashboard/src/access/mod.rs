@@ -9,5 +9,5 @@ mod throttle;
 
 pub(crate) use current_session::{CurrentSession, change_origin};
 pub(crate) use form_submission::FormSubmission;
-pub(crate) use page_context::PageContext;
+pub(crate) use page_context::{PageContext, ReportContext};
 pub(crate) use throttle::Throttle;

@@ -11,11 +11,14 @@ use axum::extract::{FromRequestParts, OriginalUri, RawPathParams};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
+use std::ops::Deref;
+use tributary_domain::access::admission::SlotHolder;
 use tributary_domain::access::{
     AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment, MembersWrite, Scope,
 };
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::AppName;
+use tributary_store::report_slots::{ReportSlot, SlotKind};
 
 /// Query parameter that selects live or test data.
 pub(crate) const ENVIRONMENT: &str = "environment";
@@ -119,6 +122,38 @@ impl<S: Scope> FromRequestParts<DashboardHandles> for PageContext<S> {
         let session = CurrentSession::from_request_parts(parts, handles).await?;
         let query = UrlQuery::of(parts.uri.query());
         Self::for_session(session, query, parts, handles).await
+    }
+}
+
+/// A page request with a slot for a report. Every page that reads many rows takes one; the slot is
+/// freed when the page is rendered.
+pub(crate) struct ReportContext<S> {
+    context: PageContext<S>,
+    _slot: ReportSlot,
+}
+
+impl<S> Deref for ReportContext<S> {
+    type Target = PageContext<S>;
+
+    fn deref(&self) -> &PageContext<S> {
+        &self.context
+    }
+}
+
+impl<S: Scope> FromRequestParts<DashboardHandles> for ReportContext<S> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        handles: &DashboardHandles,
+    ) -> Result<Self, Failure> {
+        let context = PageContext::<S>::from_request_parts(parts, handles).await?;
+        let holder = SlotHolder::from(&context.authorized);
+        let slot = handles.report_slots.admit(SlotKind::Report, holder).await?;
+        Ok(Self {
+            context,
+            _slot: slot,
+        })
     }
 }
 

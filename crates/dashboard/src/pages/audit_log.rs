@@ -1,6 +1,6 @@
 //! `/audit-log` — all changes with actor, time and client address.
 
-use crate::access::PageContext;
+use crate::access::ReportContext;
 use crate::failure::Failure;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
@@ -37,7 +37,7 @@ struct Line {
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<OrganizationRead>,
+    context: ReportContext<OrganizationRead>,
 ) -> Result<Response, Failure> {
     let app = context.query.get("app");
     let app = app.and_then(|text| AppId::parse(text).ok());

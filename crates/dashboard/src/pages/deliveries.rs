@@ -1,6 +1,6 @@
 //! `/apps/{app}/deliveries` — the delivery log, with retry.
 
-use crate::access::{FormSubmission, PageContext};
+use crate::access::{FormSubmission, ReportContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::pages::events::detail::DeliveryCard;
@@ -68,7 +68,7 @@ fn filter(query: &UrlQuery) -> DeliveryFilter {
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AppsRead>,
+    context: ReportContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let filter = filter(&context.query);

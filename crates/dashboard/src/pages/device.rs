@@ -1,7 +1,7 @@
 //! `GET /apps/{app}/devices/{device}` — a device, its attribution with all candidates, and its
 //! events.
 
-use crate::access::PageContext;
+use crate::access::ReportContext;
 use crate::failure::Failure;
 use crate::network_label::NetworkLabel;
 use crate::pages::events::{self, EventTableRow, match_label};
@@ -242,7 +242,7 @@ fn facts(device: Device, zone: &Timezone) -> Vec<(&'static str, String)> {
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<DevicesRead>,
+    context: ReportContext<DevicesRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let key = DeviceKey::parse(context.path_parameter("device")).map_err(|_| Failure::NotFound)?;

@@ -1,6 +1,6 @@
 //! `GET /portfolio` — the organization's apps, each with its trend and change.
 
-use crate::access::PageContext;
+use crate::access::{PageContext, ReportContext};
 use crate::chart::sparkline;
 use crate::failure::Failure;
 use crate::pages::app::overview::{KpiChange, METRICS};
@@ -93,7 +93,7 @@ async fn figures(
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<PortfolioRead>,
+    context: ReportContext<PortfolioRead>,
 ) -> Result<Response, Failure> {
     let (archived, mut active): (Vec<AppName>, Vec<AppName>) =
         context.apps().iter().cloned().partition(|app| app.archived);

@@ -4,6 +4,7 @@
 //! [`authorize_person`] (signed-in users) and [`Authorized::operator`] (command line) create one.
 //! Store methods require it, so a handler cannot call the store without naming its scope.
 
+pub mod admission;
 pub mod key;
 pub mod person;
 pub mod resource;

@@ -209,7 +209,7 @@ fn spawn_tasks(
         tasks.spawn(http::serve(
             listener,
             router,
-            settings,
+            settings.clone(),
             wait_for_stop(stopped.clone()),
         ));
     }
@@ -232,11 +232,15 @@ async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
-fn listener_settings(config: &Config) -> ListenerSettings {
+fn listener_settings(config: &Arc<Config>) -> ListenerSettings {
+    let count = |setting: u32| usize::try_from(setting).unwrap_or(usize::MAX);
+    let proxies = config.clone();
     ListenerSettings {
         header_timeout: config.http.header_timeout,
         write_timeout: config.http.request_timeout,
-        connections: usize::try_from(config.limits.connections).unwrap_or(usize::MAX),
+        connections: count(config.limits.connections),
+        connections_per_address: count(config.limits.connections_per_address),
+        is_trusted_proxy: Arc::new(move |address| proxies.is_trusted_proxy(address)),
         drain: config.http.drain,
     }
 }

@@ -14,6 +14,8 @@ const SECONDS_MAX: i64 = 3_600;
 const RATE_MAX: i64 = 1_000_000;
 /// More than a kernel allows for one process.
 const CONNECTIONS_MAX: i64 = 1_000_000;
+/// More reports than any machine can run at once.
+const SLOTS_MAX: i64 = 1_000;
 /// Far more connections than a `PostgreSQL` server handles well.
 const POSTGRES_CONNECTIONS_MAX: i64 = 1_000;
 
@@ -54,6 +56,7 @@ enum Rule {
 
 const SECONDS: Rule = Rule::Integer(1, SECONDS_MAX);
 const RATE: Rule = Rule::Integer(0, RATE_MAX);
+const SLOTS: Rule = Rule::Integer(1, SLOTS_MAX);
 const SERVICE_URL: Rule = Rule::Text(|text| parse::service_url(text).map(drop));
 
 /// Rules for all settings.
@@ -87,6 +90,17 @@ const RULES: &[(&str, Rule)] = &[
     ("limits.requests_per_second_per_address", RATE),
     ("limits.failed_authentications_per_minute_per_address", RATE),
     ("limits.connections", Rule::Integer(1, CONNECTIONS_MAX)),
+    (
+        "limits.connections_per_address",
+        Rule::Integer(0, CONNECTIONS_MAX),
+    ),
+    ("limits.reports", SLOTS),
+    ("limits.reports_per_organization", SLOTS),
+    ("limits.reports_per_key", SLOTS),
+    ("limits.exports", SLOTS),
+    ("limits.exports_per_organization", SLOTS),
+    ("limits.report_timeout_seconds", SECONDS),
+    ("limits.export_idle_seconds", SECONDS),
     ("log.format", Rule::OneOf(&["text", "json"])),
     (
         "log.level",
@@ -236,6 +250,9 @@ mod tests {
     #[case::rate_at_the_limit("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_KEY", "1000000", true)]
     #[case::rate_past_the_limit("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_KEY", "1000001", false)]
     #[case::connections_cannot_be_off("TRIBUTARY_LIMITS__CONNECTIONS", "0", false)]
+    #[case::an_address_may_open_any_number("TRIBUTARY_LIMITS__CONNECTIONS_PER_ADDRESS", "0", true)]
+    #[case::reports_cannot_be_off("TRIBUTARY_LIMITS__REPORTS", "0", false)]
+    #[case::exports_cannot_be_off("TRIBUTARY_LIMITS__EXPORTS_PER_ORGANIZATION", "0", false)]
     #[case::no_timeout_of_zero("TRIBUTARY_HTTP__HEADER_TIMEOUT_SECONDS", "0", false)]
     #[case::an_hour("TRIBUTARY_HTTP__HEADER_TIMEOUT_SECONDS", "3600", true)]
     #[case::more_than_an_hour("TRIBUTARY_HTTP__HEADER_TIMEOUT_SECONDS", "3601", false)]

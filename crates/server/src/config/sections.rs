@@ -15,6 +15,8 @@ use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use tributary_domain::access::admission::AdmissionLimits;
+use tributary_store::report_slots::ReportSlots;
 use url::Url;
 
 /// HTTP timeouts.
@@ -47,6 +49,52 @@ pub struct LimitsConfig {
     pub failed_authentications_per_minute_per_address: u32,
     /// Concurrent connections; at least one.
     pub connections: u32,
+    /// Concurrent connections from each address.
+    pub connections_per_address: u32,
+    /// Concurrent reports.
+    pub reports: u32,
+    /// Concurrent reports of each organization.
+    pub reports_per_organization: u32,
+    /// Concurrent reports of each key or user.
+    pub reports_per_key: u32,
+    /// Concurrent exports.
+    pub exports: u32,
+    /// Concurrent exports of each organization.
+    pub exports_per_organization: u32,
+    /// Timeout for one query of a report.
+    #[serde(rename = "report_timeout_seconds", deserialize_with = "seconds")]
+    pub report_timeout: Duration,
+    /// How long the client of an export may take for one chunk.
+    #[serde(rename = "export_idle_seconds", deserialize_with = "seconds")]
+    pub export_idle: Duration,
+}
+
+/// Reports that may wait for a slot: a few seconds' worth of work.
+const REPORTS_WAITING_MAX: usize = 64;
+/// Waiting reports of one organization. A page with many charts sends about this many at once.
+const REPORTS_WAITING_PER_ORGANIZATION_MAX: usize = 16;
+
+impl LimitsConfig {
+    /// Creates the slots for reports and exports. Exports do not wait, because they run for
+    /// minutes.
+    pub fn report_slots(&self) -> ReportSlots {
+        let count = |setting: u32| usize::try_from(setting).unwrap_or(usize::MAX);
+        let reports = AdmissionLimits {
+            total: count(self.reports),
+            per_organization: count(self.reports_per_organization),
+            per_key: count(self.reports_per_key),
+            waiting: REPORTS_WAITING_MAX,
+            waiting_per_organization: REPORTS_WAITING_PER_ORGANIZATION_MAX,
+        };
+        let exports = AdmissionLimits {
+            total: count(self.exports),
+            per_organization: count(self.exports_per_organization),
+            per_key: count(self.exports_per_organization),
+            waiting: 0,
+            waiting_per_organization: 0,
+        };
+        ReportSlots::new(reports, exports)
+    }
 }
 
 /// Format of log lines.

@@ -125,6 +125,17 @@ fn the_defaults_are_as_documented() {
         60
     );
     assert_eq!(config.limits.connections, 10_000);
+    assert_eq!(config.limits.connections_per_address, 1_000);
+    let limits = &config.limits;
+    let reports = [
+        limits.reports,
+        limits.reports_per_organization,
+        limits.reports_per_key,
+    ];
+    assert_eq!(reports, [4, 2, 1]);
+    assert_eq!((limits.exports, limits.exports_per_organization), (8, 2));
+    assert_eq!(limits.report_timeout.as_secs(), 10);
+    assert_eq!(limits.export_idle.as_secs(), 30);
     assert_eq!(
         (config.log.format, config.log.level.as_str()),
         (LogFormat::Text, "info")

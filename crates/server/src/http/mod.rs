@@ -4,8 +4,10 @@
 //! would keep its connection forever. Here each connection has a timeout for request headers (also
 //! its idle timeout) and a timeout for clients that do not read the response.
 
+mod address_share;
 mod stalled_write;
 
+use address_share::AddressConnections;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -14,7 +16,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use stalled_write::StalledWrite;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -29,7 +31,7 @@ const HEADERS_MAX: usize = 64;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Limits for a listener.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone)]
 pub struct ListenerSettings {
     /// Timeout for request headers; also the idle timeout of a connection.
     pub header_timeout: Duration,
@@ -37,6 +39,10 @@ pub struct ListenerSettings {
     pub write_timeout: Duration,
     /// Maximum number of concurrent connections.
     pub connections: usize,
+    /// Maximum number of concurrent connections from one address; 0 is unlimited.
+    pub connections_per_address: usize,
+    /// Returns whether an address is a trusted proxy, which may open any number of connections.
+    pub is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// Time that accepted requests get to finish at shutdown.
     pub drain: Duration,
 }
@@ -50,6 +56,7 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) {
     let permits = Arc::new(Semaphore::new(settings.connections));
+    let addresses = AddressConnections::new(settings.connections_per_address);
     let graceful = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
     loop {
@@ -70,12 +77,22 @@ pub async fn serve(
                 continue;
             }
         };
-        let connection = graceful.watch(connection(stream, peer, router.clone(), settings));
+        let address = peer.ip().to_canonical();
+        let share = if (settings.is_trusted_proxy)(address) {
+            None
+        } else {
+            let Some(share) = addresses.take(address) else {
+                reject(&stream);
+                continue;
+            };
+            Some(share)
+        };
+        let connection = graceful.watch(connection(stream, peer, router.clone(), &settings));
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "connection ended early");
             }
-            drop(permit);
+            drop((permit, share));
         });
     }
     drop(listener);
@@ -87,12 +104,23 @@ pub async fn serve(
     }
 }
 
+/// Response to a connection above its address's limit.
+const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 5\r\n\
+    connection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// Rejects a connection without waiting for its request. The response is lost if the socket's
+/// buffer is full, which it is not after the accept.
+fn reject(stream: &TcpStream) {
+    crate::metrics::count_rejected_connection();
+    let _best_effort = stream.try_write(TOO_MANY_CONNECTIONS);
+}
+
 fn connection(
     stream: TcpStream,
     peer: SocketAddr,
     router: Router,
-    settings: ListenerSettings,
-) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send {
+    settings: &ListenerSettings,
+) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send + use<> {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "failed to set TCP_NODELAY");
     }

@@ -16,6 +16,7 @@ pub(super) fn options() -> PostgresOptions {
         report_connections: 2,
         connect_timeout: Duration::from_secs(10),
         statement_timeout: Duration::from_secs(10),
+        report_timeout: Duration::from_secs(10),
         statement_cache: true,
     }
 }

@@ -22,6 +22,7 @@ fn short_timeouts() -> PostgresOptions {
         report_connections: 1,
         connect_timeout: Duration::from_millis(500),
         statement_timeout: Duration::from_millis(500),
+        report_timeout: Duration::from_millis(500),
         statement_cache: true,
     }
 }

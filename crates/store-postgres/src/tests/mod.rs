@@ -1,5 +1,6 @@
 //! The contract suite, and tests that need several clients.
 
+mod abandoned_reports;
 mod batches;
 mod connecting;
 mod connection_shares;

@@ -1,7 +1,7 @@
 //! `GET /api/v1/audit-log` — lists changes with their actor, time and origin.
 
 use crate::actor::ActorOut;
-use crate::caller::Caller;
+use crate::caller::ReportCaller;
 use crate::error::ApiError;
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
@@ -104,7 +104,7 @@ fn app_id(text: &str) -> Result<AppId, Problem> {
         })))
 )]
 pub(crate) async fn list(
-    caller: Caller<OrganizationRead>,
+    caller: ReportCaller<OrganizationRead>,
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {

@@ -1,7 +1,7 @@
 //! `GET /api/v1/apps/{appId}/billing` — returns statistics about billing notifications.
 
 use crate::body::{Envelope, JsonResponse};
-use crate::caller::Caller;
+use crate::caller::ReportCaller;
 use crate::decimal::number;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::API_KEY;
@@ -98,7 +98,7 @@ impl ProviderOut {
         }]}})))
 )]
 pub(crate) async fn get(
-    caller: Caller<AppsRead>,
+    caller: ReportCaller<AppsRead>,
     ids: PathIds,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {

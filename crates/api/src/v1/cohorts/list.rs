@@ -1,7 +1,7 @@
 //! `GET /api/v1/apps/{appId}/cohorts` — returns retention and revenue by install cohort.
 
 use super::shape::{CohortOut, CohortsEnvelope, example};
-use crate::caller::Caller;
+use crate::caller::ReportCaller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::PageQuery;
@@ -97,7 +97,7 @@ fn read(parameters: &mut QueryParameters<'_>) -> CohortsQuery {
         body = inline(CohortsEnvelope), example = json!(example())))
 )]
 pub(crate) async fn list(
-    caller: Caller<CohortsRead>,
+    caller: ReportCaller<CohortsRead>,
     ids: PathIds,
     query: QueryString,
     State(state): State<ApiState>,

@@ -1,7 +1,7 @@
 //! `GET /api/v1/apps/{appId}/costs` — lists ad costs, newest day first.
 
 use super::shape::{CostListEnvelope, CostOut, example};
-use crate::caller::Caller;
+use crate::caller::{Caller, ReportCaller};
 use crate::days::DayFilter;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
@@ -65,7 +65,7 @@ fn scope(caller: &Caller<AppsRead>, app: AppId, filter: &CostFilter) -> ListScop
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
 )]
 pub(crate) async fn list(
-    caller: Caller<AppsRead>,
+    caller: ReportCaller<AppsRead>,
     ids: PathIds,
     query: QueryString,
     State(state): State<ApiState>,

@@ -2,7 +2,7 @@
 
 use super::fields::DeliveriesQuery;
 use super::shape::{DeliveryListEnvelope, DeliveryOut, example};
-use crate::caller::Caller;
+use crate::caller::{Caller, ReportCaller};
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
@@ -63,7 +63,7 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &DeliveryFilter) -
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
 )]
 pub(crate) async fn list(
-    caller: Caller<AppsRead>,
+    caller: ReportCaller<AppsRead>,
     ids: PathIds,
     query: QueryString,
     State(state): State<ApiState>,

@@ -2,7 +2,7 @@
 
 use super::shape::{DeviceReportContext, StoryEnvelope, StoryOut, example};
 use crate::body::JsonResponse;
-use crate::caller::Caller;
+use crate::caller::ReportCaller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
@@ -29,7 +29,7 @@ use tributary_domain::access::resource::DevicesRead;
         example = json!({"data": example()})))
 )]
 pub(crate) async fn get(
-    caller: Caller<DevicesRead>,
+    caller: ReportCaller<DevicesRead>,
     ids: PathIds,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {

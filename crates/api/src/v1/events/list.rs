@@ -2,7 +2,7 @@
 
 use super::deliveries::EventDeliveries;
 use super::shape::{EventListEnvelope, EventOut, EventPageMeta, example};
-use crate::caller::Caller;
+use crate::caller::{Caller, ReportCaller};
 use crate::days::DayFilter;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
@@ -131,7 +131,7 @@ fn narrowed_by(caller: &Caller<AnalyticsRead>, app: AppId, filter: &EventFilter)
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null, "stoppedEarly": false}})))
 )]
 pub(crate) async fn list(
-    caller: Caller<AnalyticsRead>,
+    caller: ReportCaller<AnalyticsRead>,
     ids: PathIds,
     query: QueryString,
     State(state): State<ApiState>,

@@ -1,7 +1,7 @@
 //! `GET /api/v1/apps/{appId}/export` — streams raw data as a file, oldest first.
 
 use super::stream::{Export, ExportFormat, ExportKind};
-use crate::caller::Caller;
+use crate::caller::ExportCaller;
 use crate::days::DayFilter;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, QUERY};
@@ -62,8 +62,10 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     summary = "Export raw data",
     description = "Streams all clicks, installs or events, or those from some days, as a file with \
                    one line per record, oldest first. Compressed with gzip if the client accepts \
-                   it. If the connection breaks, the file is incomplete. IP addresses and user \
-                   agents are not included. Requires `apps:read`.",
+                   it. If the connection breaks, the file is incomplete. A client that reads \
+                   too slowly is disconnected. Each key and organization may run a few exports at \
+                   a time; further ones get 429. IP addresses and user agents are not included. \
+                   Requires `apps:read`.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("kind" = Option<String>, Query,
@@ -83,7 +85,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
         (String = "text/csv"), (String = "application/x-ndjson"))))
 )]
 pub(crate) async fn get(
-    caller: Caller<AppsRead>,
+    caller: ExportCaller<AppsRead>,
     ids: PathIds,
     query: QueryString,
     headers: HeaderMap,
@@ -101,6 +103,7 @@ pub(crate) async fn get(
         period: (from.unwrap_or(LOG_BEGIN), until.unwrap_or(LOG_END)),
         app,
         reader,
+        _slot: caller.slot,
         state,
     };
     Ok(export.into_response(request.days))

@@ -9,8 +9,12 @@ use crate::state::ApiState;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::SendTimeoutError;
 use tracing::Instrument as _;
+use tributary_domain::access::admission::SlotHolder;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keywords;
@@ -18,13 +22,17 @@ use tributary_domain::report::Period;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::LogPart;
+use tributary_store::report_slots::ReportSlot;
 
-/// Number of records per part. Such a part is one or two megabytes long.
-const PART_RECORDS: u32 = 2_000;
-/// Parts read ahead of the writer, including the one being read.
-const PARTS_AHEAD_MAX: usize = 2;
+/// Number of records per part. Such a part is about half a megabyte long: an export holds two parts
+/// in memory, however slowly the client reads.
+const PART_RECORDS: u32 = 1_000;
+/// Maximum size of a chunk. The client must take one within `Timeouts::export_idle`.
+const CHUNK_BYTES_MAX: usize = 64 * 1024;
 /// Chunks buffered for a slow client.
-const CHUNKS_BUFFERED_MAX: usize = 2;
+const CHUNKS_BUFFERED_MAX: usize = 1;
+/// How long an export waits for the slot of its next part before it fails.
+const PART_WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// Kind of exported records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +70,8 @@ pub(super) struct Export {
     pub(super) period: Period,
     pub(super) app: AppId,
     pub(super) reader: Authorized<AnalyticsRead>,
+    /// Freed when the last part is sent or the client disconnects.
+    pub(super) _slot: ReportSlot,
     pub(super) state: ApiState,
 }
 
@@ -98,31 +108,69 @@ impl Export {
         response
     }
 
+    /// Sends one part while the next one is read and formatted.
     async fn run(self, file: mpsc::Sender<ExportChunk>) {
-        let (read, parts) = mpsc::channel(PARTS_AHEAD_MAX);
-        let writing = ExportWriter {
-            kind: self.kind,
-            format: self.format,
-            gzip: self.gzip,
-            tokens: self.state.click_tokens.clone(),
+        let holder = SlotHolder::from(&self.reader);
+        let mut progress = ExportProgress {
+            writer: ExportWriter::new(&self),
+            after: None,
         };
-        tokio::join!(self.read(read), writing.write(parts, file));
-    }
-
-    /// Reads parts while the writer accepts them. An empty part marks the end.
-    async fn read(&self, parts: mpsc::Sender<ExportRecords>) {
-        let mut after = None;
-        while let Ok(permit) = parts.reserve().await {
-            // The error has already been logged. Without the empty part, the file is incomplete.
-            let Ok(part) = self.next(after).await else {
+        let mut ready = Bytes::new();
+        loop {
+            let next = self.prepare_part(progress, &holder);
+            let (sent, next) = tokio::join!(self.send(&file, ready), next);
+            let (Some(()), Some(part)) = (sent, next) else {
                 return;
             };
-            after = part.last();
-            permit.send(part);
-            if after.is_none() {
+            let Some(next) = part.next else {
+                if self.send(&file, part.bytes).await.is_some() {
+                    let _disconnected = file.send(ExportChunk::End).await;
+                }
                 return;
+            };
+            (ready, progress) = (part.bytes, next);
+        }
+    }
+
+    /// Reads and formats the next part. Takes a report slot meanwhile, so that exports share the
+    /// database and the processor with reports. Returns `None` after an error, which is logged;
+    /// without the end marker, the client knows that the file is incomplete.
+    async fn prepare_part(
+        &self,
+        progress: ExportProgress,
+        holder: &SlotHolder,
+    ) -> Option<PreparedPart> {
+        let slots = &self.state.report_slots;
+        let Ok(_slot) = slots.admit_part(holder, PART_WAIT_MAX).await else {
+            tracing::warn!("export aborted: no slot for its next part");
+            return None;
+        };
+        let part = self.next(progress.after).await.ok()?;
+        let after = part.last();
+        if after.is_none() {
+            let bytes = progress.writer.finish();
+            return Some(PreparedPart { bytes, next: None });
+        }
+        let (writer, bytes) = progress.writer.write(part).await?;
+        let next = Some(ExportProgress { writer, after });
+        Some(PreparedPart { bytes, next })
+    }
+
+    /// Sends the bytes in chunks. Returns `None` if the client has disconnected or is too slow.
+    async fn send(&self, file: &mpsc::Sender<ExportChunk>, mut bytes: Bytes) -> Option<()> {
+        let idle_max = self.state.timeouts.export_idle;
+        while !bytes.is_empty() {
+            let chunk = bytes.split_to(bytes.len().min(CHUNK_BYTES_MAX));
+            match file.send_timeout(ExportChunk::Bytes(chunk), idle_max).await {
+                Ok(()) => {}
+                Err(SendTimeoutError::Closed(_)) => return None,
+                Err(SendTimeoutError::Timeout(_)) => {
+                    tracing::info!("export aborted: the client reads too slowly");
+                    return None;
+                }
             }
         }
+        Some(())
     }
 
     /// Reads the part after a record.
@@ -147,48 +195,64 @@ impl Export {
     }
 }
 
-/// Writes parts to the file.
+/// Where an export continues.
+struct ExportProgress {
+    writer: ExportWriter,
+    /// Last record of the previous part.
+    after: Option<[u8; 16]>,
+}
+
+/// The next bytes of the file.
+struct PreparedPart {
+    bytes: Bytes,
+    /// `None` after the last record.
+    next: Option<ExportProgress>,
+}
+
+/// Formats and compresses parts.
 struct ExportWriter {
-    kind: ExportKind,
     format: ExportFormat,
-    gzip: bool,
     tokens: ClickTokens,
+    packing: Compressor,
 }
 
 impl ExportWriter {
-    /// Writes parts as they arrive. An empty part completes the file.
-    async fn write(
-        self,
-        mut parts: mpsc::Receiver<ExportRecords>,
-        file: mpsc::Sender<ExportChunk>,
-    ) {
-        let mut packing = Compressor::new(self.gzip);
-        if self.format == ExportFormat::Csv {
-            packing.write(records::header(self.kind).as_bytes().to_vec());
+    fn new(export: &Export) -> Self {
+        let tokens = export.state.click_tokens.clone();
+        Self::with_header(export.kind, export.format, export.gzip, tokens)
+    }
+
+    fn with_header(
+        kind: ExportKind,
+        format: ExportFormat,
+        gzip: bool,
+        tokens: ClickTokens,
+    ) -> Self {
+        let mut packing = Compressor::new(gzip);
+        if format == ExportFormat::Csv {
+            packing.write(records::header(kind).as_bytes().to_vec());
         }
-        while let Some(part) = parts.recv().await {
-            if part.last().is_none() {
-                for piece in [ExportChunk::Bytes(packing.finish()), ExportChunk::End] {
-                    let _disconnected = file.send(piece).await;
-                }
-                return;
-            }
-            let (tokens, format) = (self.tokens.clone(), self.format);
-            // On the async runtime, formatting and compression would block other tasks for too
-            // long.
-            let written = tokio::task::spawn_blocking(move || {
-                packing.write(part.lines(format, &tokens));
-                packing
-            });
-            let Ok(written) = written.await else {
-                return;
-            };
-            packing = written;
-            let bytes = packing.take();
-            if !bytes.is_empty() && file.send(ExportChunk::Bytes(bytes)).await.is_err() {
-                return;
-            }
+        Self {
+            format,
+            tokens,
+            packing,
         }
+    }
+
+    /// Returns the bytes of a part that can be sent now, or `None` after a bug. On the async
+    /// runtime, formatting and compression would block other tasks for too long.
+    async fn write(mut self, part: ExportRecords) -> Option<(Self, Bytes)> {
+        let written = tokio::task::spawn_blocking(move || {
+            self.packing.write(part.lines(self.format, &self.tokens));
+            let bytes = self.packing.take();
+            (self, bytes)
+        });
+        written.await.ok()
+    }
+
+    /// Returns the last bytes of the file.
+    fn finish(self) -> Bytes {
+        self.packing.finish()
     }
 }
 
@@ -212,42 +276,25 @@ impl LogId for tributary_domain::vocabulary::id::ClickId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http_body_util::BodyExt as _;
+    use rstest::rstest;
+    use std::io::Read as _;
     use tributary_domain::keyring::Keyring;
 
-    /// Returns the file that a client receives for these parts.
-    async fn file(gzip: bool, parts: Vec<ExportRecords>) -> Option<Vec<u8>> {
-        let writing = ExportWriter {
-            kind: ExportKind::Clicks,
-            format: ExportFormat::Csv,
-            gzip,
-            tokens: ClickTokens::new(&Keyring::new([7; 32])),
-        };
-        let (read, waiting) = mpsc::channel(parts.len().max(1));
-        for part in parts {
-            assert!(read.send(part).await.is_ok());
+    #[rstest]
+    #[case::plain(false)]
+    #[case::gzip(true)]
+    #[tokio::test]
+    async fn a_file_without_records_has_a_header(#[case] gzip: bool) {
+        let tokens = ClickTokens::new(&Keyring::new([7; 32]));
+        let writer = ExportWriter::with_header(ExportKind::Clicks, ExportFormat::Csv, gzip, tokens);
+        let empty = ExportRecords::Clicks(Vec::new());
+        let (writer, first) = writer.write(empty).await.unwrap();
+        let mut file = [first, writer.finish()].concat();
+        if gzip {
+            let packed = std::mem::take(&mut file);
+            let mut reader = flate2::read::GzDecoder::new(packed.as_slice());
+            reader.read_to_end(&mut file).unwrap();
         }
-        drop(read);
-        let (sender, file) = ExportBody::new(CHUNKS_BUFFERED_MAX);
-        let (whole, ()) = tokio::join!(file.collect(), writing.write(waiting, sender));
-        Some(whole.ok()?.to_bytes().to_vec())
-    }
-
-    #[tokio::test]
-    async fn the_empty_part_completes_the_file() {
-        let whole = file(false, vec![ExportRecords::Clicks(Vec::new())]).await;
-        let header = records::header(ExportKind::Clicks).as_bytes();
-        assert_eq!(whole.as_deref(), Some(header));
-        assert!(
-            file(true, vec![ExportRecords::Clicks(Vec::new())])
-                .await
-                .is_some()
-        );
-    }
-
-    #[tokio::test]
-    async fn a_failed_reader_aborts_the_file() {
-        assert_eq!(file(false, Vec::new()).await, None);
-        assert_eq!(file(true, Vec::new()).await, None);
+        assert_eq!(file, records::header(ExportKind::Clicks).as_bytes());
     }
 }

@@ -3,7 +3,7 @@
 use super::health::load_health;
 use super::shape::{IntegrationEnvelope, IntegrationOut, example};
 use crate::body::JsonResponse;
-use crate::caller::Caller;
+use crate::caller::ReportCaller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
@@ -28,7 +28,7 @@ use tributary_store::IntegrationHealth;
         headers(("ETag" = String)), example = json!({"data": example()})))
 )]
 pub(crate) async fn get(
-    caller: Caller<AppsRead>,
+    caller: ReportCaller<AppsRead>,
     ids: PathIds,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {

@@ -2,7 +2,7 @@
 
 use super::health::HealthByNetwork;
 use super::shape::{IntegrationListEnvelope, IntegrationOut, example};
-use crate::caller::Caller;
+use crate::caller::ReportCaller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::PageQuery;
@@ -33,7 +33,7 @@ use tributary_domain::vocabulary::page::ListScope;
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
 )]
 pub(crate) async fn list(
-    caller: Caller<AppsRead>,
+    caller: ReportCaller<AppsRead>,
     ids: PathIds,
     query: QueryString,
     State(state): State<ApiState>,

@@ -3,7 +3,7 @@
 use super::load::OverviewLoader;
 use super::shape::{OverviewEnvelope, example};
 use crate::body::JsonResponse;
-use crate::caller::Caller;
+use crate::caller::ReportCaller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, QUERY};
 use crate::path::PathIds;
@@ -32,7 +32,7 @@ use tributary_domain::access::AnalyticsRead;
         body = inline(OverviewEnvelope), example = json!(example())))
 )]
 pub(crate) async fn get(
-    caller: Caller<AnalyticsRead>,
+    caller: ReportCaller<AnalyticsRead>,
     ids: PathIds,
     query: QueryString,
     State(state): State<ApiState>,

@@ -1,6 +1,6 @@
 //! `GET /api/v1/portfolio` — compares the organization's apps.
 
-use crate::caller::Caller;
+use crate::caller::{Caller, ReportCaller};
 use crate::error::ApiError;
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
@@ -152,7 +152,7 @@ fn read(parameters: &mut QueryParameters<'_>) -> PortfolioQuery {
         body = inline(PortfolioEnvelope), example = json!(example())))
 )]
 pub(crate) async fn list(
-    caller: Caller<PortfolioRead>,
+    caller: ReportCaller<PortfolioRead>,
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {

@@ -2,7 +2,7 @@
 
 use super::postback_shape::{PostbackListEnvelope, PostbackOut, example};
 use super::query_values::{ad_network_id, parse_choice, protocol};
-use crate::caller::Caller;
+use crate::caller::{Caller, ReportCaller};
 use crate::days::DayFilter;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
@@ -122,7 +122,7 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &PostbackFilter) -
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
 )]
 pub(crate) async fn list(
-    caller: Caller<AppsRead>,
+    caller: ReportCaller<AppsRead>,
     ids: PathIds,
     query: QueryString,
     State(state): State<ApiState>,

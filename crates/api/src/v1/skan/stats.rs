@@ -3,7 +3,7 @@
 use super::query_values::{ad_network_id, parse_choice, protocol};
 use super::stats_meaning::MeaningPeriods;
 use super::stats_shape::{PostbackStatsEnvelope, PostbackStatsOut, example, merge_rows, totals};
-use crate::caller::Caller;
+use crate::caller::{Caller, ReportCaller};
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::PageQuery;
@@ -159,7 +159,7 @@ impl SkanStatsQuery {
         body = inline(PostbackStatsEnvelope), example = json!(example())))
 )]
 pub(crate) async fn stats(
-    caller: Caller<AnalyticsRead>,
+    caller: ReportCaller<AnalyticsRead>,
     ids: PathIds,
     query: QueryString,
     State(state): State<ApiState>,

@@ -3,7 +3,7 @@
 use super::log;
 use super::query::StatsQuery;
 use super::shape::{StatsEnvelope, StatsOut, example};
-use crate::caller::Caller;
+use crate::caller::{Caller, ReportCaller};
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::path::PathIds;
@@ -67,7 +67,7 @@ const ROWS_MAX: u32 = 50_000;
         body = inline(StatsEnvelope), example = json!(example())))
 )]
 pub(crate) async fn list(
-    caller: Caller<AnalyticsRead>,
+    caller: ReportCaller<AnalyticsRead>,
     ids: PathIds,
     query: QueryString,
     State(state): State<ApiState>,

@@ -1,6 +1,6 @@
 //! `GET /apps/{app}/cohorts` — devices' retention and revenue by install date.
 
-use crate::access::PageContext;
+use crate::access::ReportContext;
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::network_label::NetworkLabel;
@@ -141,7 +141,7 @@ fn cells(ages: &Ages, span: &Span, now: Timestamp, is_money: bool, highest: i64)
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<CohortsRead>,
+    context: ReportContext<CohortsRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let (query, now) = (&context.query, handles.runtime.now());

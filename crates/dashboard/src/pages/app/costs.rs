@@ -1,6 +1,6 @@
 //! `/apps/{app}/costs` — ad costs by day, network and campaign, entered as CSV.
 
-use crate::access::{FormSubmission, PageContext};
+use crate::access::{FormSubmission, PageContext, ReportContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::network_label::NetworkLabel;
@@ -78,7 +78,7 @@ async fn page(
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AppsRead>,
+    context: ReportContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let page = page(
         &handles,

@@ -1,6 +1,6 @@
 //! `GET /apps/{app}/conversion-values/postbacks` — postbacks received from Apple devices.
 
-use crate::access::PageContext;
+use crate::access::ReportContext;
 use crate::failure::Failure;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
@@ -81,7 +81,7 @@ fn row(
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AppsRead>,
+    context: ReportContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let before = context.query.get("before");

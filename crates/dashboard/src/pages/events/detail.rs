@@ -1,7 +1,7 @@
 //! `GET /apps/{app}/events/{event}` — an event with its revenue, credit and deliveries.
 
 use super::{EventRevenueView, match_label, skip_explanation, source_label, tone};
-use crate::access::PageContext;
+use crate::access::ReportContext;
 use crate::failure::Failure;
 use crate::network_label::NetworkLabel;
 use crate::shell::{Section, Shell};
@@ -153,7 +153,7 @@ fn up_to(event: EventId) -> PageRequest {
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AnalyticsRead>,
+    context: ReportContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let id = EventId::parse(context.path_parameter("event")).map_err(|_| Failure::NotFound)?;

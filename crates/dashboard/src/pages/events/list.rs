@@ -2,7 +2,7 @@
 //! receives 204 while nothing has changed.
 
 use super::EventTableRow;
-use crate::access::PageContext;
+use crate::access::{PageContext, ReportContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::paging;
@@ -133,7 +133,7 @@ fn rows_digest(rows: &[EventTableRow]) -> String {
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AnalyticsRead>,
+    context: ReportContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     let value = |name: &str| context.query.get(name).unwrap_or_default().to_owned();
     let form = FormState::default()
@@ -153,7 +153,7 @@ pub(crate) async fn show(
 /// `GET /apps/{app}/events/rows` — the table, or 204 if nothing has changed.
 pub(crate) async fn rows(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AnalyticsRead>,
+    context: ReportContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     let part = load_rows(&handles, &context).await?;
     if context.query.get("seen") == Some(rows_digest(&part.rows).as_str()) {

@@ -2,7 +2,7 @@
 
 use super::StatusLabel;
 use super::billing::{BillingCard, DAYS, NewBillingSecret};
-use crate::access::PageContext;
+use crate::access::{PageContext, ReportContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::shell::{Section, Shell};
@@ -104,7 +104,7 @@ pub(super) async fn page(
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AppsRead>,
+    context: ReportContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let page = page(
         &handles,

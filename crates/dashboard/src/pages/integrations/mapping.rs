@@ -1,7 +1,7 @@
 //! `/apps/{app}/settings/mapping` — each network's event mapping.
 
 use super::network_in_path;
-use crate::access::{FormSubmission, PageContext};
+use crate::access::{FormSubmission, PageContext, ReportContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::pages::links::update::precondition;
@@ -86,7 +86,7 @@ async fn page(
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AppsRead>,
+    context: ReportContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let page = page(&handles, &context, &context.authorized, None).await?;
     Ok(context.page(&page))

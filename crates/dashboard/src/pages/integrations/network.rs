@@ -2,7 +2,7 @@
 
 use super::texts::{choice_label, field_texts, setup_guide, skipped_advice};
 use super::{StatusLabel, find, network_in_path};
-use crate::access::{FormSubmission, PageContext};
+use crate::access::{FormSubmission, PageContext, ReportContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::pages::links::update::precondition;
@@ -186,7 +186,7 @@ async fn page(
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AppsRead>,
+    context: ReportContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let page = page(&handles, &context, &context.authorized, None).await?;
     Ok(context.page(&page))

@@ -1,6 +1,6 @@
 //! `GET /apps/{app}/links` — the list of links.
 
-use crate::access::PageContext;
+use crate::access::{PageContext, ReportContext};
 use crate::failure::Failure;
 use crate::network_label::NetworkLabel;
 use crate::shell::{Section, Shell};
@@ -89,7 +89,7 @@ impl Row {
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AppsRead>,
+    context: ReportContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?.id;
     let app = handles.store.app(&context.authorized, app).await?;

@@ -2,7 +2,7 @@
 
 use super::columns::COLUMNS;
 use super::report::load_report;
-use crate::access::PageContext;
+use crate::access::ReportContext;
 use crate::failure::Failure;
 use crate::range::PageDateRange;
 use crate::state::DashboardHandles;
@@ -16,7 +16,7 @@ use tributary_domain::report::spreadsheet_field;
 /// Returns the file.
 pub(crate) async fn csv(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AnalyticsRead>,
+    context: ReportContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     let zone = &context.app()?.timezone;
     let range = PageDateRange::of(&context.query, handles.runtime.now(), zone);

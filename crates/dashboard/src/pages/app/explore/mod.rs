@@ -6,7 +6,7 @@ mod report;
 
 pub(crate) use csv::csv;
 
-use crate::access::PageContext;
+use crate::access::ReportContext;
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::network_label::NetworkLabel;
@@ -163,7 +163,7 @@ fn filters(query: &UrlQuery) -> Vec<ActiveFilter> {
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AnalyticsRead>,
+    context: ReportContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     let zone = &context.app()?.timezone;
     let range = PageDateRange::of(&context.query, handles.runtime.now(), zone);

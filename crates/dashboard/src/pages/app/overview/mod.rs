@@ -8,7 +8,7 @@ mod leaders;
 pub(crate) use kpi::{KpiChange, METRICS};
 pub(crate) use leaders::link_names;
 
-use crate::access::PageContext;
+use crate::access::{PageContext, ReportContext};
 use crate::chart::Chart;
 use crate::failure::Failure;
 use crate::network_label::NetworkLabel;
@@ -221,7 +221,7 @@ fn held(installs: i64) -> Option<String> {
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AnalyticsRead>,
+    context: ReportContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let caller = &context.authorized;

@@ -1,0 +1,77 @@
+//! Reports that take too long, and reports whose caller has left.
+
+use super::database::{Schema, options, with_setting};
+use crate::{PostgresOptions, PostgresStore};
+use std::time::Duration;
+
+/// Longer than any test waits.
+const SLOW: &str = "select pg_sleep(60)::text";
+/// How long a query may survive its caller.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(8);
+
+/// Opens a store whose sessions have the schema's name.
+async fn open_named(schema: &Schema, options: PostgresOptions) -> PostgresStore {
+    let url = with_setting(&schema.url, &format!("application_name={}", schema.name));
+    PostgresStore::connect(&url, options)
+        .await
+        .expect("a store")
+}
+
+/// Waits until none of the store's sessions runs a query.
+async fn wait_until_idle(schema: &Schema) {
+    let client = schema.client().await;
+    let active = "select count(*) from pg_stat_activity
+                  where application_name = $1 and state <> 'idle'";
+    let waiting = async {
+        loop {
+            let row = client.query_one(active, &[&schema.name]).await;
+            let count: i64 = row.expect("sessions").get(0);
+            if count == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let idle = tokio::time::timeout(CANCELLED_WITHIN, waiting).await;
+    idle.expect("the abandoned queries are cancelled");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_whose_caller_left_is_cancelled() {
+    let schema = Schema::create().await;
+    let long = PostgresOptions {
+        statement_timeout: Duration::from_mins(2),
+        report_timeout: Duration::from_mins(2),
+        ..options()
+    };
+    let store = open_named(&schema, long).await;
+    for _ in 0..options().connections {
+        let report = store.read("stats", async |tx| Ok(tx.query(SLOW, &[]).await?.len()));
+        let left = tokio::time::timeout(Duration::from_millis(200), report).await;
+        assert!(left.is_err(), "the report is still running");
+    }
+    // No abandoned report may hold a connection of the public share.
+    let public = store.read("sdk_app", async |tx| {
+        Ok(tx.query("select 1", &[]).await?.len())
+    });
+    let public = tokio::time::timeout(Duration::from_secs(5), public).await;
+    public.expect("a free connection").expect("a row");
+    wait_until_idle(&schema).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_past_its_time_limit_is_cancelled() {
+    let schema = Schema::create().await;
+    let short = PostgresOptions {
+        report_timeout: Duration::from_millis(200),
+        ..options()
+    };
+    let store = open_named(&schema, short).await;
+    let report = store.read("stats", async |tx| Ok(tx.query(SLOW, &[]).await?.len()));
+    let error = report.await.expect_err("the report is stopped");
+    assert!(error.is_report_timeout(), "{error:?}");
+    wait_until_idle(&schema).await;
+    let other = "select pg_sleep(0.5)::text";
+    let public = store.read("sdk_app", async |tx| Ok(tx.query(other, &[]).await?.len()));
+    public.await.expect("the limit is for reports only");
+}
