@@ -11,10 +11,12 @@ mod child;
 mod forwarding;
 mod load;
 mod machine;
+mod noisy_tenant;
 mod pace;
 mod pages;
 mod postbacks;
 mod preload;
+mod quiet_tenants;
 mod report;
 mod reports;
 mod response;
@@ -44,6 +46,8 @@ enum Command {
     Postbacks(postbacks::PostbacksBenchOptions),
     /// Reports on a small and a large month, bulk loading, and export.
     Reports(reports::ReportsBenchOptions),
+    /// Quiet tenants' taps and web events beside one noisy tenant, and slow readers of exports.
+    NoisyTenant(noisy_tenant::NoisyTenantBenchOptions),
     /// Billing webhooks.
     Billing(billing::BillingBenchOptions),
     /// Serve with an extra parse-only route (started by the benchmarks).
@@ -67,6 +71,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Forwarding(options) => forwarding::run(&options),
         Command::Postbacks(options) => postbacks::run(&options),
         Command::Reports(options) => reports::run(&options),
+        Command::NoisyTenant(options) => noisy_tenant::run(&options),
         Command::Billing(options) => billing::run(&options),
         Command::Bare => bare::serve(),
         Command::PostbackKeys => postbacks::serve(),

@@ -27,9 +27,14 @@ impl BenchSite {
 
     /// Creates app, link and click over HTTP.
     pub(crate) fn open(server: &Server, database: &TestDatabase) -> anyhow::Result<Self> {
+        Self::for_key(server, full_key(database)?)
+    }
+
+    /// Creates app, link and click over HTTP, for the key's organization.
+    pub(crate) fn for_key(server: &Server, key: String) -> anyhow::Result<Self> {
         let visitor = ApiClient {
             server: server.address,
-            key: full_key(database)?,
+            key,
         };
         let app = created_id(&visitor.call("POST", "", &json!({"name": "Shop"}))?)?;
         let enabled = json!({"webEvents": {"enabled": true}});
@@ -61,6 +66,13 @@ impl BenchSite {
         });
         let server = server.to_string();
         Template::post(&server, path, &self.key, &body.to_string(), ids)
+    }
+
+    /// Returns a tap on the link.
+    pub(crate) fn tap_request(&self, server: SocketAddr) -> Template {
+        let path = format!("/w/{}?fbclid=f1&campaign_id=238", self.link);
+        let agent = format!("User-Agent: {USER_AGENT}\r\n");
+        Template::get(&server.to_string(), &path, &agent)
     }
 
     /// Calls the app's REST resource or a path below it, such as `/links`.

@@ -12,6 +12,9 @@ pub(crate) const TIME_PLACEHOLDER: i64 = 9_999_999_999_999;
 /// Response status for an accepted event.
 const ACCEPTED: u16 = 202;
 
+/// Response status for a page.
+const OK: u16 = 200;
+
 /// A request with placeholders.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
@@ -43,6 +46,18 @@ impl Template {
             ids,
             expected: ACCEPTED,
             bytes: (head + body).into_bytes(),
+        }
+    }
+
+    /// Returns a GET without placeholders.
+    pub(crate) fn get(host: &str, path: &str, headers: &str) -> Self {
+        Self {
+            bytes: format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n").into_bytes(),
+            id_offsets: Vec::new(),
+            time_offsets: Vec::new(),
+            body_length: 0,
+            ids: IdOrder::InOrder,
+            expected: OK,
         }
     }
 

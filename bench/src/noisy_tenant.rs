@@ -1,0 +1,327 @@
+//! One noisy tenant: taps and web events of quiet tenants without and with 48 concurrent reports of
+//! another organization's key, and the server's memory with 80 slow readers of exports.
+//!
+//! Rounds alternate, so that other activity on the machine affects both. The results are medians.
+
+use crate::child::Server;
+use crate::load::{Load, LoadResult, StopCondition};
+use crate::machine;
+use crate::pace::{LoadPace, median, thousandths};
+use crate::preload;
+use crate::quiet_tenants::{QuietTenants, create_tenants};
+use crate::report::{Requirements, megabytes, millis, print_line, ratio};
+use crate::site::{BenchSite, send_request};
+use crate::template::IdOrder;
+use crate::web_events::{EngineArgument, summary_line};
+use anyhow::{Context as _, anyhow};
+use clap::Args;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tributary_testkit::TestDatabase;
+
+/// Warm-up before each measured round.
+const WARM_UP: Duration = Duration::from_secs(1);
+/// Maximum p99 with the noisy tenant, in thousandths of the p99 without.
+const P99_TIMES_MAX: u64 = 2_000;
+/// Maximum growth of the server's memory by slow readers of exports.
+const MEMORY_GROWTH_MAX: u64 = 64 * 1024 * 1024;
+/// How long the slow readers stay connected.
+const SLOW_READING: Duration = Duration::from_secs(10);
+/// Interval between memory samples.
+const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
+/// Pause of a noisy client after 429. Much shorter than `Retry-After` asks for.
+const REJECTED_PAUSE: Duration = Duration::from_millis(100);
+/// How long an export may take to answer.
+const EXPORT_ANSWER_MAX: Duration = Duration::from_secs(20);
+
+/// The noisy tenant's reports, relative to its app's path.
+const REPORTS: [&str; 3] = [
+    "overview",
+    "stats?groupBy=day,network,link,campaign",
+    "events?name=missing",
+];
+
+/// Command-line options.
+#[derive(Debug, Args)]
+pub(crate) struct NoisyTenantBenchOptions {
+    /// Database engine. PostgreSQL uses the server in `TEST_DATABASE_URL`, in a temporary schema.
+    #[arg(long, value_enum, default_value_t = EngineArgument::Sqlite)]
+    engine: EngineArgument,
+    /// Events of the noisy tenant, stored before the benchmark starts.
+    #[arg(long, default_value_t = 300_000)]
+    events_before: u64,
+    /// Number of quiet tenants.
+    #[arg(long, default_value_t = 9)]
+    quiet: usize,
+    /// Concurrent reports of the noisy tenant.
+    #[arg(long, default_value_t = 48)]
+    reports: usize,
+    /// Taps per second of all quiet tenants together, and as many web events.
+    #[arg(long, default_value_t = 200)]
+    rate: u64,
+    /// Length of a round in seconds.
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    /// Number of rounds without and with the noisy tenant.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Number of slow readers of exports.
+    #[arg(long, default_value_t = 80)]
+    exports: usize,
+}
+
+/// Responses to the noisy tenant.
+#[derive(Debug, Default)]
+struct NoiseCounts {
+    answered: AtomicU64,
+    rejected: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// p99 latencies of all rounds of one kind.
+#[derive(Debug, Default)]
+struct QuietLatencies {
+    taps: Vec<Duration>,
+    events: Vec<Duration>,
+}
+
+struct Bench<'a> {
+    options: &'a NoisyTenantBenchOptions,
+    server: Server,
+    noisy: BenchSite,
+    analytics_key: String,
+    taps: Load<QuietTenants>,
+    events: Load<QuietTenants>,
+    /// Taps that the server answered, in all rounds.
+    answered_taps: u64,
+}
+
+/// Runs the benchmark. The exit code is 1 if a requirement is not met.
+pub(crate) fn run(options: &NoisyTenantBenchOptions) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let database = runtime.block_on(TestDatabase::new(options.engine.engine()));
+    print_line(options.engine.durability());
+    print_line(format_args!(
+        "{} cores for server, database and load; syncing 8 kB takes {}",
+        machine::cores(),
+        millis(machine::sync_time(&database.folder())?)
+    ));
+    let mut bench = Bench::open(options, &database, &runtime)?;
+    let before = runtime.block_on(database.ids("clicks", "click_id")).len();
+    let mut requirements = Requirements::default();
+    bench.measure_rounds(&mut requirements)?;
+    let after = runtime.block_on(database.ids("clicks", "click_id")).len();
+    let recorded = u64::try_from(after - before)?;
+    let unrecorded = bench.answered_taps.saturating_sub(recorded);
+    let taps = bench.answered_taps;
+    requirements.check(
+        unrecorded == 0,
+        format_args!("no tap unrecorded ({unrecorded} of {taps})"),
+    );
+    bench.measure_export_memory(&mut requirements)?;
+    bench.server.stop()?;
+    Ok(ExitCode::from(u8::from(!requirements.all_met())))
+}
+
+impl<'a> Bench<'a> {
+    /// Creates the tenants and fills the noisy tenant's app.
+    fn open(
+        options: &'a NoisyTenantBenchOptions,
+        database: &TestDatabase,
+        runtime: &tokio::runtime::Runtime,
+    ) -> anyhow::Result<Self> {
+        let mut keys = runtime.block_on(create_tenants(database, options.quiet + 1))?;
+        let server = Server::product(database)?;
+        let noisy_keys = keys.pop().context("no tenant")?;
+        let noisy = BenchSite::for_key(&server, noisy_keys.full)?;
+        let mut quiet = Vec::new();
+        for keys in keys {
+            quiet.push(BenchSite::for_key(&server, keys.full)?);
+        }
+        server.stop()?;
+        let preloaded = async {
+            let store = database.open().await;
+            let count = options.events_before;
+            preload::web_events(store.clone(), &noisy, count, IdOrder::InOrder).await?;
+            store.close().await;
+            anyhow::Ok(())
+        };
+        runtime.block_on(preloaded)?;
+        let server = Server::product(database)?;
+        let load = |requests: QuietTenants| Load {
+            address: server.address,
+            requests,
+            connections: 32,
+            next: 0,
+        };
+        print_line(format_args!(
+            "{} quiet tenants with {} taps/s and {} web events/s together; the noisy tenant has {} \
+             events and sends {} reports at a time",
+            options.quiet, options.rate, options.rate, options.events_before, options.reports
+        ));
+        Ok(Self {
+            options,
+            taps: load(QuietTenants::taps(&quiet, server.address)),
+            events: load(QuietTenants::web_events(&quiet, server.address)),
+            server,
+            noisy,
+            analytics_key: noisy_keys.analytics,
+            answered_taps: 0,
+        })
+    }
+
+    /// Alternates rounds without and with the noisy tenant, and compares their p99.
+    fn measure_rounds(&mut self, requirements: &mut Requirements) -> anyhow::Result<()> {
+        let (mut calm, mut noisy) = (QuietLatencies::default(), QuietLatencies::default());
+        for round in 1..=self.options.rounds {
+            self.measure_quiet(&format!("round {round} without"), &mut calm)?;
+            let (is_over, counts) = (AtomicBool::new(false), NoiseCounts::default());
+            std::thread::scope(|scope| {
+                for number in 0..self.options.reports {
+                    let path = format!(
+                        "/api/v1/apps/{}/{}",
+                        self.noisy.app,
+                        REPORTS[number % REPORTS.len()]
+                    );
+                    let (address, key) = (self.server.address, self.analytics_key.clone());
+                    let (is_over, counts) = (&is_over, &counts);
+                    scope.spawn(move || make_noise(address, &path, &key, is_over, counts));
+                }
+                let measured = self.measure_quiet(&format!("round {round} with   "), &mut noisy);
+                is_over.store(true, Ordering::Relaxed);
+                measured
+            })?;
+            let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+            print_line(format_args!(
+                "    noisy tenant: {} reports, {} rejected with 429, {} failed",
+                count(&counts.answered),
+                count(&counts.rejected),
+                count(&counts.failed)
+            ));
+        }
+        check_p99("taps", calm.taps, noisy.taps, requirements)?;
+        check_p99("web events", calm.events, noisy.events, requirements)
+    }
+
+    /// Runs the quiet tenants' taps and web events at the same time.
+    fn measure_quiet(&mut self, name: &str, into: &mut QuietLatencies) -> anyhow::Result<()> {
+        let pace = LoadPace::PerSecond(self.options.rate);
+        for time in [WARM_UP, Duration::from_secs(self.options.seconds)] {
+            let end = StopCondition::After(time);
+            let (taps, events) = (&mut self.taps, &mut self.events);
+            let (taps, events) = std::thread::scope(|scope| {
+                let taps = scope.spawn(move || taps.run(pace, end));
+                let events = events.run(pace, end);
+                let taps = taps.join().map_err(|_| anyhow!("the load panicked"))?;
+                anyhow::Ok((taps?, events?))
+            })?;
+            self.answered_taps += taps.answered;
+            if time == WARM_UP {
+                continue;
+            }
+            let show = |kind: &str, outcome: &LoadResult| {
+                print_line(format_args!("  {name}: {kind} {}", summary_line(outcome)));
+            };
+            show("taps      ", &taps);
+            show("web events", &events);
+            into.taps.push(taps.times.p99);
+            into.events.push(events.times.p99);
+        }
+        Ok(())
+    }
+
+    /// Measures the server's memory while clients request exports and do not read them.
+    fn measure_export_memory(&self, requirements: &mut Requirements) -> anyhow::Result<()> {
+        let before = self.server.memory()?;
+        let (mut open, mut accepted) = (Vec::new(), 0);
+        for _ in 0..self.options.exports {
+            let (stream, status) = request_export(self.server.address, &self.noisy)?;
+            accepted += usize::from(status == "200");
+            open.push(stream);
+        }
+        let (started, mut highest) = (Instant::now(), before);
+        while started.elapsed() < SLOW_READING {
+            std::thread::sleep(MEMORY_INTERVAL);
+            highest = highest.max(self.server.memory()?);
+        }
+        drop(open);
+        print_line(format_args!(
+            "server memory: {} before, at most {} with {} slow readers of exports ({accepted} \
+             accepted, the others rejected with 429)",
+            megabytes(before),
+            megabytes(highest),
+            self.options.exports
+        ));
+        requirements.check(
+            highest.saturating_sub(before) <= MEMORY_GROWTH_MAX,
+            format_args!("at most {} more", megabytes(MEMORY_GROWTH_MAX)),
+        );
+        Ok(())
+    }
+}
+
+/// Requests reports until the round is over.
+fn make_noise(
+    server: SocketAddr,
+    path: &str,
+    key: &str,
+    is_over: &AtomicBool,
+    counts: &NoiseCounts,
+) {
+    let headers = format!("Authorization: Bearer {key}\r\n");
+    while !is_over.load(Ordering::Relaxed) {
+        let answer = send_request(server, "GET", path, &headers, "");
+        let head = answer.map(|(head, _)| head).unwrap_or_default();
+        let status = head.get(9..12).unwrap_or_default();
+        let counter = match status {
+            "200" => &counts.answered,
+            "429" => &counts.rejected,
+            _ => &counts.failed,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        if status != "200" {
+            std::thread::sleep(REJECTED_PAUSE);
+        }
+    }
+}
+
+/// Requests an export, and reads no more than its status.
+fn request_export(server: SocketAddr, site: &BenchSite) -> anyhow::Result<(TcpStream, String)> {
+    let mut stream = TcpStream::connect(server)?;
+    stream.set_read_timeout(Some(EXPORT_ANSWER_MAX))?;
+    let (app, key) = (&site.app, &site.key);
+    write!(
+        stream,
+        "GET /api/v1/apps/{app}/export?format=ndjson HTTP/1.1\r\nHost: bench\r\n\
+         Authorization: Bearer {key}\r\n\r\n"
+    )?;
+    let mut first = [0; 12];
+    stream.read_exact(&mut first)?;
+    let status = String::from_utf8_lossy(&first[9..]).into_owned();
+    Ok((stream, status))
+}
+
+/// Compares the medians of the rounds' p99.
+fn check_p99(
+    kind: &str,
+    calm: Vec<Duration>,
+    noisy: Vec<Duration>,
+    requirements: &mut Requirements,
+) -> anyhow::Result<()> {
+    let calm = median(calm).context("no round")?;
+    let noisy = median(noisy).context("no round")?;
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let times = thousandths(nanos(noisy), nanos(calm));
+    print_line(format_args!(
+        "  median p99 of {kind}: {} without, {} with the noisy tenant, factor {}",
+        millis(calm),
+        millis(noisy),
+        ratio(times)
+    ));
+    let requirement = format_args!("{kind}: p99 at most twice the p99 without");
+    requirements.check(times <= P99_TIMES_MAX, requirement);
+    Ok(())
+}
