@@ -110,12 +110,11 @@ impl HeldQuery {
         let (from, until) = if self.days.is_empty() {
             (None, None)
         } else {
-            let zone = match self.timezone {
-                Some(zone) => zone,
-                None => {
-                    let reader = caller.analytics_access();
-                    state.store.app_timezone(&reader, app).await?
-                }
+            let zone = if let Some(zone) = self.timezone {
+                zone
+            } else {
+                let reader = caller.analytics_access();
+                state.store.app_timezone(&reader, app).await?
             };
             self.days.timestamps(&zone)
         };
