@@ -136,7 +136,7 @@ class App:
         self.outside = Host(server.url)
         account = {"network": "network_a", "pixelId": pixel, "accessToken": TOKEN, "appSecret": SECRET}
         simulator.call("POST", "/control/accounts", account)
-        made = server.call("POST", "/api/v1/apps", {"name": pixel, "webEvents": {"enabled": True}})["data"]
+        made = server.call("POST", "/api/v1/apps", {"name": pixel, "webEvents": {"enabled": True}, "attribution": {"fraud": "refuse"}})["data"]
         self.id, self.sdk_key = made["id"], made["sdk"]["liveKey"]
         settings = {"pixelId": pixel, **integration.pop("settings")}
         credentials = {"accessToken": TOKEN, "appSecret": SECRET}

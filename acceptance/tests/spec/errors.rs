@@ -169,7 +169,7 @@ on_both_engines! {
         server.send(plain).await.expect(200);
         let release = json!({"decision": "release"});
         record(server.post(&format!("{app}/held/plain/decision"), &full, release).await, "install_not_held");
-        record(super::held::reject_forwarded(&server).await, "install_forwarded");
+        record(crate::spec::held::reject_forwarded(&server).await, "install_forwarded");
         let stopped = server.patch(&other, &full, json!({"sdk": {"enabled": false}})).await.expect(200).data();
         let stopped = server.request(Method::GET, "/api/track/skan").header("x-tributary-key", stopped["sdk"]["liveKey"].as_str().unwrap());
         record(server.send(stopped).await, "sdk_disabled");

@@ -74,9 +74,7 @@ async fn cohort_installs(site: &Website) -> i64 {
 
 /// Returns the `hold` column of every exported event.
 async fn exported_holds(site: &Website) -> Vec<String> {
-    let csv = site
-        .call("GET", "/export?type=events&format=csv", Value::Null)
-        .await;
+    let csv = site.call("GET", "/export?kind=events", Value::Null).await;
     let text = csv.expect(200).text.clone();
     let mut lines = text.lines();
     assert!(lines.next().unwrap().ends_with(",hold"));

@@ -1,7 +1,7 @@
 //! Reports: every figure is compared with a full count of the recorded events and clicks.
 
 use super::reports_model::{
-    RecordedRows, micros, nonzero_figures, parse_lines, response_rows, totals,
+    RecordedRows, is_withheld, micros, nonzero_figures, parse_lines, response_rows, totals,
 };
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -52,7 +52,9 @@ impl ReportFixture {
             .key(organization, Permission::Full, Environment::Live)
             .await;
         let app = server.app(&key).await;
-        let enabled = json!({"webEvents": {"enabled": true}, "timezone": "Europe/Berlin"});
+        let enabled = json!({
+            "webEvents": {"enabled": true}, "timezone": "Europe/Berlin", "attribution": {"fraud": "hold"},
+        });
         server.patch(&app, &key, enabled).await.expect(200);
         let mut links = Vec::new();
         for number in 0..4 {
@@ -80,6 +82,16 @@ impl ReportFixture {
             seed: 7,
         };
         sample.apply(&server.store).await.unwrap();
+        // Of the flagged installs, some are released, some are rejected and the rest stay held.
+        for (decision, from, to) in [
+            ("release", "2026-03-14", "2026-03-20"),
+            ("reject", "2026-03-21", "2026-03-26"),
+        ] {
+            let rule = json!({"decision": decision, "from": from, "to": to});
+            let path = format!("{app}/held/decisions");
+            let decided = server.post(&path, &key, rule).await.expect(200).data();
+            assert_eq!(decided["hasMore"], false, "{decided}");
+        }
         // Moves the clock past the sample data.
         server.clock.advance(Duration::from_hours(24 * 100));
         Self {
@@ -174,6 +186,8 @@ on_both_engines! {
         let fixture = ReportFixture::start(engine, 1_500).await;
         let recorded = fixture.read_recorded().await;
         assert!(recorded.events.len() > 1_000 && recorded.clicks.len() > 50, "{}", recorded.events.len());
+        let has = |state: &str| recorded.events.iter().any(|event| event["attribution"]["hold"] == state);
+        assert_eq!(["held", "released", "rejected"].map(has), [true; 3], "every state occurs");
         let days = (FROM, TO);
         for dimension in DIMENSIONS {
             fixture.compare(&recorded, &[dimension], &[], days, "Europe/Berlin").await;
@@ -223,7 +237,7 @@ on_both_engines! {
     async fn revenue_is_the_same_in_every_report(engine: Engine) {
         let fixture = ReportFixture::start(engine, 800).await;
         let ledger: i64 = fixture.export("events").await.iter()
-            .filter(|event| event["revenue"]["counted"] == true)
+            .filter(|event| event["revenue"]["counted"] == true && !is_withheld(event))
             .map(|event| micros(&event["revenue"]["usd"]))
             .sum();
         let days = format!("from={FROM}&to={TO}");
@@ -268,7 +282,7 @@ on_both_engines! {
         let path = format!("/cohorts?from={FROM}&to={TO}&timezone=UTC&interval=month&maxAge=20&limit=500");
         let cohorts = fixture.get(&path).await;
         let mut installs = std::collections::BTreeMap::new();
-        for event in events.iter().filter(|event| event["name"] == "install") {
+        for event in events.iter().filter(|event| event["name"] == "install" && !is_withheld(event)) {
             installs.insert(event["deviceId"].as_str().unwrap(), event["timestampMs"].as_i64().unwrap());
         }
         let (mut devices, mut revenue) = (vec![BTreeSet::new(); 21], vec![0; 21]);

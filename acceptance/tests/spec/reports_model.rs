@@ -98,14 +98,35 @@ fn dimension_value(record: &Value, dimension: &str, zone: &TimeZone) -> Option<S
     }
 }
 
+/// Returns whether an event does not count, because its install is held or was rejected.
+pub(crate) fn is_withheld(event: &Value) -> bool {
+    let hold = event["attribution"]["hold"].as_str();
+    matches!(hold, Some("held" | "rejected"))
+}
+
 fn count(record: &Value, row: &mut RowFigures) {
     let mut add = |name: &'static str, by: i64| *row.entry(name).or_default() += by;
     if record["clickedAt"].is_string() {
         add("clicks", 1);
         return;
     }
-    add("events", 1);
     let name = record["name"].as_str().unwrap();
+    let is_counted = record["revenue"]["counted"] == true;
+    let usd = if is_counted {
+        micros(&record["revenue"]["usd"])
+    } else {
+        0
+    };
+    match record["attribution"]["hold"].as_str() {
+        Some("held") => {
+            add("heldInstalls", i64::from(name == "install"));
+            add("heldRevenue", usd.max(0));
+            return;
+        }
+        Some("rejected") => return,
+        _ => {}
+    }
+    add("events", 1);
     let figure = match name {
         "sign_up" => Some("signUps"),
         "start_trial" => Some("trials"),
@@ -127,11 +148,8 @@ fn count(record: &Value, row: &mut RowFigures) {
     if record["firstPayment"] == true {
         add("payingDevices", 1);
     }
-    if record["revenue"]["counted"] == true {
-        let usd = micros(&record["revenue"]["usd"]);
-        add("revenue", usd.max(0));
-        add("refunded", (-usd).max(0));
-    }
+    add("revenue", usd.max(0));
+    add("refunded", (-usd).max(0));
 }
 
 impl RecordedRows {
@@ -194,7 +212,7 @@ pub(crate) fn response_rows(rows: &[Value], group: &[&str]) -> BTreeMap<RowKey, 
 
 /// Reads the figures of a row that are not zero.
 pub(crate) fn nonzero_figures(row: &Value) -> RowFigures {
-    const COUNTS: [&str; 12] = [
+    const COUNTS: [&str; 13] = [
         "clicks",
         "installs",
         "organicInstalls",
@@ -207,9 +225,10 @@ pub(crate) fn nonzero_figures(row: &Value) -> RowFigures {
         "refunds",
         "events",
         "payingDevices",
+        "heldInstalls",
     ];
     let counts = COUNTS.map(|name| (name, row[name].as_i64().unwrap()));
-    let money = ["revenue", "refunded"].map(|name| (name, micros(&row[name])));
+    let money = ["revenue", "refunded", "heldRevenue"].map(|name| (name, micros(&row[name])));
     let all = counts.into_iter().chain(money);
     all.filter(|(_, figure)| *figure != 0).collect()
 }
