@@ -22,6 +22,7 @@ mod spec {
     mod access;
     mod apps;
     mod archived;
+    mod attestation;
     mod audit_log;
     mod billing;
     mod billing_appstore;

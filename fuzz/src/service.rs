@@ -18,6 +18,7 @@ use tributary_api::{
 };
 use tributary_domain::access::key::{ApiKey, KeyKind};
 use tributary_domain::access::{Actor, Environment, Permission};
+use tributary_domain::attestation::app_attest_roots;
 use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::integration::Integration;
@@ -215,6 +216,7 @@ fn handles(store: Arc<dyn Store>, runtime: Runtime) -> ApiHandles {
         link_cache: Arc::default(),
         postback_keys: Arc::new(Keys::apple()),
         app_store_roots: Arc::new(TrustedRoots::apple()),
+        app_attest_roots: Arc::new(app_attest_roots()),
         probe: Arc::new(NoProbe),
         read_cache: Arc::default(),
         decompressor: Arc::default(),

@@ -351,6 +351,13 @@ pub(crate) const ROUTES: &[Route] = &[
         204,
     ),
     route("GET", "/api/track/skan", Needs::SdkKey, None, 200),
+    route(
+        "POST",
+        "/api/track/attestation-challenge",
+        Needs::SdkKey,
+        Some(challenge_body),
+        200,
+    ),
     route("GET", "/healthz", Needs::Nothing, None, 200),
     route("GET", "/readyz", Needs::Nothing, None, 200),
     // Last, because they delete the device and the link.
@@ -369,6 +376,10 @@ pub(crate) const ROUTES: &[Route] = &[
         204,
     ),
 ];
+
+fn challenge_body() -> Value {
+    json!({"deviceId": DEVICE})
+}
 
 fn name_body() -> Value {
     json!({"name": "Spring"})

@@ -38,10 +38,16 @@ on_both_engines! {
         assert_eq!(app, json!({
             "id": id, "name": "Runner", "timezone": "UTC", "archived": false,
             "ios": {"bundleId": null, "appStoreId": null, "teamId": null},
-            "android": {"packageName": null, "sha256CertFingerprints": []},
+            "android": {
+                "packageName": null, "sha256CertFingerprints": [],
+                "playDecryptionKey": {"set": false}, "playVerificationKey": {"set": false},
+            },
             "webEvents": {"enabled": false},
             "linkDomain": null, "linkDomainVerification": null,
-            "sdk": {"enabled": true, "revenue": "auto", "liveKey": key_of("liveKey"), "testKey": key_of("testKey")},
+            "sdk": {
+                "enabled": true, "revenue": "auto", "attestation": "off",
+                "liveKey": key_of("liveKey"), "testKey": key_of("testKey"),
+            },
             "attribution": {
                 "clickWindowHours": 168,
                 "probabilistic": {"ios": false, "android": true, "windowHours": 24},
@@ -118,8 +124,11 @@ on_both_engines! {
         let faulty = json!({
             "name": "", "timezone": "Mars/Olympus", "archived": "yes", "webEvents": {"enabled": 1, "enbaled": true},
             "ios": {"bundleId": "not a bundle", "appStoreId": "id5", "teamId": "abc"},
-            "android": {"packageName": "runner", "sha256CertFingerprints": ["zz"]},
-            "linkDomain": "https://go.example.com", "sdk": {"revenue": "sometimes"},
+            "android": {
+                "packageName": "runner", "sha256CertFingerprints": ["zz"],
+                "playDecryptionKey": "AAAA", "playVerificationKey": "AAAA",
+            },
+            "linkDomain": "https://go.example.com", "sdk": {"revenue": "sometimes", "attestation": "maybe"},
             "attribution": {
                 "clickWindowHours": 721, "probabilistic": {"windowHours": 25}, "fraud": "ignore",
                 "socialReferrerKey": "",
@@ -133,11 +142,12 @@ on_both_engines! {
         let mut fields: Vec<String> = answer.faults().into_iter().map(|(field, _)| field).collect();
         fields.sort();
         assert_eq!(fields, [
-            "alertWebhookUrl", "android.packageName", "android.sha256CertFingerprints", "archived",
+            "alertWebhookUrl", "android.packageName", "android.playDecryptionKey", "android.playVerificationKey",
+            "android.sha256CertFingerprints", "archived",
             "attribution.clickWindowHours", "attribution.fraud", "attribution.probabilistic.windowHours",
             "attribution.socialReferrerKey", "billing.revenuecat.secret", "billing.stripe", "id",
             "ios.appStoreId", "ios.bundleId", "ios.teamId", "linkDomain", "name",
-            "qualifiedTrial.delayHours", "revenueEvents", "sdk.revenue", "timezone", "webEvents.enabled", "webEvents.enbaled",
+            "qualifiedTrial.delayHours", "revenueEvents", "sdk.attestation", "sdk.revenue", "timezone", "webEvents.enabled", "webEvents.enbaled",
         ]);
         assert_eq!(server.get(&path, &key).await.text, before);
     }

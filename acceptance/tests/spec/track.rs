@@ -31,9 +31,14 @@ pub(super) struct SdkFixture {
 impl SdkFixture {
     /// Starts a server that trusts the client address that localhost forwards.
     pub(super) async fn start(engine: Engine) -> Self {
+        Self::start_with(engine, TestServerSettings::default()).await
+    }
+
+    /// Like [`Self::start`], with other settings.
+    pub(super) async fn start_with(engine: Engine, settings: TestServerSettings) -> Self {
         let settings = TestServerSettings {
             proxies: vec!["127.0.0.1".parse().unwrap()],
-            ..TestServerSettings::default()
+            ..settings
         };
         let server = TestServer::start_with(engine, settings).await;
         let organization = server.organization("Example").await;

@@ -1,6 +1,7 @@
 //! OpenAPI schemas for the domain's enums.
 
 use tributary_domain::app::{FraudPolicy, SdkRevenue};
+use tributary_domain::attestation::AttestationPolicy;
 use tributary_domain::attribution::{Flag, HoldState};
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::integration::{EventScope, Network};
@@ -47,6 +48,9 @@ choices! {
     FlagChoice, "Fraud signal.", words(Flag::ALL, Flag::as_str);
     HoldStateChoice, "State of a held install: waiting for a review, released or rejected.",
         words(HoldState::ALL, HoldState::as_str);
+    AttestationChoice, "Whether devices must prove that they run the genuine app: no; flag installs \
+                        without proof; or also forward no events without proof.",
+        words(AttestationPolicy::ALL, AttestationPolicy::as_str);
     LinkTypeChoice, "Where a link redirects to: the app's store page or a web page.",
         words(LinkKind::ALL, LinkKind::as_str);
     NetworkChoice, "Ad network: Meta (`network_a`), Google Ads (`network_b`), TikTok (`network_c`) \

@@ -167,6 +167,7 @@ pub(crate) mod tests {
             link_cache: Arc::default(),
             postback_keys: Arc::new(Keys::apple()),
             app_store_roots: Arc::new(TrustedRoots::apple()),
+            app_attest_roots: Arc::new(tributary_domain::attestation::app_attest_roots()),
             probe: Arc::new(probe::UnusedProbe),
             txt_lookup: txt_lookup::no_txt_lookup(),
             read_cache: Arc::default(),

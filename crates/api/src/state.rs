@@ -72,6 +72,8 @@ pub struct ApiHandles {
     pub postback_keys: Arc<Keys>,
     /// Root certificates for App Store notifications.
     pub app_store_roots: Arc<TrustedRoots>,
+    /// Root certificates for App Attest.
+    pub app_attest_roots: Arc<TrustedRoots>,
     /// Sends test events to ad networks.
     pub probe: Arc<dyn IntegrationProbe>,
     /// Looks up TXT records, which verify link domains.

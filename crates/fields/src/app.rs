@@ -8,6 +8,9 @@ use tributary_domain::app::{
     CLICK_WINDOW_HOURS, FraudPolicy, PROBABILISTIC_WINDOW_HOURS, QUALIFIED_TRIAL_DELAY_HOURS,
     SECRET_CHARS_MAX, SdkRevenue,
 };
+use tributary_domain::attestation::{
+    AttestationPolicy, parse_play_decryption_key, parse_play_verification_key,
+};
 use tributary_domain::event::name::{REVENUE_EVENTS_MAX, revenue_event};
 use tributary_domain::keyring::secret_scope::check_secret;
 use tributary_domain::link::{DEEP_LINK_SCHEMES_MAX, deep_link_scheme};
@@ -70,8 +73,8 @@ fn read_common(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) 
         ),
         ..AppChange::default()
     };
-    read_platforms(fields, &mut change);
     let mut secrets = Vec::new();
+    read_platforms(fields, &mut change, &mut secrets);
     read_attribution(fields, &mut change, &mut secrets);
     let mut trial = fields.section("qualifiedTrial");
     change.qualified_trial_enabled = trial.change("enabled", flag());
@@ -82,7 +85,7 @@ fn read_common(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) 
     (change, secrets)
 }
 
-fn read_platforms(fields: &mut Fields<'_>, change: &mut AppChange) {
+fn read_platforms(fields: &mut Fields<'_>, change: &mut AppChange, secrets: &mut Secrets) {
     let mut ios = fields.section("ios");
     change.ios_bundle_id = ios.change("bundleId", text_as(app::parse_bundle_id));
     let store_id = text_as(app::parse_app_store_id).about("Digits, unique on the instance.");
@@ -97,6 +100,16 @@ fn read_platforms(fields: &mut Fields<'_>, change: &mut AppChange) {
         text_list(CERT_FINGERPRINTS_MAX, app::parse_cert_fingerprint)
             .about("Replaces the stored list."),
     );
+    let about =
+        "Play Integrity decryption key from the Play Console: 32 bytes in base64. Write-only.";
+    let key = play_key(parse_play_decryption_key, about);
+    let key = android.change("playDecryptionKey", key);
+    secrets.push((AppSecret::PlayDecryptionKey, key));
+    let about = "Play Integrity verification key from the Play Console: a P-256 public key (DER) in \
+                 base64. Write-only.";
+    let key = play_key(parse_play_verification_key, about);
+    let key = android.change("playVerificationKey", key);
+    secrets.push((AppSecret::PlayVerificationKey, key));
     android.finish();
     let mut web_events = fields.section("webEvents");
     change.web_events_enabled = web_events.change("enabled", flag());
@@ -108,6 +121,11 @@ fn read_platforms(fields: &mut Fields<'_>, change: &mut AppChange) {
          configured.",
     );
     change.sdk_revenue = sdk.change("revenue", revenue);
+    let attestation = choice(AttestationPolicy::ALL, AttestationPolicy::as_str).about(
+        "Whether devices must prove with App Attest or Play Integrity that they run the genuine \
+         app: no; flag installs without proof; or also forward no events without proof.",
+    );
+    change.sdk_attestation = sdk.change("attestation", attestation);
     sdk.finish();
 }
 
@@ -172,6 +190,17 @@ fn secret(
     let size = chars.clone();
     let check = move |text: &str| check_secret(text, &chars).map(|()| text.to_owned());
     text_as(check).size(size).write_only().about(about)
+}
+
+fn play_key<T>(
+    parse: fn(&str) -> Result<T, Problem>,
+    about: &'static str,
+) -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<String, Problem>> {
+    let check = move |text: &str| parse(text).map(|_| text.trim().to_owned());
+    text_as(check)
+        .size(1..=SECRET_CHARS_MAX)
+        .write_only()
+        .about(about)
 }
 
 fn reject_duplicates(names: Vec<String>) -> Result<Vec<String>, Problem> {

@@ -89,6 +89,7 @@ async fn apply_answer<T: Tables>(
         click: plan_context.click.as_ref(),
         policy: sdk_policy(&app),
         now: at,
+        requires_attestation: app.requires_attestation(),
     };
     recredit(
         tables,

@@ -113,6 +113,7 @@ async fn credit_and_plan<T: Tables>(
         click: plan_context.click.as_ref(),
         policy: command.policy,
         now: command.at,
+        requires_attestation: command.requires_attestation(),
     };
     if decision.is_new_decision {
         let device = DeviceRef {

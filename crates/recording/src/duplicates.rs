@@ -239,6 +239,7 @@ async fn restore<T: Tables>(
         click: plan_context.click.as_ref(),
         policy: sdk_policy(app),
         now,
+        requires_attestation: app.requires_attestation(),
     };
     let replan = ReplanContext {
         facts: &facts,

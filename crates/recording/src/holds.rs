@@ -188,6 +188,7 @@ async fn recount<T: Tables>(
         click: plan_context.click.as_ref(),
         policy: sdk_policy(&app),
         now,
+        requires_attestation: app.requires_attestation(),
     };
     recredit(
         tables,

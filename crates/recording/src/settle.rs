@@ -25,6 +25,27 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::billing_event;
 
+/// What the planning of a settled subscription's events depends on, besides the device.
+#[derive(Clone, Copy)]
+struct SettleContext {
+    now: Timestamp,
+    /// Whether the app forwards events only for devices with a verified attestation.
+    requires_attestation: bool,
+}
+
+impl SettleContext {
+    /// Returns the facts for planning billing events, whose amounts always count.
+    const fn facts<'a>(&self, state: &'a DeviceState, click: Option<&'a Click>) -> DeviceFacts<'a> {
+        DeviceFacts {
+            state,
+            click,
+            policy: MoneyPolicy::Count,
+            now: self.now,
+            requires_attestation: self.requires_attestation,
+        }
+    }
+}
+
 /// Settles subscriptions of one app and environment, and all subscriptions connected to them.
 /// `device` is a device whose properties changed: its events are updated even if their
 /// notifications did not change. The caller holds the lock on the app.
@@ -62,11 +83,16 @@ pub(crate) async fn settle<T: Tables>(
     };
     let devices = settlement.devices().into_iter().map(of_app).collect();
     tables.lock_devices(&devices, now).await?;
+    let context = SettleContext {
+        now,
+        requires_attestation: !settlement.changed.is_empty()
+            && (tables.app(app).await?).is_some_and(|app| app.requires_attestation()),
+    };
     let mut payers: BTreeSet<DeviceKey> = BTreeSet::new();
     for change in &settlement.changed {
         write_notification(tables, change).await?;
         tally.count_changed(change);
-        write_event(tables, now, change, tally).await?;
+        write_event(tables, context, change, tally).await?;
         for id in change.verified_transactions() {
             payers.extend(settle_sdk_event(tables, id, now, tally).await?);
         }
@@ -105,12 +131,12 @@ async fn write_notification<T: Tables>(
 /// Writes the event of a changed notification. This is the only place that adds billing events.
 async fn write_event<T: Tables>(
     tables: &T,
-    at: Timestamp,
+    context: SettleContext,
     change: &NotificationChange,
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
     let before = stored_event(tables, change.before.as_ref()).await?;
-    let (now, state) = current_event(tables, at, change.now.as_ref()).await?;
+    let (now, state) = current_event(tables, context.now, change.now.as_ref()).await?;
     let sdk_event = match (&change.now, &now) {
         (Some(notification), Some(event)) if needs_sdk_event(&before, Some(event)) => {
             reserve_transaction(tables, notification).await?
@@ -121,7 +147,7 @@ async fn write_event<T: Tables>(
         EventChange::None => Ok(()),
         EventChange::Record(event) => {
             let plan_context = read_plan_context(tables, event.app, event.credit.as_ref()).await?;
-            let facts = device_facts(&state, plan_context.click.as_ref(), at);
+            let facts = context.facts(&state, plan_context.click.as_ref());
             // An event from another provider may already have this id. The notification is stored
             // anyway.
             plan::record_event(tables, *event, &facts, &plan_context.integrations, tally).await
@@ -134,7 +160,7 @@ async fn write_event<T: Tables>(
             if withdraws {
                 tables.remove_unsent(&event.after).await?;
             }
-            replace(tables, at, *event, &state, cancel_reason, tally).await
+            replace(tables, context, *event, &state, cancel_reason, tally).await
         }
         EventChange::Remove(event) => {
             tables.remove_unsent(&event).await?;
@@ -147,7 +173,7 @@ async fn write_event<T: Tables>(
 
 async fn replace<T: Tables>(
     tables: &T,
-    at: Timestamp,
+    context: SettleContext,
     EventReplacement { before, mut after }: EventReplacement,
     state: &DeviceState,
     cancel_reason: &'static str,
@@ -156,7 +182,7 @@ async fn replace<T: Tables>(
     tables.replace_events(&[&after]).await?;
     tally.increments.replace_event(&before, &after);
     let plan_context = read_plan_context(tables, after.app, after.credit.as_ref()).await?;
-    let facts = device_facts(state, plan_context.click.as_ref(), at);
+    let facts = context.facts(state, plan_context.click.as_ref());
     let replan = ReplanContext {
         facts: &facts,
         integrations: &plan_context.integrations,
@@ -164,20 +190,6 @@ async fn replace<T: Tables>(
     };
     let events = std::slice::from_mut(&mut after);
     plan::replan(tables, before.app, events, &replan, tally).await
-}
-
-/// Returns the facts for planning billing events, whose amounts always count.
-const fn device_facts<'a>(
-    state: &'a DeviceState,
-    click: Option<&'a Click>,
-    now: Timestamp,
-) -> DeviceFacts<'a> {
-    DeviceFacts {
-        state,
-        click,
-        policy: MoneyPolicy::Count,
-        now,
-    }
 }
 
 async fn stored_event<T: Tables>(

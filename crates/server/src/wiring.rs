@@ -19,6 +19,7 @@ use tributary_api::{
     TxtLookup,
 };
 use tributary_dashboard::DashboardState;
+use tributary_domain::attestation::app_attest_roots;
 use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
@@ -162,6 +163,8 @@ pub struct ServerParts {
     pub postback_keys: Keys,
     /// Root certificates trusted for App Store notifications.
     pub app_store_roots: TrustedRoots,
+    /// Root certificates trusted for App Attest.
+    pub app_attest_roots: TrustedRoots,
     /// Sends test events for integrations.
     pub probe: Arc<dyn IntegrationProbe>,
     /// Looks up TXT records, which verify link domains.
@@ -204,6 +207,7 @@ impl ServerParts {
             geo_lookup: Arc::new(move |address| geo.locate(address)),
             postback_keys: Keys::apple(),
             app_store_roots: TrustedRoots::apple(),
+            app_attest_roots: app_attest_roots(),
             probe,
             metrics,
         }
@@ -243,6 +247,7 @@ pub fn router_with(parts: ServerParts, more: Router<ApiState>) -> (Router, Arc<R
         link_cache: Arc::default(),
         postback_keys: Arc::new(parts.postback_keys),
         app_store_roots: Arc::new(parts.app_store_roots),
+        app_attest_roots: Arc::new(parts.app_attest_roots),
         probe: parts.probe.clone(),
         txt_lookup: parts.txt_lookup.clone(),
         read_cache: Arc::default(),

@@ -33,6 +33,10 @@ pub struct SdkApp {
     pub environment: Environment,
     /// Key that decrypts Meta's install referrer, if set.
     pub social_referrer_key: Option<SealedSecret>,
+    /// Key that decrypts Play Integrity tokens, if set.
+    pub play_decryption_key: Option<SealedSecret>,
+    /// Key that verifies Play Integrity tokens, if set.
+    pub play_verification_key: Option<SealedSecret>,
 }
 
 /// Outcome of a `configure` call.

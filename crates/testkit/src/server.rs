@@ -15,6 +15,7 @@ use tributary_api::{RateSettings, Timeouts};
 use tributary_domain::access::key::{ApiKey, KeyKind};
 use tributary_domain::access::person::{Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::{Actor, Environment, Permission};
+use tributary_domain::attestation::app_attest_roots;
 use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::runtime::Runtime;
@@ -56,6 +57,8 @@ pub struct TestServerSettings {
     pub postback_keys: Keys,
     /// Root certificates for App Store notifications.
     pub store_roots: TrustedRoots,
+    /// Root certificates for App Attest.
+    pub app_attest_roots: TrustedRoots,
 }
 
 impl Default for TestServerSettings {
@@ -81,6 +84,7 @@ impl Default for TestServerSettings {
             base_url: "https://t.example.com".to_owned(),
             postback_keys: Keys::apple(),
             store_roots: TrustedRoots::apple(),
+            app_attest_roots: app_attest_roots(),
         }
     }
 }
@@ -130,6 +134,7 @@ impl TestServer {
             country_header: None,
             postback_keys: settings.postback_keys,
             app_store_roots: settings.store_roots,
+            app_attest_roots: settings.app_attest_roots,
             probe: Arc::new(TestProbe),
             txt_lookup: wiring::txt_lookup(TxtClient::new(Some(dns.address), system::runtime())),
             metrics: None,

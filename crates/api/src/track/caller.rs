@@ -32,6 +32,10 @@ pub(super) struct SdkCaller {
     pub(super) environment: Environment,
     /// Encrypted key that decrypts Meta's install referrer, if one is set.
     pub(super) social_referrer_key: Option<SealedSecret>,
+    /// Encrypted key that decrypts Play Integrity tokens, if one is set.
+    pub(super) play_decryption_key: Option<SealedSecret>,
+    /// Encrypted key that verifies Play Integrity tokens, if one is set.
+    pub(super) play_verification_key: Option<SealedSecret>,
     /// Client address.
     pub(super) address: IpAddr,
     /// Location of the client address.
@@ -81,6 +85,8 @@ impl FromRequestParts<ApiState> for SdkCaller {
             app: found.app,
             environment: found.environment,
             social_referrer_key: found.social_referrer_key,
+            play_decryption_key: found.play_decryption_key,
+            play_verification_key: found.play_verification_key,
             address,
             geo: state.geo_location(address, parts),
         })

@@ -1,5 +1,6 @@
 //! `POST /api/track/configure` — registers a device and returns its attribution.
 
+use super::attestation;
 use super::body::TrackBody;
 use super::caller::SdkCaller;
 use super::configure_fields::{ConfigureFields, ConfigureRequest, read};
@@ -184,6 +185,7 @@ fn configure_command(
     let by_client = request.click_id.as_deref().or(in_url);
     let may_match = AdvertisingId::may_match(request.traits.platform, request.consent);
     let advertised = request.advertising_id.as_ref().filter(|_| may_match);
+    let attestation = attestation::check(state, caller, &request, at);
     ConfigureCommand {
         app: caller.app.id,
         environment: caller.environment,
@@ -212,6 +214,7 @@ fn configure_command(
             .map(|referrer| referrer::decrypt_referrer(state, caller, referrer)),
         times: request.times,
         ad_services_token: request.ad_services_token,
+        attestation,
         address_class: classify(caller.address, geo.is_relay),
         address_hash: comparable.map(|address| hasher.hash(address, at)),
         address_hashes: comparable.map_or_else(Vec::new, |address| {

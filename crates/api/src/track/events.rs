@@ -144,6 +144,7 @@ pub(crate) async fn events(
         received_at,
         country: caller.geo.country.clone(),
         policy: sdk_policy(&caller.app),
+        requires_attestation: caller.app.requires_attestation(),
         revenue_events: caller.app.revenue_events.clone(),
     };
     let valid: Vec<SdkEvent> = read.iter().flatten().cloned().collect();

@@ -10,6 +10,7 @@
 
 pub(crate) mod shape;
 
+mod attestation;
 mod body;
 mod caller;
 mod configure;
@@ -38,6 +39,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(configure::configure))
         .routes(routes!(events::events))
         .routes(routes!(identify::identify))
+        .routes(routes!(attestation::attestation_challenge))
         .routes(routes!(skan::skan));
     for path in PATHS {
         router = router.route(path, options(cors::preflight));
@@ -47,6 +49,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
 
 /// Paths that need a preflight handler.
 const PATHS: &[&str] = &[
+    "/api/track/attestation-challenge",
     "/api/track/configure",
     "/api/track/events",
     "/api/track/identify",

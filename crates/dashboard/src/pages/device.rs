@@ -12,6 +12,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::resource::DevicesRead;
+use tributary_domain::attestation::AttestationOutcome;
 use tributary_domain::attribution::{ConsideredCandidate, Flag, MatchMethod, Rejection, Signals};
 use tributary_domain::device::{Device, DeviceKey, IdentityFlag, Tracking};
 use tributary_domain::install::Attribution;
@@ -97,6 +98,15 @@ pub(crate) const fn flag_label(flag: Flag) -> &'static str {
         Flag::Implausible => "implausible times",
         Flag::ImpossibleDevice => "model or version does not exist on this platform",
         Flag::InstallBurst => "many installs from one address within an hour",
+        Flag::AttestationFailed => "the proof of a genuine app is invalid",
+        Flag::AttestationMissing => "no proof of a genuine app",
+    }
+}
+
+fn attestation_label(outcome: AttestationOutcome) -> String {
+    match outcome.failure() {
+        Some(failure) => format!("{} ({})", outcome.as_str(), failure.as_str()),
+        None => outcome.as_str().to_owned(),
     }
 }
 
@@ -177,6 +187,12 @@ fn decision(
             ),
             ("Click id", evidence.click_token.unwrap_or_else(none)),
             ("IP address", evidence.address_class.unwrap_or_else(none)),
+            (
+                "Genuine app",
+                evidence
+                    .attestation
+                    .map_or_else(|| "not checked".to_owned(), attestation_label),
+            ),
         ],
         window_hours: decision.settings.click_window_hours,
         probabilistic: decision.settings.probabilistic,

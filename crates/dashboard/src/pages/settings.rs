@@ -32,6 +32,8 @@ struct SettingsPage {
     test_key: String,
     base_url: String,
     referrer_key_is_set: bool,
+    decryption_key_is_set: bool,
+    verification_key_is_set: bool,
     claim: Option<DomainClaim>,
 }
 
@@ -51,6 +53,23 @@ impl SettingsPage {
         } else {
             "Decrypts Meta's install referrer on Android. On Meta for Developers, open App \
              settings → Basic → Android and copy the install referrer decryption key."
+        }
+    }
+
+    const fn decryption_key_hint(&self) -> &'static str {
+        if self.decryption_key_is_set {
+            "Set. Leave empty to keep it."
+        } else {
+            "From the Play Console: Test and release → App integrity → Play Integrity API. Choose to \
+             manage and download your response encryption keys."
+        }
+    }
+
+    const fn verification_key_hint(&self) -> &'static str {
+        if self.verification_key_is_set {
+            "Set. Leave empty to keep it."
+        } else {
+            "From the same page of the Play Console."
         }
     }
 
@@ -87,6 +106,7 @@ fn filled(app: &App) -> FormState {
         )
         .with_checkbox("sdk.enabled", app.sdk.enabled)
         .with("sdk.revenue", app.sdk.revenue.as_str())
+        .with("sdk.attestation", app.sdk.attestation.as_str())
         .with("revenueEvents", app.revenue_events.join("\n"))
         .with("deepLinkSchemes", app.deep_link_schemes.join("\n"))
         .with(
@@ -135,6 +155,8 @@ async fn page(
         form: form.unwrap_or_else(|| filled(&app)),
         base_url: app.link_base(&handles.base_url),
         referrer_key_is_set: app.secrets.contains(&AppSecret::SocialReferrerKey),
+        decryption_key_is_set: app.secrets.contains(&AppSecret::PlayDecryptionKey),
+        verification_key_is_set: app.secrets.contains(&AppSecret::PlayVerificationKey),
         live_key: app.sdk.live_key,
         test_key: app.sdk.test_key,
     })
@@ -149,8 +171,18 @@ pub(crate) async fn show(
     Ok(context.page(&page))
 }
 
-/// Form field for the referrer key, which is never sent back.
-const REFERRER_KEY: &str = "attribution.socialReferrerKey";
+/// Secrets on this page, with their form fields, which are never sent back.
+const SECRETS: [(AppSecret, &str); 3] = [
+    (
+        AppSecret::SocialReferrerKey,
+        "attribution.socialReferrerKey",
+    ),
+    (AppSecret::PlayDecryptionKey, "android.playDecryptionKey"),
+    (
+        AppSecret::PlayVerificationKey,
+        "android.playVerificationKey",
+    ),
+];
 
 /// Stores the submitted form.
 pub(crate) async fn update(
@@ -161,7 +193,7 @@ pub(crate) async fn update(
     let read = |fields: &mut Fields<'_>| read_change(fields, &handles.base_url);
     let ((mut change, mut secrets), mut faults) = submission.form.read(read);
     // Billing secrets are set on the Integrations page.
-    secrets.retain(|(secret, _)| *secret == AppSecret::SocialReferrerKey);
+    secrets.retain(|(secret, _)| SECRETS.iter().any(|(one, _)| one == secret));
     change.secrets = FormSecretSealer::new(&handles, &submission)?.seal_app_secrets(secrets);
     if faults.is_empty() {
         let (precondition, origin) = (precondition(&submission.form), submission.origin(&handles));
@@ -178,9 +210,11 @@ pub(crate) async fn update(
             Err(error) => return Err(error.into()),
         }
     }
-    let form = FormState::from_form(&submission.form)
-        .with(REFERRER_KEY, "")
-        .with_faults(faults);
+    let form = FormState::from_form(&submission.form);
+    let form = SECRETS
+        .iter()
+        .fold(form, |form, (_, field)| form.with(field, ""));
+    let form = form.with_faults(faults);
     let caller = submission.authorized.read_access();
     let page = page(&handles, &submission.context, &caller, Some(form)).await?;
     Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))

@@ -1,8 +1,10 @@
 //! Changes to an app.
 
+use super::audited_fields::{audit_values, differences};
 use super::{
     App, AppSecret, AttributionRules, BillingProvider, FraudPolicy, QualifiedTrial, SdkRevenue,
 };
+use crate::attestation::AttestationPolicy;
 use crate::audit::{Changes, FieldChange};
 use crate::keyring::seal::SealedSecret;
 use crate::ownership::link_domain::LinkDomain;
@@ -33,6 +35,7 @@ pub struct AppChange {
     pub link_domain: Change<HostName>,
     pub sdk_enabled: Change<bool>,
     pub sdk_revenue: Change<SdkRevenue>,
+    pub sdk_attestation: Change<AttestationPolicy>,
     pub click_window_hours: Change<i64>,
     pub probabilistic_ios: Change<bool>,
     pub probabilistic_android: Change<bool>,
@@ -237,6 +240,9 @@ impl App {
         change
             .sdk_revenue
             .apply(&mut self.sdk.revenue, SdkRevenue::Auto);
+        change
+            .sdk_attestation
+            .apply(&mut self.sdk.attestation, AttestationPolicy::Off);
         let attribution = &mut self.attribution;
         change.click_window_hours.apply(
             &mut attribution.click_window_hours,
@@ -273,82 +279,6 @@ impl App {
             .alert_webhook_url
             .apply_optional(&mut self.alert_webhook_url);
     }
-}
-
-/// Returns the configurable fields with their audit log names and values.
-fn audit_values(app: &App) -> Vec<(&'static str, Option<String>)> {
-    let always = |value: &dyn ToString| Some(value.to_string());
-    let rules = &app.attribution;
-    vec![
-        ("name", always(&app.name.as_str())),
-        ("timezone", always(&app.timezone.as_str())),
-        ("archived", always(&app.archived)),
-        ("ios.bundleId", app.ios.bundle_id.clone()),
-        ("ios.appStoreId", app.ios.app_store_id.clone()),
-        ("ios.teamId", app.ios.team_id.clone()),
-        ("android.packageName", app.android.package_name.clone()),
-        (
-            "android.sha256CertFingerprints",
-            always(&app.android.sha256_cert_fingerprints.join(", ")),
-        ),
-        ("webEvents.enabled", always(&app.web_events_enabled)),
-        (
-            "linkDomain",
-            app.link_domain
-                .as_ref()
-                .map(|domain| domain.host.as_str().to_owned()),
-        ),
-        (
-            "linkDomainVerification.verified",
-            app.link_domain
-                .as_ref()
-                .map(|domain| domain.is_verified.to_string()),
-        ),
-        ("sdk.enabled", always(&app.sdk.enabled)),
-        ("sdk.revenue", always(&app.sdk.revenue.as_str())),
-        ("revenueEvents", always(&app.revenue_events.join(", "))),
-        ("deepLinkSchemes", always(&app.deep_link_schemes.join(", "))),
-        (
-            "attribution.clickWindowHours",
-            always(&rules.click_window_hours),
-        ),
-        (
-            "attribution.probabilistic.ios",
-            always(&rules.probabilistic_ios),
-        ),
-        (
-            "attribution.probabilistic.android",
-            always(&rules.probabilistic_android),
-        ),
-        (
-            "attribution.probabilistic.windowHours",
-            always(&rules.probabilistic_window_hours),
-        ),
-        ("attribution.fraud", always(&rules.fraud.as_str())),
-        (
-            "qualifiedTrial.enabled",
-            always(&app.qualified_trial.enabled),
-        ),
-        (
-            "qualifiedTrial.delayHours",
-            always(&app.qualified_trial.delay_hours),
-        ),
-        ("skanTestSignals", always(&app.skan_test_signals)),
-        (
-            "alertWebhookUrl",
-            app.alert_webhook_url
-                .as_ref()
-                .map(|url| url.as_str().to_owned()),
-        ),
-    ]
-}
-
-fn differences(before: &App, after: &App) -> Vec<FieldChange> {
-    let mut changes = Changes::new();
-    for ((field, before), (_, after)) in audit_values(before).into_iter().zip(audit_values(after)) {
-        changes.compare(field, before, after);
-    }
-    changes.into_vec()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Apps: configuration, accepted events and attribution rules.
 
 mod archive;
+mod audited_fields;
 mod change;
 mod platform;
 
@@ -14,6 +15,7 @@ pub use platform::{
 };
 
 use crate::access::Environment;
+use crate::attestation::AttestationPolicy;
 use crate::ownership::link_domain::LinkDomain;
 use crate::refusal::Refusal;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
@@ -110,6 +112,8 @@ pub struct Sdk {
     pub enabled: bool,
     /// Whether revenue reported by the SDK counts.
     pub revenue: SdkRevenue,
+    /// What the app does with attestation.
+    pub attestation: AttestationPolicy,
     /// Public SDK key for live data.
     pub live_key: String,
     /// Public SDK key for test data.
@@ -178,6 +182,10 @@ pub struct QualifiedTrial {
 pub enum AppSecret {
     /// Key that decrypts Meta's install referrer.
     SocialReferrerKey,
+    /// Key that decrypts Play Integrity tokens.
+    PlayDecryptionKey,
+    /// Key that verifies Play Integrity tokens.
+    PlayVerificationKey,
     /// Secret that authenticates a billing provider's notifications. The App Store requires no
     /// secret; its entry only marks the App Store as connected.
     Billing(BillingProvider),
@@ -221,6 +229,8 @@ impl AppSecret {
     /// All valid secrets. Not every provider has every kind.
     pub const ALL: &'static [Self] = &[
         Self::SocialReferrerKey,
+        Self::PlayDecryptionKey,
+        Self::PlayVerificationKey,
         Self::Billing(BillingProvider::Revenuecat),
         Self::Billing(BillingProvider::Superwall),
         Self::Billing(BillingProvider::Appstore),
@@ -234,6 +244,8 @@ impl AppSecret {
         use BillingProvider::{Appstore, Revenuecat, Superwall};
         match self {
             Self::SocialReferrerKey => "social_referrer_key",
+            Self::PlayDecryptionKey => "play_decryption_key",
+            Self::PlayVerificationKey => "play_verification_key",
             Self::Billing(Revenuecat) => "billing.revenuecat",
             Self::Billing(Superwall) => "billing.superwall",
             Self::Billing(Appstore) => "billing.appstore",
@@ -304,6 +316,7 @@ impl App {
             sdk: Sdk {
                 enabled: true,
                 revenue: SdkRevenue::Auto,
+                attestation: AttestationPolicy::Off,
                 live_key: creation.live_key,
                 test_key: creation.test_key,
             },
@@ -342,6 +355,11 @@ impl App {
         };
         let domain = self.link_domain.as_ref().ok_or_else(missing)?;
         Ok(&domain.host)
+    }
+
+    /// Returns whether events are forwarded only for devices with a verified attestation.
+    pub fn requires_attestation(&self) -> bool {
+        self.sdk.attestation == AttestationPolicy::Require
     }
 
     /// Returns the base URL of the app's links. Links stay at the instance's own host until the

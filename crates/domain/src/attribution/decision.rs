@@ -1,6 +1,7 @@
 //! An attribution decision with its explanation.
 
 use super::evidence::ReferrerTimes;
+use crate::attestation::AttestationOutcome;
 use crate::integration::Network;
 use crate::link::Campaign;
 use crate::vocabulary::id::{ClickId, LinkId};
@@ -165,6 +166,10 @@ pub enum Flag {
     ImpossibleDevice,
     /// Many installs from one address within an hour.
     InstallBurst,
+    /// The device sent a token that does not prove a genuine app.
+    AttestationFailed,
+    /// The device sent no token, although the app asks for one.
+    AttestationMissing,
 }
 
 crate::keywords! {
@@ -174,6 +179,8 @@ crate::keywords! {
         Implausible => "implausible",
         ImpossibleDevice => "impossible_device",
         InstallBurst => "install_burst",
+        AttestationFailed => "attestation_failed",
+        AttestationMissing => "attestation_missing",
     }
 }
 
@@ -260,6 +267,8 @@ pub struct EvidenceSummary {
     pub click_token: Option<String>,
     /// `relay`, `private` or `other`.
     pub address_class: Option<String>,
+    /// Whether the device proved that it runs the genuine app; `None` if the app did not ask.
+    pub attestation: Option<AttestationOutcome>,
 }
 
 /// App settings that the decision used.

@@ -3,6 +3,7 @@
 use super::ad_services::AdServices;
 use super::referrer::Referrer;
 use crate::access::Environment;
+use crate::attestation::AttestationOutcome;
 use crate::click::address::AddressClass;
 use crate::device::{Platform, Screen};
 use crate::vocabulary::time::Timestamp;
@@ -70,4 +71,6 @@ pub struct Evidence {
     pub fingerprint: DeviceFingerprint,
     /// Whether a probabilistic match is allowed: only at the first `configure` call.
     pub probabilistic_allowed: bool,
+    /// Whether the device proved that it runs the genuine app; `None` if the app did not ask.
+    pub attestation: Option<AttestationOutcome>,
 }

@@ -25,6 +25,7 @@ impl SkipReason {
         match self {
             Self::IntegrationDisabled
             | Self::Fraud
+            | Self::Attestation
             | Self::Probabilistic
             | Self::Consent
             | Self::TooOld
@@ -106,6 +107,7 @@ mod tests {
     #[case::no_click_id(SkipReason::NoClickId, true)]
     #[case::disabled(SkipReason::IntegrationDisabled, true)]
     #[case::no_consent(SkipReason::Consent, true)]
+    #[case::no_proof(SkipReason::Attestation, true)]
     #[case::of_another_network(SkipReason::NotAttributed, false)]
     #[case::not_mapped(SkipReason::NotMapped, false)]
     #[case::test_data(SkipReason::Sandbox, false)]

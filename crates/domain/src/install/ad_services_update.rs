@@ -49,6 +49,7 @@ pub fn apply_ad_services(
         ad_services: outcome.answer.clone(),
         fingerprint: DeviceFingerprint::default(),
         probabilistic_allowed: false,
+        attestation: current.decision.evidence.attestation,
     };
     let new_decision = decide(&evidence, &AttributionCandidates::default(), &outcome.rules);
     let is_better = improves(

@@ -1,14 +1,16 @@
 //! Handles `configure`: registers a device and attributes its install.
 
+use super::attestation::{Novelty, attribution_after, outcome_after};
 use super::device_state::{Attribution, DeviceState};
 use crate::access::Environment;
 use crate::app::AttributionRules;
+use crate::attestation::PresentedOutcome;
 use crate::attribution::ad_services::AdServices;
 use crate::attribution::evidence::{ClickIdSource, DeviceFingerprint, ReferrerTimes};
 use crate::attribution::referrer::Referrer;
 use crate::attribution::{
     AttributionCandidates, Candidate, ClickLookup, DeliveredClick, Evidence, MatchMethod,
-    MatchState, Rejection, decide, improves,
+    MatchState, Rejection, decide,
 };
 use crate::billing::DeviceUpdate;
 use crate::click::Click;
@@ -79,6 +81,8 @@ pub struct ConfigureCommand {
     pub times: ReferrerTimes,
     /// Apple's AdServices token, to be redeemed.
     pub ad_services_token: Option<String>,
+    /// Attestation of the call.
+    pub attestation: PresentedOutcome,
     /// Class of the IP address.
     pub address_class: AddressClass,
     /// Today's hash of the IP address; `None` if the address must not be compared.
@@ -254,8 +258,8 @@ pub struct ConfigureDecision {
     pub is_first_open: bool,
     /// The current decision.
     pub attribution: Attribution,
-    /// Whether this call made or replaced the decision, so that the device's events must be
-    /// credited again. The attribution is stored in any case, because its candidates may have
+    /// Whether this call made or replaced the decision, or changed its attestation, so that the
+    /// device's events must be credited and planned again. The attribution is stored in any case, because its candidates may have
     /// changed.
     pub is_new_decision: bool,
     /// The install to record.
@@ -344,26 +348,8 @@ pub fn configure(
         &facts,
         &command.rules,
     );
-    let (attribution, is_new_decision) = match &state.attribution {
-        None => {
-            let first = Attribution::first(command.attribution_id, new_decision, command.at);
-            (first.held_by(command.rules.fraud), true)
-        }
-        Some(current) => {
-            let is_better = improves(
-                &current.summary(first_open_at),
-                &new_decision,
-                command.rules.click_window_hours,
-                command.at,
-            );
-            if is_better {
-                let better = current.replaced_by(new_decision, command.at);
-                (better.held_by(command.rules.fraud), true)
-            } else {
-                (current.with_late_evidence(&new_decision), false)
-            }
-        }
-    };
+    let (attribution, novelty) = attribution_after(command, state, new_decision, first_open_at);
+    let is_new_decision = novelty == Novelty::Decision;
     let device = device(command, state.device.as_ref());
     let records_install = is_first_open && command.traits.platform != Platform::Web;
     let install = records_install.then(|| install(command, &device, &identity, &attribution));
@@ -390,7 +376,7 @@ pub fn configure(
         device,
         is_first_open,
         attribution,
-        is_new_decision,
+        is_new_decision: novelty != Novelty::Nothing,
         install,
         taken_click,
         referenced_click,
@@ -434,6 +420,7 @@ fn evidence(command: &ConfigureCommand, state: &DeviceState, first_open_at: Time
         },
         probabilistic_allowed: state.attribution.is_none()
             && command.traits.platform != Platform::Web,
+        attestation: outcome_after(command, state),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Stored state of a device.
 
 use crate::app::FraudPolicy;
+use crate::attestation::AttestationOutcome;
 use crate::attribution::{
-    AttributionSummary, DECISION_CANDIDATES_MAX, Decision, HoldState, InstallHold, Rejection,
+    AttributionSummary, DECISION_CANDIDATES_MAX, Decision, Flag, HoldState, InstallHold, Rejection,
     SupersededDecision, click_never_stored, effective_state,
 };
 use crate::device::{Device, Identity};
@@ -97,7 +98,7 @@ impl Attribution {
     }
 
     /// Returns the attribution with later, rejected evidence added. The decision does not change,
-    /// but the rejection stays visible.
+    /// but the rejection stays visible. The attestation and its flags are updated, too.
     #[must_use]
     pub fn with_late_evidence(&self, new_decision: &Decision) -> Self {
         let mut updated = self.clone();
@@ -119,7 +120,20 @@ impl Attribution {
         *token = token
             .take()
             .or_else(|| new_decision.evidence.click_token.clone());
+        updated.decision.evidence.attestation = new_decision.evidence.attestation;
+        for flag in [Flag::AttestationFailed, Flag::AttestationMissing] {
+            if new_decision.flags.contains(&flag) {
+                updated.decision.flags.insert(flag);
+            } else {
+                updated.decision.flags.remove(&flag);
+            }
+        }
         updated
+    }
+
+    /// Returns whether the device proved that it runs the genuine app.
+    pub fn is_attested(&self) -> bool {
+        self.decision.evidence.attestation == Some(AttestationOutcome::Verified)
     }
 
     /// Returns whether AdServices gave a result or is still pending. After an invalid or expired

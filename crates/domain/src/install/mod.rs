@@ -5,6 +5,7 @@
 //! clicks again and calls both again.
 
 mod ad_services_update;
+mod attestation;
 mod configure;
 mod device_state;
 

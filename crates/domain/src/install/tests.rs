@@ -3,6 +3,7 @@
 use super::*;
 use crate::access::Environment;
 use crate::app::{AttributionRules, FraudPolicy};
+use crate::attestation::PresentedOutcome;
 use crate::attribution::ad_services::AdServices;
 use crate::attribution::evidence::{ClickIdSource, ReferrerTimes};
 use crate::attribution::{Candidate, MatchState, MatchType, Rejection};
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 
 const DAY: i64 = 86_400;
 
-fn configure(
+pub(super) fn configure(
     command: &ConfigureCommand,
     state: &DeviceState,
     found: CandidateClicks,
@@ -29,7 +30,7 @@ fn configure(
     super::configure(command, state, found, &ClaimFacts::default())
 }
 
-fn at(seconds: i64) -> Timestamp {
+pub(super) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000)
 }
 
@@ -59,7 +60,7 @@ fn candidate(number: u8, seconds: i64) -> Candidate {
     }
 }
 
-fn call(platform: Platform, seconds: i64) -> ConfigureCommand {
+pub(super) fn call(platform: Platform, seconds: i64) -> ConfigureCommand {
     ConfigureCommand {
         app: AppId::from_bytes([1; 16]),
         environment: Environment::Live,
@@ -84,6 +85,7 @@ fn call(platform: Platform, seconds: i64) -> ConfigureCommand {
         referrer: None,
         times: ReferrerTimes::default(),
         ad_services_token: None,
+        attestation: PresentedOutcome::default(),
         address_class: AddressClass::Other,
         address_hash: None,
         address_hashes: vec![Digest::of(b"address")],
@@ -105,7 +107,7 @@ fn call_with_click(click: ClaimedClick, seconds: i64) -> ConfigureCommand {
 }
 
 /// Returns the device's state after a call.
-fn after(outcome: ConfigureDecision) -> DeviceState {
+pub(super) fn after(outcome: ConfigureDecision) -> DeviceState {
     DeviceState {
         device: Some(outcome.device),
         attribution: Some(outcome.attribution),

@@ -3,6 +3,7 @@
 use super::{COUNTRIES, HOUR_MILLIS, SampleAction, SampleApp};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
+use tributary_domain::attestation::PresentedOutcome;
 use tributary_domain::attribution::evidence::{ClickIdSource, ReferrerTimes};
 use tributary_domain::attribution::referrer::Referrer;
 use tributary_domain::click::address::AddressClass;
@@ -220,6 +221,7 @@ impl SampleDevice {
             referrer: self.referrer(),
             times: self.times(),
             ad_services_token: token,
+            attestation: PresentedOutcome::default(),
             address_class: AddressClass::Other,
             address_hash: address,
             address_hashes: address.into_iter().collect(),
@@ -327,6 +329,7 @@ impl SampleDevice {
             received_at: Timestamp::from_millis(begin.as_millis() + 10_000),
             country: None,
             policy: MoneyPolicy::Count,
+            requires_attestation: false,
             revenue_events: Vec::new(),
         };
         SampleAction::Events(Box::new((arrival, events)))

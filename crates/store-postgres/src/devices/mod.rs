@@ -13,7 +13,7 @@ use crate::{Failure, PostgresStore, event_rows, rollups};
 use async_trait::async_trait;
 use state::find_state;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
-use tributary_domain::app::AppSecret;
+use tributary_domain::app::{App, AppSecret};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::device::{DeviceKey, DeviceRef, IdentityClaim};
 use tributary_domain::install::ConfigureCommand;
@@ -38,20 +38,30 @@ async fn find_sdk_app(tx: &Tx, sdk_key: &str) -> Result<Option<SdkApp>, Failure>
     let app = app_by_id(tx, app_id)
         .await?
         .ok_or_else(|| corrupt("app_id"))?;
-    let wanted = AppSecret::SocialReferrerKey;
-    let mut social_referrer_key = None;
-    // The app was read with the names of its secrets, so most apps need no second query.
-    if app.secrets.contains(&wanted) {
-        let sql = "select sealed from app_secrets where app_id = $1 and name = $2";
-        let row = tx.query_opt(sql, &[&app_id, &wanted.as_str()]).await?;
-        let sealed: Option<Vec<u8>> = row.map(|row| row.try_get(0)).transpose()?;
-        social_referrer_key = sealed.map(SealedSecret::from_bytes);
-    }
     Ok(Some(SdkApp {
-        app,
         environment: Environment::parse(key.try_get(1)?).ok_or_else(|| corrupt("environment"))?,
-        social_referrer_key,
+        social_referrer_key: sealed_secret(tx, &app, AppSecret::SocialReferrerKey).await?,
+        play_decryption_key: sealed_secret(tx, &app, AppSecret::PlayDecryptionKey).await?,
+        play_verification_key: sealed_secret(tx, &app, AppSecret::PlayVerificationKey).await?,
+        app,
     }))
+}
+
+/// Reads a secret of an app. The app was read with the names of its secrets, so most apps need no
+/// query.
+async fn sealed_secret(
+    tx: &Tx,
+    app: &App,
+    secret: AppSecret,
+) -> Result<Option<SealedSecret>, Failure> {
+    if !app.secrets.contains(&secret) {
+        return Ok(None);
+    }
+    let app = Uuid::from_bytes(*app.id.as_bytes());
+    let sql = "select sealed from app_secrets where app_id = $1 and name = $2";
+    let row = tx.query_opt(sql, &[&app, &secret.as_str()]).await?;
+    let sealed: Option<Vec<u8>> = row.map(|row| row.try_get(0)).transpose()?;
+    Ok(sealed.map(SealedSecret::from_bytes))
 }
 
 async fn find_story(tx: &Tx, device: DeviceRef<'_>) -> Result<DeviceDetails, Failure> {

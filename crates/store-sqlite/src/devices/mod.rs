@@ -19,7 +19,7 @@ use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
-use tributary_domain::app::AppSecret;
+use tributary_domain::app::{App, AppSecret};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::device::{DeviceKey, DeviceRef, IdentityClaim};
 use tributary_domain::install::ConfigureCommand;
@@ -46,19 +46,35 @@ fn find_sdk_app(connection: &Connection, sdk_key: &str) -> Result<Option<SdkApp>
         .prepare_cached(&sql)?
         .query_row([app_id], read_row::<AppRow>)?;
     let app = AppId::from_bytes(row.app_id);
+    let app = row.read(app_secrets(connection, app)?)?;
+    let sealed = |secret| sealed_secret(connection, &app, secret);
+    Ok(Some(SdkApp {
+        environment: Environment::parse(&environment)
+            .ok_or_else(|| StoreError::corrupt("sdk_keys", "environment", app.id))?,
+        social_referrer_key: sealed(AppSecret::SocialReferrerKey)?,
+        play_decryption_key: sealed(AppSecret::PlayDecryptionKey)?,
+        play_verification_key: sealed(AppSecret::PlayVerificationKey)?,
+        app,
+    }))
+}
+
+/// Reads a secret of an app. The app was read with the names of its secrets, so most apps need no
+/// query.
+fn sealed_secret(
+    connection: &Connection,
+    app: &App,
+    secret: AppSecret,
+) -> Result<Option<SealedSecret>, Failure> {
+    if !app.secrets.contains(&secret) {
+        return Ok(None);
+    }
     let sealed: Option<Vec<u8>> = connection
         .prepare_cached("select sealed from app_secrets where app_id = ?1 and name = ?2")?
-        .query_row(
-            params![app.as_bytes(), AppSecret::SocialReferrerKey.as_str()],
-            |row| row.get(0),
-        )
+        .query_row(params![app.id.as_bytes(), secret.as_str()], |row| {
+            row.get(0)
+        })
         .optional()?;
-    Ok(Some(SdkApp {
-        app: row.read(app_secrets(connection, app)?)?,
-        environment: Environment::parse(&environment)
-            .ok_or_else(|| StoreError::corrupt("sdk_keys", "environment", app))?,
-        social_referrer_key: sealed.map(SealedSecret::from_bytes),
-    }))
+    Ok(sealed.map(SealedSecret::from_bytes))
 }
 
 fn find_story(

@@ -6,6 +6,7 @@
 pub mod ad_services;
 pub mod alerts;
 pub mod apps;
+pub mod attestation;
 pub mod audit_log;
 pub mod billing;
 pub mod billing_cohorts;
@@ -341,6 +342,10 @@ macro_rules! contract_suite {
                 figures_are_reported_per_period,
                 old_postbacks_are_removed_and_their_counts_stay,
                 another_organization_finds_no_postback,
+            }
+            attestation: {
+                an_outcome_is_read_as_it_was_stored,
+                events_wait_for_a_required_proof,
             }
             audit_log: {
                 every_change_adds_one_entry,

@@ -4,6 +4,7 @@ use super::fixtures::{SharedStore, app, at, link, new_key, organization, unique}
 use crate::{ConfigureOutcome, DeviceDetails};
 use tributary_domain::access::{AnalyticsRead, AppsWrite, Authorized, Environment, authorize};
 use tributary_domain::app::App;
+use tributary_domain::attestation::PresentedOutcome;
 use tributary_domain::attribution::evidence::{ClickIdSource, ReferrerTimes};
 use tributary_domain::click::Click;
 use tributary_domain::click::address::AddressClass;
@@ -129,6 +130,7 @@ impl Tenant {
             referrer: None,
             times: ReferrerTimes::default(),
             ad_services_token: None,
+            attestation: PresentedOutcome::default(),
             address_class: AddressClass::Other,
             address_hash: None,
             address_hashes: Vec::new(),
@@ -181,6 +183,7 @@ impl Tenant {
             received_at: at(seconds),
             country: None,
             policy: MoneyPolicy::Count,
+            requires_attestation: false,
             revenue_events: Vec::new(),
         }
     }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use tributary_domain::app::{
     Android, App, AppSecret, AttributionRules, FraudPolicy, Ios, QualifiedTrial, Sdk, SdkRevenue,
 };
+use tributary_domain::attestation::AttestationPolicy;
 use tributary_domain::ownership::link_domain::LinkDomain;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::revision::Revision;
@@ -48,6 +49,9 @@ struct Settings {
     link_domain_verified: bool,
     sdk_enabled: bool,
     sdk_revenue: String,
+    /// Missing in apps stored before attestation existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sdk_attestation: Option<String>,
     sdk_live_key: String,
     sdk_test_key: String,
     click_window_hours: i64,
@@ -98,6 +102,7 @@ impl AppRow {
             link_domain_verified: app.verified_link_domain().is_some(),
             sdk_enabled: app.sdk.enabled,
             sdk_revenue: app.sdk.revenue.as_str().to_owned(),
+            sdk_attestation: Some(app.sdk.attestation.as_str().to_owned()),
             sdk_live_key: app.sdk.live_key.clone(),
             sdk_test_key: app.sdk.test_key.clone(),
             click_window_hours: app.attribution.click_window_hours,
@@ -139,6 +144,10 @@ impl AppRow {
         };
         let url = |text: String| HttpsUrl::parse(&text).map_err(|_| corrupt("settings"));
         let revenue = SdkRevenue::parse(&stored.sdk_revenue).ok_or_else(|| corrupt("settings"))?;
+        let attestation = match stored.sdk_attestation.as_deref() {
+            None => AttestationPolicy::Off,
+            Some(text) => AttestationPolicy::parse(text).ok_or_else(|| corrupt("settings"))?,
+        };
         let fraud = FraudPolicy::parse(&stored.fraud).ok_or_else(|| corrupt("settings"))?;
         Ok(App {
             id,
@@ -160,6 +169,7 @@ impl AppRow {
             sdk: Sdk {
                 enabled: stored.sdk_enabled,
                 revenue,
+                attestation,
                 live_key: stored.sdk_live_key,
                 test_key: stored.sdk_test_key,
             },

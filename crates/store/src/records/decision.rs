@@ -6,6 +6,7 @@ use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use tributary_domain::attestation::AttestationOutcome;
 use tributary_domain::attribution::evidence::ReferrerTimes;
 use tributary_domain::attribution::{
     ConsideredCandidate, CreditedNetwork, Decision, EvidenceSummary, Flag, MatchMethod, MatchState,
@@ -70,6 +71,10 @@ struct EvidenceJson {
     ad_services: Option<String>,
     click_token: Option<String>,
     address_class: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attestation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attestation_failure: Option<String>,
 }
 
 /// Converts a decision to JSON.
@@ -101,6 +106,11 @@ pub(super) fn decision_to_json(attribution: &Attribution) -> String {
             ad_services: evidence.ad_services,
             click_token: evidence.click_token,
             address_class: evidence.address_class,
+            attestation: evidence.attestation.map(|one| one.as_str().to_owned()),
+            attestation_failure: evidence
+                .attestation
+                .and_then(AttestationOutcome::failure)
+                .map(|failure| failure.as_str().to_owned()),
         },
         click_window_hours: decision.settings.click_window_hours,
         probabilistic: decision.settings.probabilistic,
@@ -205,6 +215,10 @@ fn read(
             decided_at: Timestamp::from_millis(decided_at),
         }),
     };
+    let failure = stored.evidence.attestation_failure;
+    let attestation = parse_optional(stored.evidence.attestation, |outcome| {
+        AttestationOutcome::parse(outcome, failure.as_deref())
+    })?;
     Some(Attribution {
         id,
         revision: u32::try_from(revision).ok()?,
@@ -231,6 +245,7 @@ fn read(
                 ad_services: stored.evidence.ad_services,
                 click_token: stored.evidence.click_token,
                 address_class: stored.evidence.address_class,
+                attestation,
             },
             times: times_from_json(stored.times),
             settings: SettingsSummary {

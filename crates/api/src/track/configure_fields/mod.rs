@@ -4,11 +4,13 @@
 //! other invalid fields are ignored. Their faults are still collected, and listed if the request is
 //! rejected.
 
+use super::attestation;
 use super::opened_link::OPENED_URL_BYTES_MAX;
 use crate::fields::{
     FieldKind, Fields, InputValue, choice, described_body, flag, integer, number_as, object, text,
     text_as,
 };
+use tributary_domain::attestation::{AttestationFailure, PresentedAttestation};
 use tributary_domain::attribution::evidence::ReferrerTimes;
 use tributary_domain::attribution::referrer::Referrer;
 use tributary_domain::click::clean_user_agent;
@@ -44,6 +46,8 @@ pub(super) struct ConfigureRequest {
     pub(super) referrer: Option<Referrer>,
     pub(super) times: ReferrerTimes,
     pub(super) ad_services_token: Option<String>,
+    /// `None` if the SDK sent no `attestation` object.
+    pub(super) attestation: Option<Result<PresentedAttestation, AttestationFailure>>,
     pub(super) opened_url: Option<String>,
     /// User agent of the platform's web view.
     pub(super) user_agent: Option<String>,
@@ -98,6 +102,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<ConfigureRequest> {
          because some networks reject events without a user agent.",
     );
     let user_agent = fields.optional("userAgent", user_agent).flatten();
+    let attestation = attestation::read(fields);
     // Read even if the platform is invalid, so that the error lists all faults.
     let traits = traits(fields, platform.unwrap_or(Platform::Web));
     let platform = platform?;
@@ -116,6 +121,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<ConfigureRequest> {
         referrer,
         times,
         ad_services_token: token.filter(|_| platform == Platform::Ios),
+        attestation,
         opened_url,
         user_agent,
     })

@@ -85,6 +85,8 @@ struct IosOut {
 struct AndroidOut {
     package_name: Option<String>,
     sha256_cert_fingerprints: Vec<String>,
+    play_decryption_key: SecretOut,
+    play_verification_key: SecretOut,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -100,6 +102,8 @@ struct SdkOut {
     enabled: bool,
     #[schema(inline, value_type = crate::choices::SdkRevenueChoice)]
     revenue: &'static str,
+    #[schema(inline, value_type = crate::choices::AttestationChoice)]
+    attestation: &'static str,
     /// Public SDK key for live data.
     live_key: String,
     /// Public SDK key for test data.
@@ -160,6 +164,9 @@ impl AppOut {
             configured: app.has_provider(provider),
             url: format!("{base_url}/api/webhook/{}/{}", provider.as_str(), app.id),
         };
+        let secret = |secret: AppSecret| SecretOut {
+            set: app.secrets.contains(&secret),
+        };
         Self {
             billing: BillingOut {
                 revenuecat: billing(BillingProvider::Revenuecat),
@@ -178,6 +185,8 @@ impl AppOut {
             android: AndroidOut {
                 package_name: app.android.package_name,
                 sha256_cert_fingerprints: app.android.sha256_cert_fingerprints,
+                play_decryption_key: secret(AppSecret::PlayDecryptionKey),
+                play_verification_key: secret(AppSecret::PlayVerificationKey),
             },
             web_events: WebEventsOut {
                 enabled: app.web_events_enabled,
@@ -189,6 +198,7 @@ impl AppOut {
             sdk: SdkOut {
                 enabled: app.sdk.enabled,
                 revenue: app.sdk.revenue.as_str(),
+                attestation: app.sdk.attestation.as_str(),
                 live_key: app.sdk.live_key,
                 test_key: app.sdk.test_key,
             },
@@ -200,9 +210,7 @@ impl AppOut {
                     window_hours: app.attribution.probabilistic_window_hours,
                 },
                 fraud: app.attribution.fraud.as_str(),
-                social_referrer_key: SecretOut {
-                    set: app.secrets.contains(&AppSecret::SocialReferrerKey),
-                },
+                social_referrer_key: secret(AppSecret::SocialReferrerKey),
             },
             qualified_trial: QualifiedTrialOut {
                 enabled: app.qualified_trial.enabled,
@@ -234,13 +242,19 @@ pub(crate) fn example() -> serde_json::Value {
             "appStoreId": "123456789",
             "teamId": "ABCDE12345"
         },
-        "android": {"packageName": "com.example.runner", "sha256CertFingerprints": []},
+        "android": {
+            "packageName": "com.example.runner",
+            "sha256CertFingerprints": [],
+            "playDecryptionKey": {"set": false},
+            "playVerificationKey": {"set": false}
+        },
         "webEvents": {"enabled": false},
         "linkDomain": null,
         "linkDomainVerification": null,
         "sdk": {
             "enabled": true,
             "revenue": "auto",
+            "attestation": "off",
             "liveKey": "pk_live_…",
             "testKey": "pk_test_…"
         },

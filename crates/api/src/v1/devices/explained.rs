@@ -5,6 +5,7 @@ use crate::time_text::rfc3339;
 use crate::track::shape::DecisionOut;
 use crate::v1::held::shape::HoldOut;
 use serde::Serialize;
+use tributary_domain::attestation::{AttestationFailure, AttestationOutcome};
 use tributary_domain::attribution::{ConsideredCandidate, CreditedNetwork, Rejection, Signals};
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::install::Attribution;
@@ -32,7 +33,7 @@ pub(super) struct ExplainedOut {
     /// Candidate clicks, including the winner.
     candidates: Vec<CandidateOut>,
     /// Fraud signals: `unverified_time`, `short_ctit`, `implausible`, `impossible_device`,
-    /// `install_burst`.
+    /// `install_burst`, `attestation_failed`, `attestation_missing`.
     flags: Vec<&'static str>,
     /// The hold; null if the install was never held.
     hold: Option<HoldOut>,
@@ -58,6 +59,14 @@ struct EvidenceOut {
     click_token: Option<String>,
     /// `relay`, `private`, `other`.
     address_class: Option<String>,
+    /// Proof that the device runs the genuine app: `verified`, `failed`, `missing`; null if the app
+    /// did not ask for one.
+    attestation: Option<&'static str>,
+    /// Why the proof failed: `not_configured`, `wrong_platform`, `too_large`, `malformed`,
+    /// `invalid_challenge`, `expired_challenge`, `untrusted_certificate`, `invalid_signature`,
+    /// `challenge_mismatch`, `key_mismatch`, `wrong_app`, `development_build`, `stale_token`,
+    /// `unrecognized_app`, `untrusted_device`.
+    attestation_failure: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -131,6 +140,11 @@ impl ExplainedOut {
                 ad_services: evidence.ad_services,
                 click_token: evidence.click_token,
                 address_class: evidence.address_class,
+                attestation: evidence.attestation.map(AttestationOutcome::as_str),
+                attestation_failure: evidence
+                    .attestation
+                    .and_then(AttestationOutcome::failure)
+                    .map(AttestationFailure::as_str),
             },
             settings: SettingsOut {
                 click_window_hours: decision.settings.click_window_hours,
@@ -183,7 +197,8 @@ pub(super) fn example() -> serde_json::Value {
         "revision": 1,
         "supersedes": null,
         "evidence": {
-            "referrer": null, "adServices": null, "clickToken": "valid", "addressClass": "other"
+            "referrer": null, "adServices": null, "clickToken": "valid", "addressClass": "other",
+            "attestation": "verified", "attestationFailure": null
         },
         "settings": {"clickWindowHours": 168, "probabilistic": true, "windowHours": 24},
         "candidates": [{

@@ -58,6 +58,9 @@ pub(crate) fn skip_explanation(skip: SkipReason) -> &'static str {
         "fraud" => {
             "The install is suspicious, and the app's settings hold back events from such installs."
         }
+        "attestation" => {
+            "The device did not prove that it runs the genuine app, and the app requires it."
+        }
         "probabilistic" => {
             "The install is a probabilistic match. “Forward probabilistic matches” would send it."
         }

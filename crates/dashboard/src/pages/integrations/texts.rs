@@ -235,6 +235,10 @@ pub(super) fn skipped_advice(reason: &str, network: Network) -> &'static str {
             "The install is suspicious. Check the devices, or change “Suspicious installs” in the \
              app's settings."
         }
+        ("attestation", _) => {
+            "The device did not prove that it runs the genuine app. Check the reason on the \
+             device's page, or change “Proof of a genuine app” in the app's settings."
+        }
         ("probabilistic", _) => {
             "The install is a probabilistic match. Enable “Forward probabilistic matches” to send \
              such events."

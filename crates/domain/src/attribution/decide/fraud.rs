@@ -5,6 +5,7 @@
 
 use super::time::{self, whole_seconds};
 use crate::app::FraudPolicy;
+use crate::attestation::AttestationOutcome;
 use crate::attribution::evidence::DeviceFingerprint;
 use crate::attribution::{Candidate, Evidence, Flag, Rejection};
 use crate::device::Platform;
@@ -151,6 +152,15 @@ pub(super) fn is_burst(installs_from_address: &[(LinkId, u32)], link: LinkId) ->
     let others = installs_from_address.iter().filter(|(one, _)| *one == link);
     // The count does not include this install, so at the maximum this install exceeds the limit.
     others.map(|(_, count)| *count).fold(0, u32::saturating_add) >= INSTALL_BURST_MAX
+}
+
+/// Flags an install whose device did not prove that it runs the genuine app.
+pub(super) const fn unproven_app(outcome: AttestationOutcome) -> Option<Flag> {
+    match outcome {
+        AttestationOutcome::Verified => None,
+        AttestationOutcome::Failed(_) => Some(Flag::AttestationFailed),
+        AttestationOutcome::Missing => Some(Flag::AttestationMissing),
+    }
 }
 
 /// Flags a device that cannot exist: a model from another platform, or a version without digits.

@@ -72,6 +72,7 @@ pub fn decide(
         evidence.platform,
         &evidence.fingerprint,
     ));
+    flags.extend(evidence.attestation.and_then(fraud::unproven_app));
     Decision {
         state: credit.state,
         match_type: credit.match_type,
@@ -190,6 +191,7 @@ impl Case<'_> {
             ad_services: apple.map(str::to_owned),
             click_token: token.map(str::to_owned),
             address_class: class.map(str::to_owned),
+            attestation: evidence.attestation,
         }
     }
 }

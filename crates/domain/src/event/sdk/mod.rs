@@ -118,6 +118,8 @@ pub struct SdkRequestContext {
     pub country: Option<String>,
     /// Whether revenue from the app's SDK counts.
     pub policy: MoneyPolicy,
+    /// Whether the app forwards events only for devices with a verified attestation.
+    pub requires_attestation: bool,
     /// Custom events that the app counts as income.
     pub revenue_events: Vec<String>,
 }
@@ -220,6 +222,7 @@ mod tests {
             received_at: RECEIVED,
             country: Some("FR".to_owned()),
             policy: MoneyPolicy::Count,
+            requires_attestation: false,
             revenue_events: vec!["coins".to_owned()],
         };
         let exchanged = event

@@ -329,6 +329,7 @@ fn plan_event(
         has_os_version: false,
         policy: MoneyPolicy::Count,
         now: web_event.received_at,
+        lacks_attestation: false,
     };
     plan(&facts, integrations)
 }

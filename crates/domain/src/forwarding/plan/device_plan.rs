@@ -3,8 +3,8 @@
 use super::{Plan, PlanFacts, PlannedDelivery, SkipReason, plan};
 use crate::click::Click;
 use crate::device::Consent;
-use crate::event::{Credit, Event};
-use crate::install::DeviceState;
+use crate::event::{Credit, Event, EventSource};
+use crate::install::{Attribution, DeviceState};
 use crate::integration::{Integration, Network};
 use crate::ledger::MoneyPolicy;
 use crate::vocabulary::id::ClickId;
@@ -41,6 +41,8 @@ pub struct DeviceFacts<'a> {
     pub policy: MoneyPolicy,
     /// Time of planning.
     pub now: Timestamp,
+    /// Whether the app forwards events only for devices with a verified attestation.
+    pub requires_attestation: bool,
 }
 
 impl DeviceFacts<'_> {
@@ -57,10 +59,21 @@ impl DeviceFacts<'_> {
             has_os_version: device.is_some_and(|device| device.traits.os_version.is_some()),
             policy: self.policy,
             now: self.now,
+            lacks_attestation: self.lacks_attestation(event),
         };
         let plan = plan(&facts, integrations);
         event.skipped.clone_from(&plan.skipped);
         plan
+    }
+
+    /// Returns whether the event must not be forwarded, because its device has not proved that it
+    /// runs the genuine app. A website authenticates its events with a secret key. A payment that a
+    /// provider reports without a device is not credited to one.
+    fn lacks_attestation(&self, event: &Event) -> bool {
+        let concerns_device = event.source != EventSource::Web && event.device.is_some();
+        let attribution = self.state.attribution.as_ref();
+        let is_attested = attribution.is_some_and(Attribution::is_attested);
+        self.requires_attestation && concerns_device && !is_attested
     }
 
     /// Plans the deliveries of one of the device's events again and stores the skips on the event.

@@ -48,6 +48,8 @@ pub enum SkipReason {
     EnabledLater,
     /// The install is flagged and held for a review, or was rejected.
     Fraud,
+    /// The device did not prove that it runs the genuine app, and the app requires it.
+    Attestation,
     /// The install was matched probabilistically.
     Probabilistic,
     /// A billing provider reports the same payment.
@@ -77,6 +79,7 @@ crate::keywords! {
         NotMapped => "not_mapped",
         EnabledLater => "enabled_later",
         Fraud => "fraud",
+        Attestation => "attestation",
         Probabilistic => "probabilistic",
         BillingSource => "billing_source",
         Consent => "consent",
@@ -107,6 +110,8 @@ pub struct PlanFacts<'a> {
     pub policy: MoneyPolicy,
     /// Time of planning.
     pub now: Timestamp,
+    /// Whether the app requires an attestation that the device lacks.
+    pub lacks_attestation: bool,
 }
 
 /// A planned delivery.
@@ -255,6 +260,10 @@ fn mapping_row(integration: &Integration, event: &Event) -> Option<MappingRow> {
 /// Checks whether fraud rules, match type, revenue source and consent allow forwarding.
 fn check_permission(facts: &PlanFacts<'_>, integration: &Integration) -> Result<(), SkipReason> {
     let event = facts.event;
+    // Comes first: a held install may be released, but one without proof is never forwarded.
+    if facts.lacks_attestation {
+        return Err(SkipReason::Attestation);
+    }
     if event.hold().is_some_and(HoldState::withholds) {
         return Err(SkipReason::Fraud);
     }

@@ -17,6 +17,7 @@ struct Scene {
     matching: ContactHashes,
     consent: Consent,
     described: bool,
+    unproven: bool,
     policy: MoneyPolicy,
     integration: Integration,
 }
@@ -34,6 +35,7 @@ fn scene(network: Network, name: &str) -> Scene {
         matching: ContactHashes::default(),
         consent: Consent::default(),
         described: true,
+        unproven: false,
         policy: MoneyPolicy::Count,
         integration: active(network),
     }
@@ -59,6 +61,7 @@ impl Scene {
             has_os_version: self.described,
             policy: self.policy,
             now: NOW,
+            lacks_attestation: self.unproven,
         }
     }
 
@@ -161,6 +164,9 @@ fn custom(scene: &mut Scene, enabled: bool) {
 #[case::held(scene(Network::A, "install").under(HoldState::Held), Err(SkipReason::Fraud))]
 #[case::rejected(scene(Network::A, "install").under(HoldState::Rejected), Err(SkipReason::Fraud))]
 #[case::released(scene(Network::A, "install").under(HoldState::Released), Ok("Lead"))]
+#[case::unproven(scene(Network::A, "install").with(|s| s.unproven = true), Err(SkipReason::Attestation))]
+#[case::unproven_and_held(scene(Network::A, "install").under(HoldState::Held).with(|s| s.unproven = true), Err(SkipReason::Attestation))]
+#[case::unproven_and_released(scene(Network::A, "install").under(HoldState::Released).with(|s| s.unproven = true), Err(SkipReason::Attestation))]
 #[case::an_install_sent_by_the_app(scene(Network::A, "install").with(|s| s.event.is_service_install = false), Err(SkipReason::ReportingOnly))]
 #[case::mapped_to_purchase_without_amount(scene(Network::A, "boss_defeated").with(|s| s.integration.event_mapping = Some(vec![MappingRow { event: "boss_defeated".to_owned(), network_event: "Purchase".to_owned(), enabled: true }])), Ok("Purchase"))]
 #[case::erased(scene(Network::A, "install").with(|s| s.event.device = Some(pseudonym([1; 16]))), Err(SkipReason::Erased))]

@@ -1,6 +1,7 @@
 //! Flags, which do not change the decision.
 
 use super::scene::*;
+use crate::attestation::{AttestationFailure, AttestationOutcome};
 use crate::attribution::INSTALL_BURST_MAX;
 use rstest::rstest;
 
@@ -16,6 +17,12 @@ fn installs(link: u8, count: u32) -> Scene {
     let mut scene = android().through_client(tap(1));
     scene.facts.installs_from_address = vec![(link_id(link), count)];
     scene
+}
+
+fn attested(outcome: AttestationOutcome) -> Scene {
+    android()
+        .through_client(tap(1))
+        .evidence(|evidence| evidence.attestation = Some(outcome))
 }
 
 #[rstest]
@@ -45,6 +52,12 @@ fn installs(link: u8, count: u32) -> Scene {
 #[case::the_limit_on_one_link(installs(1, INSTALL_BURST_MAX - 1), &[])]
 #[case::one_install_too_many_on_one_link(installs(1, INSTALL_BURST_MAX), &["install_burst"])]
 #[case::installs_of_another_link_do_not_count(installs(2, INSTALL_BURST_MAX), &[])]
+#[case::a_proven_app(attested(AttestationOutcome::Verified), &[])]
+#[case::no_proof(attested(AttestationOutcome::Missing), &["attestation_missing"])]
+#[case::a_forged_proof(
+    attested(AttestationOutcome::Failed(AttestationFailure::UntrustedCertificate)),
+    &["attestation_failed"]
+)]
 fn flags_do_not_change_the_decision(#[case] scene: Scene, #[case] expected: &[&str]) {
     let decision = scene.decide();
     let flags: Vec<_> = decision.flags.iter().map(|flag| flag.as_str()).collect();

@@ -40,6 +40,7 @@ pub(super) fn android() -> Scene {
             screen: screen(400),
         },
         probabilistic_allowed: true,
+        attestation: None,
     };
     Scene {
         evidence,

@@ -191,6 +191,7 @@ impl<'a> SdkBatchState<'_, 'a> {
             click: click.and_then(|click| self.facts.clicks.get(&click)),
             policy: context.policy,
             now: context.received_at,
+            requires_attestation: context.requires_attestation,
         };
         let mut answers = Vec::with_capacity(request.events.len());
         for sent in &request.events {

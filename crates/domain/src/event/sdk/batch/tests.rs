@@ -48,6 +48,7 @@ fn request(device: &str, received_at: Timestamp, events: &[SdkEvent]) -> SdkRequ
             received_at,
             country: None,
             policy: MoneyPolicy::Count,
+            requires_attestation: false,
             revenue_events: Vec::new(),
         },
         events: events.to_vec(),
