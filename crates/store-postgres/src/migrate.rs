@@ -123,6 +123,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "holds",
         sql: include_str!("../migrations/0023_holds.sql"),
     },
+    Migration {
+        number: 24,
+        name: "known_skan_events",
+        sql: include_str!("../migrations/0024_known_skan_events.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

@@ -3,6 +3,7 @@
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::money::Amount;
+use std::collections::BTreeSet;
 
 /// Number of Apple's postback windows; a document has at most one entry for each.
 pub const WINDOWS_MAX: usize = 3;
@@ -48,6 +49,19 @@ impl Document {
             accept_test_signals: false,
             windows: Vec::new(),
         }
+    }
+
+    /// Returns the names of the events in conditions and locks, including those of disabled windows.
+    pub fn event_names(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for window in &self.windows {
+            if let Some(LockOn::Event(name)) = &window.lock_on {
+                names.insert(name.clone());
+            }
+            let conditions = window.values.iter().flat_map(|value| &value.conditions);
+            names.extend(conditions.map(|condition| condition.event.clone()));
+        }
+        names
     }
 }
 
@@ -163,5 +177,38 @@ mod tests {
     #[test]
     fn the_number_of_windows_matches_the_highest_index() {
         assert_eq!(usize::from(WINDOW_INDEX_MAX) + 1, WINDOWS_MAX);
+    }
+
+    #[test]
+    fn names_the_events_of_conditions_and_locks() {
+        let condition = Condition {
+            event: "level".to_owned(),
+            min_count: None,
+            max_count: None,
+            min_revenue: None,
+            max_revenue: None,
+        };
+        let value = ConversionValue {
+            name: "Level".to_owned(),
+            fine_value: Some(1),
+            coarse_value: CoarseValue::Low,
+            lock: false,
+            conditions: vec![condition],
+        };
+        let window = |index, lock_on, values| Window {
+            index,
+            enabled: index == 0,
+            lock_on,
+            values,
+        };
+        let document = Document {
+            windows: vec![
+                window(0, Some(LockOn::Event("boss".to_owned())), vec![value]),
+                window(1, Some(LockOn::FineValue(3)), Vec::new()),
+            ],
+            ..Document::disabled()
+        };
+        let expected = ["boss", "level"].map(str::to_owned);
+        assert_eq!(document.event_names(), BTreeSet::from(expected));
     }
 }

@@ -1,10 +1,12 @@
 //! Conversion-value configurations.
 
+use crate::day_values::learn;
 use crate::tables::Tables;
 use tributary_domain::app::App;
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::device::DeviceRef;
 use tributary_domain::refusal::Refusal;
+use tributary_domain::report::cardinality_cap::ValueKind;
 use tributary_domain::skan::device::{
     DeviceDocument, RequiredData, build_device_document, window_ends,
 };
@@ -70,6 +72,8 @@ async fn change<T: Tables>(
         return Ok(configuration);
     }
     tables.write_skan(app.id, &configuration).await?;
+    let names = configuration.document.event_names();
+    learn(tables, app.id, ValueKind::Name, names).await?;
     let signals = configuration.document.accept_test_signals;
     if let Some(app) = app.with_skan_test_signals(signals, configuration.updated_at) {
         tables.write_app(&app).await?;

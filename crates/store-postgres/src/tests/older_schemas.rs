@@ -114,6 +114,41 @@ async fn migrates_ad_figures_to_campaigns() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn migrates_settings_to_known_values() {
+    let (schema, client) = of_version(21).await;
+    let old = r#"
+        insert into organizations values (APP, 'O', 1);
+        insert into apps values (APP, APP, 'A', false, '{"revenue_events": ["level"]}', 1, 1, 1);
+        insert into apps values (gen_random_uuid(), APP, 'B', false, '{}', 1, 1, 1);
+        insert into links values
+            (APP, gen_random_uuid(), 's', 'S', 'app', null, true, '{"campaign_id": "linked"}', 1, 1, 1, 1),
+            (APP, gen_random_uuid(), 't', 'T', 'app', null, true, '{"campaign_id": null}', 1, 1, null, 1);
+        insert into costs values
+            (APP, gen_random_uuid(), 1, 'network_a', 'paid', 1, 'USD', 1, 1, 1),
+            (APP, gen_random_uuid(), 2, 'network_a', 'paid', 1, 'USD', 1, 1, 1),
+            (APP, gen_random_uuid(), 2, 'network_a', '', 1, 'USD', 1, 1, 1);
+        insert into integrations (app_id, network, enabled, scope, settings, credentials, event_mapping, updated_at, revision)
+        values (APP, 'network_a', true, 'all', '{}', '{}', '[{"event": "mapped"}]', 1, 1),
+               (APP, 'network_b', true, 'all', '{}', '{}', null, 1, 1);
+        insert into skan_configurations values (APP, 1, 1,
+            '{"windows": [{"lock_on": {"event": "locked"}, "values": [{"conditions": [{"event": "counted"}]}]}, {"lock_on": null, "values": []}]}', 1);
+    "#;
+    let old = old.replace("APP", APP);
+    client.batch_execute(&old).await.expect("old rows");
+    drop(schema.open().await);
+    let sql = "select concat_ws(' ', kind, value) from known_values order by kind, value";
+    let expected = [
+        "campaign linked",
+        "campaign paid",
+        "name counted",
+        "name level",
+        "name locked",
+        "name mapped",
+    ];
+    assert_eq!(rows(&client, sql).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn migrates_page_urls_and_refund_totals() {
     let (schema, client) = of_version(9).await;
     let id = |last: &str| format!("'00000000-0000-0000-0000-00000000000{last}'");

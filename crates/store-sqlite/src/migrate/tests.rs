@@ -122,6 +122,37 @@ fn migrates_ad_figures_to_campaigns() {
     assert_eq!(found, [" 0 4 40", "c 0 6 60"]);
 }
 
+#[test]
+fn migrates_settings_to_known_values() {
+    let mut connection = of_version(21);
+    let old = r#"
+        insert into apps values (x'01', x'02', 'A', 0, '{"revenue_events": ["level"]}', 1, 1, 1);
+        insert into apps values (x'03', x'02', 'B', 0, '{}', 1, 1, 1);
+        insert into links values (x'01', x'04', 's', 'S', 'app', null, 1, '{"campaign_id": "linked"}', 1, 1, 1, 1);
+        insert into links values (x'01', x'05', 't', 'T', 'app', null, 1, '{"campaign_id": null}', 1, 1, null, 1);
+        insert into costs values (x'01', x'06', 1, 'network_a', 'paid', 1, 'USD', 1, 1, 1);
+        insert into costs values (x'01', x'07', 2, 'network_a', 'paid', 1, 'USD', 1, 1, 1);
+        insert into costs values (x'01', x'08', 2, 'network_a', '', 1, 'USD', 1, 1, 1);
+        insert into integrations (app_id, network, enabled, scope, settings, credentials, event_mapping, updated_at, revision)
+        values (x'01', 'network_a', 1, 'all', '{}', '{}', '[{"event": "mapped"}]', 1, 1),
+               (x'01', 'network_b', 1, 'all', '{}', '{}', null, 1, 1);
+        insert into skan_configurations values (x'01', 1, 1,
+            '{"windows": [{"lock_on": {"event": "locked"}, "values": [{"conditions": [{"event": "counted"}]}]}, {"lock_on": null, "values": []}]}', 1);
+    "#;
+    connection.execute_batch(old).unwrap();
+    migrate(&mut connection).unwrap();
+    let sql = "select concat_ws(' ', hex(app_id), kind, value) from known_values order by 1";
+    let expected = [
+        "01 campaign linked",
+        "01 campaign paid",
+        "01 name counted",
+        "01 name level",
+        "01 name locked",
+        "01 name mapped",
+    ];
+    assert_eq!(rows(&connection, sql), expected);
+}
+
 /// The old schema has figures for two quarter-hours in the same hour, and for one on the next day.
 #[test]
 fn migrates_quarter_hour_figures_to_hours_and_days() {

@@ -1,0 +1,11 @@
+-- Events in conversion-value mappings are known, too.
+insert into known_values (app_id, kind, value)
+select skan.app_id, 'name', windows.value ->> '$.lock_on.event'
+from skan_configurations as skan, json_each(skan.document, '$.windows') as windows
+where windows.value ->> '$.lock_on.event' <> ''
+union
+select skan.app_id, 'name', conditions.value ->> '$.event'
+from skan_configurations as skan, json_each(skan.document, '$.windows') as windows,
+    json_each(windows.value, '$.values') as named, json_each(named.value, '$.conditions') as conditions
+where conditions.value ->> '$.event' <> ''
+on conflict (app_id, kind, value) do nothing;
