@@ -82,6 +82,13 @@ pub(crate) const ROUTES: &[Route] = &[
         200,
     ),
     route(
+        "POST",
+        "/api/v1/apps/{appId}/identity/secret",
+        Needs::AppsWrite,
+        None,
+        201,
+    ),
+    route(
         "GET",
         "/api/v1/apps/{appId}/billing",
         Needs::AppsRead,

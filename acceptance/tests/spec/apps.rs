@@ -46,6 +46,7 @@ on_both_engines! {
             "linkDomain": null, "linkDomainVerification": null,
             "sdk": {
                 "enabled": true, "revenue": "auto", "attestation": "off",
+                "identity": "open", "identitySecret": {"set": false},
                 "liveKey": key_of("liveKey"), "testKey": key_of("testKey"),
             },
             "attribution": {
@@ -89,7 +90,7 @@ on_both_engines! {
             "ios": {"bundleId": "com.example.a", "appStoreId": "42", "teamId": "ABCDE12345"},
             "android": {"packageName": "com.example.a", "sha256CertFingerprints": ["ab".repeat(32)]},
             "linkDomain": "Go.Example.com",
-            "sdk": {"enabled": false, "revenue": "ignore"},
+            "sdk": {"enabled": false, "revenue": "ignore", "identity": "signed"},
             "attribution": {"clickWindowHours": 720, "probabilistic": {"ios": true}, "fraud": "flag"},
             "qualifiedTrial": {"enabled": true, "delayHours": 48},
             "skanTestSignals": true, "archived": true,

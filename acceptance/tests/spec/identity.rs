@@ -1,8 +1,10 @@
 //! Claims of user ids with the public SDK key: a stranger does not get a customer's purchases.
 
 use crate::billing::{Shop, event, with, with_payment};
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use reqwest::Method;
 use serde_json::{Value, json};
+use sha2::Sha256;
 use tributary_testkit::{TestServer, TestServerSettings, on_both_engines};
 
 /// Builds a purchase by a user, without a device id from the provider.
@@ -29,6 +31,21 @@ impl Shop<'_> {
         self.track("configure", body).await.expect(200);
     }
 
+    async fn create_identity_secret(&self) -> String {
+        let path = format!("{}/identity/secret", self.app);
+        let made = self
+            .server
+            .post(&path, &self.key, json!({}))
+            .await
+            .expect(201);
+        made.data()["secret"].as_str().unwrap().to_owned()
+    }
+
+    async fn identify_signed(&self, device: &str, user: &str, signature: &str) {
+        let body = json!({"deviceId": device, "userId": user, "userIdSignature": signature});
+        self.track("identify", body).await.expect(204);
+    }
+
     async fn device_of(&self, event: &str) -> Value {
         self.logged_event(event).await["deviceId"].clone()
     }
@@ -38,6 +55,14 @@ impl Shop<'_> {
         let shown = self.server.get(&path, &self.key).await.expect(200).data();
         shown["identityFlags"].clone()
     }
+}
+
+/// Signs a user id as an app's backend does.
+fn sign(user: &str, secret: &str) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    mac.update(user.as_bytes());
+    let bytes = mac.finalize().into_bytes();
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 on_both_engines! {
@@ -123,5 +148,46 @@ on_both_engines! {
             let flags = if number > 3 { json!(["tooManyMatchingChanges"]) } else { json!([]) };
             assert_eq!(shop.identity_flags("phone").await, flags, "{number}");
         }
+    }
+
+    async fn a_signed_claim_outranks_a_stranger_who_was_first(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let shop = Shop::open(&server).await;
+        let old = shop.create_identity_secret().await;
+        let secret = shop.create_identity_secret().await;
+        shop.identify("stranger", "customer").await;
+        shop.send_accepted(&purchase("n-1", "customer")).await;
+        assert_eq!(shop.device_of("n-1").await, "stranger");
+        shop.identify_signed("liar", "customer", &sign("customer", "idsec_guessed")).await;
+        shop.identify_signed("thief", "customer", &sign("thief", &secret)).await;
+        assert_eq!(shop.device_of("n-1").await, "stranger", "wrong signatures");
+        assert_eq!(shop.identity_flags("liar").await, json!(["wrongSignature"]));
+        // The previous secret is valid until the next rotation.
+        shop.identify_signed("phone", "customer", &sign("customer", &old)).await;
+        assert_eq!(shop.device_of("n-1").await, "phone");
+        assert_eq!(shop.identity_flags("phone").await, json!([]));
+        shop.create_identity_secret().await;
+        shop.identify_signed("tablet", "other", &sign("other", &old)).await;
+        assert_eq!(shop.identity_flags("tablet").await, json!(["wrongSignature"]));
+        let app = server.get(&shop.app, &shop.key).await.expect(200).data();
+        assert_eq!(app["sdk"]["identitySecret"], json!({"set": true}));
+        assert!(!app.to_string().contains(&secret));
+    }
+
+    async fn unsigned_claims_are_not_used_if_the_app_requires_signatures(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let shop = Shop::open(&server).await;
+        let secret = shop.create_identity_secret().await;
+        shop.update_app(json!({"sdk": {"identity": "signed"}})).await;
+        shop.identify("stranger", "customer").await;
+        shop.install_with("stranger-2", json!({"userId": "customer"})).await;
+        shop.send_accepted(&purchase("n-1", "customer")).await;
+        assert_eq!(shop.device_of("n-1").await, Value::Null);
+        for device in ["stranger", "stranger-2"] {
+            assert_eq!(shop.identity_flags(device).await, json!(["unsignedUser"]));
+        }
+        let signature = sign("customer", &secret);
+        shop.install_with("phone", json!({"userId": "customer", "userIdSignature": signature})).await;
+        assert_eq!(shop.device_of("n-1").await, "phone");
     }
 }

@@ -3,6 +3,7 @@
 use tributary_domain::app::{FraudPolicy, SdkRevenue};
 use tributary_domain::attestation::AttestationPolicy;
 use tributary_domain::attribution::{Flag, HoldState};
+use tributary_domain::device::IdentityMode;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::integration::{EventScope, Network};
 use tributary_domain::link::LinkKind;
@@ -42,6 +43,9 @@ choices! {
     SdkRevenueChoice, "Whether revenue from SDK events counts. `auto`: yes, until a billing \
                        provider is configured.",
         words(SdkRevenue::ALL, SdkRevenue::as_str);
+    IdentityChoice, "Which user ids from the SDK are used: all, or only those that the app's \
+                     backend signed.",
+        words(IdentityMode::ALL, IdentityMode::as_str);
     FraudChoice, "How to handle suspicious installs: flag them; hold them, which neither counts nor \
                   forwards them until they are released; or do not attribute them.",
         words(FraudPolicy::ALL, FraudPolicy::as_str);

@@ -160,14 +160,24 @@ fn app_routes() -> Router<DashboardHandles> {
         .route("/held", get(held::show))
         .route("/held/decisions", post(held::decide_many))
         .route("/held/{device}/decision", post(held::decide))
+        .merge(settings_routes());
+    Router::new().nest("/apps/{app}", pages)
+}
+
+/// Routes for the settings of one app.
+fn settings_routes() -> Router<DashboardHandles> {
+    Router::new()
         .route("/settings", get(settings::show).post(settings::update))
         .route("/settings/link-domain", post(settings::verify_link_domain))
+        .route(
+            "/settings/identity-secret",
+            post(settings::create_identity_secret),
+        )
         .route("/settings/mapping", get(integrations::mapping::show))
         .route(
             "/settings/mapping/{network}",
             post(integrations::mapping::update),
-        );
-    Router::new().nest("/apps/{app}", pages)
+        )
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ const FORMS: &[(&str, Role)] = &[
         Role::Admin,
     ),
     ("/apps/{app}/settings", Role::Admin),
+    ("/apps/{app}/settings/identity-secret", Role::Admin),
     ("/apps/{app}/settings/link-domain", Role::Admin),
     ("/apps/{app}/settings/mapping/network_a", Role::Admin),
     ("/apps/{app}/conversion-values", Role::Admin),
@@ -126,7 +127,9 @@ async fn every_page_of_an_owner(dashboard: &TestDashboard) -> Vec<PageResponse> 
     assert_eq!(link.status, StatusCode::SEE_OTHER, "{}", link.text);
     let key = format!("name={MARKUP}&permission=full&environment=live");
     let secret = format!("/apps/{app}/integrations/billing/superwall/secret");
+    let identity_secret = format!("/apps/{app}/settings/identity-secret");
     let mut pages = vec![
+        owner.post(&identity_secret, "").await,
         owner.get(link.header("location")).await,
         owner.post("/keys", &key).await,
         owner.post(&secret, "").await,

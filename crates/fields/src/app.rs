@@ -11,6 +11,7 @@ use tributary_domain::app::{
 use tributary_domain::attestation::{
     AttestationPolicy, parse_play_decryption_key, parse_play_verification_key,
 };
+use tributary_domain::device::IdentityMode;
 use tributary_domain::event::name::{REVENUE_EVENTS_MAX, revenue_event};
 use tributary_domain::keyring::secret_scope::check_secret;
 use tributary_domain::link::{DEEP_LINK_SCHEMES_MAX, deep_link_scheme};
@@ -126,6 +127,10 @@ fn read_platforms(fields: &mut Fields<'_>, change: &mut AppChange, secrets: &mut
          app: no; flag installs without proof; or also forward no events without proof.",
     );
     change.sdk_attestation = sdk.change("attestation", attestation);
+    let identity = choice(IdentityMode::ALL, IdentityMode::as_str).about(
+        "Which user ids from the SDK are used: all, or only those that the app's backend signed.",
+    );
+    change.sdk_identity = sdk.change("identity", identity);
     sdk.finish();
 }
 

@@ -37,6 +37,8 @@ pub struct SdkApp {
     pub play_decryption_key: Option<SealedSecret>,
     /// Key that verifies Play Integrity tokens, if set.
     pub play_verification_key: Option<SealedSecret>,
+    /// Secrets that sign user ids: the current one and the previous one, if set.
+    pub identity_secrets: Vec<SealedSecret>,
 }
 
 /// Outcome of a `configure` call.

@@ -110,7 +110,12 @@ export function configureBody(
   launch: Launch,
   consent: Consent,
   evidence: Evidence,
-  more: { sdkVersion: string; userId?: string | undefined; asksReferrer: boolean },
+  more: {
+    sdkVersion: string;
+    userId?: string | undefined;
+    userIdSignature?: string | undefined;
+    asksReferrer: boolean;
+  },
 ): string {
   const { advertisingId, installReferrer, adServicesToken, userAgent } = evidence;
   const idName = device.platform === "ios" ? "idfa" : "gaid";
@@ -119,6 +124,7 @@ export function configureBody(
     ...device,
     sdkVersion: more.sdkVersion,
     userId: more.userId,
+    userIdSignature: more.userIdSignature,
     openedUrl: launch.openedUrl,
     userAgent: userAgent ?? device.userAgent,
     arClickId: launch.clickId,

@@ -149,6 +149,7 @@ export class Enrolment {
     return configureBody(deviceId, device, this.launch, this.consent, evidence, {
       sdkVersion: VERSION,
       userId: options.userId,
+      userIdSignature: options.userIdSignature,
       asksReferrer: device.platform === "android" && options.providers?.installReferrer !== undefined,
     });
   }

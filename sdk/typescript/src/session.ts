@@ -104,8 +104,8 @@ export class Session {
 
   /** Starts sending. */
   start(): void {
-    const { userId, lifecycle } = this.options;
-    if (userId !== undefined) void this.setUserId(userId);
+    const { userId, userIdSignature, lifecycle } = this.options;
+    if (userId !== undefined) void this.setUserId(userId, userIdSignature);
     this.endLifecycle = lifecycle?.((isActive) => (isActive ? void this.sender.flush() : this.leave()));
     void this.sender.flush();
   }
@@ -122,11 +122,12 @@ export class Session {
     });
   }
 
-  setUserId(userId: string | null): Maybe<void> {
-    const user = userId ? sha256(userId) : undefined;
+  setUserId(userId: string | null, userIdSignature?: string): Maybe<void> {
+    // A new signature is sent even if the user id is known.
+    const user = userId ? sha256(userIdSignature ? `${userId}\n${userIdSignature}` : userId) : undefined;
     if (!this.enrolment.isEnabled || user === this.person.user) return;
     const { user: _before, ...rest } = this.person;
-    return this.identify(user ? { ...rest, user } : rest, userId ? { userId } : null);
+    return this.identify(user ? { ...rest, user } : rest, userId ? { userId, userIdSignature } : null);
   }
 
   setAdvancedMatching(email?: string | null, phone?: string | null): Maybe<void> {

@@ -56,7 +56,8 @@ export class Tributary {
     this.call((session) => session.setAdvancedMatching(email, phone), undefined);
 
   /** Sets your own id for the user; pass null after sign-out. */
-  setUserId = (userId: string | null): Promise<void> => this.call((session) => session.setUserId(userId), undefined);
+  setUserId = (userId: string | null, userIdSignature?: string): Promise<void> =>
+    this.call((session) => session.setUserId(userId, userIdSignature), undefined);
 
   /** Sets the user's consent. Omitted fields stay unchanged. */
   setConsent = (consent: Consent): Promise<void> => this.call((session) => session.setConsent(consent), undefined);

@@ -173,6 +173,8 @@ export interface Options {
   /** URL of your Tributary server, such as `https://links.example.com`. */
   baseUrl: string;
   userId?: string;
+  /** Signature of the user id, computed by your backend. */
+  userIdSignature?: string;
   /** Device data. Required outside a browser; see `fromReactNative`. */
   device?: Device;
   /** Your own device id instead of a generated one. */

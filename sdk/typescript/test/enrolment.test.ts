@@ -236,6 +236,23 @@ test("sends the user id when it changes, not at every start", async () => {
   assert.deepEqual(userIds, ["u1", "u2"]);
 });
 
+test("sends the signature of the user id, also if it arrives later", async () => {
+  const bench = new Bench();
+  await bench.configure({ userId: "u1" });
+  await bench.clock.pass(1_000);
+  void bench.sdk.setUserId("u1", "a1");
+  void bench.sdk.setUserId("u1", "a1");
+  await bench.clock.pass(1_000);
+  await bench.restart({ userId: "u1", userIdSignature: "a1" });
+  await bench.clock.pass(1_000);
+  const identified = bench.network.requests.filter(({ endpoint }) => endpoint === "identify");
+  const sent = identified.map(({ body }) => [body["userId"], body["userIdSignature"]]);
+  assert.deepEqual(sent, [
+    ["u1", undefined],
+    ["u1", "a1"],
+  ]);
+});
+
 test("requires device.platform outside of a browser", () => {
   const bench = new Bench();
   assert.throws(() => bench.configure({ device: undefined as never }), /device\.platform/);

@@ -4,6 +4,7 @@ use crate::error::{ApiError, Code};
 use crate::geo::GeoLocation;
 use crate::metrics;
 use crate::request::RequestContext;
+use crate::sealing::AppSealer;
 use crate::state::ApiState;
 use axum::extract::FromRequestParts;
 use axum::http::HeaderName;
@@ -11,9 +12,9 @@ use axum::http::request::Parts;
 use std::net::IpAddr;
 use tributary_domain::access::Environment;
 use tributary_domain::access::key::{KeyKind, KeyText};
-use tributary_domain::app::App;
+use tributary_domain::app::{App, AppSecret};
 use tributary_domain::click::address::{AddressHasher, ComparableAddress};
-use tributary_domain::device::IdentityClaim;
+use tributary_domain::device::{ClaimProof, ContactHashes, IdentityClaim, UserKey, prove};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::SdkApp;
@@ -36,6 +37,8 @@ pub(super) struct SdkCaller {
     pub(super) play_decryption_key: Option<SealedSecret>,
     /// Encrypted key that verifies Play Integrity tokens, if one is set.
     pub(super) play_verification_key: Option<SealedSecret>,
+    /// Encrypted secrets that sign user ids.
+    pub(super) identity_secrets: Vec<SealedSecret>,
     /// Client address.
     pub(super) address: IpAddr,
     /// Location of the client address.
@@ -47,14 +50,39 @@ pub(super) struct SdkCaller {
 pub(super) struct EnabledSdkCaller(pub(super) SdkCaller);
 
 impl SdkCaller {
-    /// Returns a claim without a user, with what the server knows about the caller.
-    pub(super) fn anonymous_claim(&self, state: &ApiState, at: Timestamp) -> IdentityClaim {
+    /// Returns a device's claim of a user, with what the server knows about the caller. A wrong
+    /// signature is no error, because an app release with a wrong secret must not lose its
+    /// events.
+    pub(super) fn claim(
+        &self,
+        state: &ApiState,
+        at: Timestamp,
+        user: Option<UserKey>,
+        signature: Option<&str>,
+    ) -> IdentityClaim {
         let hasher = AddressHasher::new(&state.keyring);
         let comparable = ComparableAddress::of(self.address, self.geo.is_relay);
         IdentityClaim {
+            proof: user.as_ref().map_or(ClaimProof::Unsigned, |user| {
+                prove(user, signature, &self.open_identity_secrets(state))
+            }),
+            user,
+            contact_hashes: ContactHashes::default(),
+            mode: self.app.sdk.identity,
             address_hash: comparable.map(|address| hasher.hash(address, at)),
-            ..IdentityClaim::default()
         }
+    }
+
+    fn open_identity_secrets(&self, state: &ApiState) -> Vec<String> {
+        let sealer = AppSealer::new(state, self.app.organization, self.app.id);
+        let open = |sealed: &SealedSecret| {
+            let secret = sealer.open_app_secret(AppSecret::Identity, sealed);
+            if secret.is_none() {
+                tracing::error!(app = %self.app.id, "failed to decrypt identity secret");
+            }
+            secret
+        };
+        self.identity_secrets.iter().filter_map(open).collect()
     }
 }
 
@@ -87,6 +115,7 @@ impl FromRequestParts<ApiState> for SdkCaller {
             social_referrer_key: found.social_referrer_key,
             play_decryption_key: found.play_decryption_key,
             play_verification_key: found.play_verification_key,
+            identity_secrets: found.identity_secrets,
             address,
             geo: state.geo_location(address, parts),
         })

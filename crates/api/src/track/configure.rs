@@ -20,7 +20,7 @@ use tributary_domain::app::PROBABILISTIC_WINDOW_HOURS;
 use tributary_domain::click::Click;
 use tributary_domain::click::address::{AddressHasher, ComparableAddress, classify};
 use tributary_domain::click::token::ClickTokens;
-use tributary_domain::device::{AdvertisingId, IdentityClaim};
+use tributary_domain::device::AdvertisingId;
 use tributary_domain::install::ConfigureCommand;
 use tributary_domain::ledger::sdk_policy;
 use tributary_domain::skan::device::DeviceDocument;
@@ -201,10 +201,7 @@ fn configure_command(
         advertising_hash: advertised.map(|id| hasher.advertising_id(id)),
         device: request.device,
         traits: request.traits,
-        identity: IdentityClaim {
-            user: request.user,
-            ..caller.anonymous_claim(state, at)
-        },
+        identity: caller.claim(state, at, request.user, request.user_signature.as_deref()),
         advertising_id: request.advertising_id,
         idfv: request.idfv,
         consent: request.consent,

@@ -2,7 +2,7 @@
 
 use super::body::TrackBody;
 use super::caller::EnabledSdkCaller;
-use super::configure_fields::user_id;
+use super::configure_fields::{user_id, user_id_signature};
 use crate::error::{ApiError, Code};
 use crate::fields::{Fields, described_body, object, text_as};
 use crate::openapi::errors::{SDK_BODY, SDK_KEY};
@@ -36,24 +36,33 @@ pub(crate) async fn identify(
     State(state): State<ApiState>,
     body: TrackBody,
 ) -> Result<StatusCode, ApiError> {
-    let (device, user, contact_hashes) = body.read(read)?;
+    let request = body.read(read)?;
     let (app, environment, at) = (caller.app.id, caller.environment, state.runtime.now());
+    let claim = caller.claim(&state, at, request.user, request.signature.as_deref());
     let identity = IdentityClaim {
-        user,
-        contact_hashes,
-        ..caller.anonymous_claim(&state, at)
+        contact_hashes: request.contact_hashes,
+        ..claim
     };
     state
         .store
-        .identify(app, environment, device, identity, at)
+        .identify(app, environment, request.device, identity, at)
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn read(fields: &mut Fields<'_>) -> Option<(DeviceKey, Option<UserKey>, ContactHashes)> {
+/// A parsed request.
+struct IdentifyRequest {
+    device: DeviceKey,
+    user: Option<UserKey>,
+    signature: Option<String>,
+    contact_hashes: ContactHashes,
+}
+
+fn read(fields: &mut Fields<'_>) -> Option<IdentifyRequest> {
     let device = fields.required("deviceId", text_as(DeviceKey::parse));
     let user = user_id().about("The app's user id, 1–255 bytes.");
     let user = fields.optional("userId", user).flatten();
+    let signature = user_id_signature(fields);
     let hashes = object().about(
         "SHA-256 hashes computed on the device, 64 hexadecimal digits each. Plain text is \
          rejected.",
@@ -83,7 +92,12 @@ fn read(fields: &mut Fields<'_>) -> Option<(DeviceKey, Option<UserKey>, ContactH
             "Hash of `+` and the phone number's digits, with country code.",
         ),
     };
-    Some((device?, user, contact_hashes))
+    Some(IdentifyRequest {
+        device: device?,
+        user,
+        signature,
+        contact_hashes,
+    })
 }
 
 #[cfg(test)]
@@ -95,7 +109,7 @@ mod tests {
 
     const HASH: &str = "0C7E6A405862E402EB76A70F8A26FC732D07C32931E9FAE9AB1582911D2E8A3B";
 
-    fn parse(body: &str) -> Result<(DeviceKey, Option<UserKey>, ContactHashes), Faults> {
+    fn parse(body: &str) -> Result<IdentifyRequest, Faults> {
         let mut faults = Faults::new();
         let body = InputValue::Text(serde_json::from_str(body).unwrap());
         let read = read(&mut Fields::lenient(body, &mut faults));
@@ -107,8 +121,10 @@ mod tests {
         let body = format!(
             r#"{{"deviceId": "d", "userId": "u", "matching": {{"phoneE164": "{HASH}", "fn": "x"}}}}"#
         );
-        let (device, user, hashes) = parse(&body).unwrap();
-        assert_eq!((device.as_str(), user.unwrap().as_str()), ("d", "u"));
+        let request = parse(&body).ok().unwrap();
+        let hashes = request.contact_hashes;
+        let (device, user) = (request.device, request.user.unwrap());
+        assert_eq!((device.as_str(), user.as_str()), ("d", "u"));
         assert_eq!(hashes.phone_e164, Some(HASH.to_ascii_lowercase()));
         assert_eq!(hashes.phone, None);
     }
@@ -123,7 +139,8 @@ mod tests {
         let faults = parse(&format!(
             r#"{{"deviceId": "d", "matching": {{"email": "{text}"}}}}"#
         ))
-        .unwrap_err();
+        .err()
+        .unwrap();
         assert_eq!(faults.iter().next().unwrap().field, "matching.email");
         assert!(text.is_empty() || !faults.to_string().contains(text));
     }

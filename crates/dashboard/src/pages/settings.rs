@@ -1,4 +1,5 @@
 //! `/apps/{app}/settings` — all of an app's settings.
+//! `POST /apps/{app}/settings/identity-secret` — generates an identity secret, shown once.
 
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
@@ -13,10 +14,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::app::{App, AppSecret};
+use tributary_domain::app::{App, AppChange, AppSecret};
+use tributary_domain::device::identity_secret;
 use tributary_domain::ownership::link_domain::DomainChallenge;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 use tributary_fields::Fields;
 use tributary_fields::app::read_change;
@@ -34,7 +37,15 @@ struct SettingsPage {
     referrer_key_is_set: bool,
     decryption_key_is_set: bool,
     verification_key_is_set: bool,
+    identity: IdentitySecretView,
     claim: Option<DomainClaim>,
+}
+
+/// The secret that signs user ids.
+struct IdentitySecretView {
+    is_set: bool,
+    /// A newly generated secret.
+    new: Option<String>,
 }
 
 /// An unverified link domain.
@@ -107,6 +118,7 @@ fn filled(app: &App) -> FormState {
         .with_checkbox("sdk.enabled", app.sdk.enabled)
         .with("sdk.revenue", app.sdk.revenue.as_str())
         .with("sdk.attestation", app.sdk.attestation.as_str())
+        .with("sdk.identity", app.sdk.identity.as_str())
         .with("revenueEvents", app.revenue_events.join("\n"))
         .with("deepLinkSchemes", app.deep_link_schemes.join("\n"))
         .with(
@@ -157,6 +169,10 @@ async fn page(
         referrer_key_is_set: app.secrets.contains(&AppSecret::SocialReferrerKey),
         decryption_key_is_set: app.secrets.contains(&AppSecret::PlayDecryptionKey),
         verification_key_is_set: app.secrets.contains(&AppSecret::PlayVerificationKey),
+        identity: IdentitySecretView {
+            is_set: app.secrets.contains(&AppSecret::Identity),
+            new: None,
+        },
         live_key: app.sdk.live_key,
         test_key: app.sdk.test_key,
     })
@@ -169,6 +185,31 @@ pub(crate) async fn show(
 ) -> Result<Response, Failure> {
     let page = page(&handles, &context, &context.authorized, None).await?;
     Ok(context.page(&page))
+}
+
+/// Generates an identity secret, shown once. The previous one stays valid until the next rotation.
+pub(crate) async fn create_identity_secret(
+    State(handles): State<DashboardHandles>,
+    submission: FormSubmission<AppsWrite>,
+) -> Result<Response, Failure> {
+    let app = submission.app()?.id;
+    let secret = identity_secret(handles.runtime.random_bytes());
+    let sealer = FormSecretSealer::new(&handles, &submission)?;
+    let sealed = sealer.seal_app_secret(AppSecret::Identity, &secret);
+    let rotation = AppChange::rotation(AppSecret::Identity, sealed);
+    let (caller, origin) = (&submission.authorized, submission.origin(&handles));
+    let stored = handles
+        .store
+        .update_app(caller, app, rotation, Precondition::None, origin);
+    stored.await?;
+    let caller = submission.authorized.read_access();
+    let page = page(&handles, &submission.context, &caller, None).await?;
+    let identity = IdentitySecretView {
+        is_set: true,
+        new: Some(secret),
+    };
+    let page = SettingsPage { identity, ..page };
+    Ok(submission.page_with(StatusCode::OK, &page))
 }
 
 /// Secrets on this page, with their form fields, which are never sent back.

@@ -34,6 +34,7 @@ pub(super) fn audit_values(app: &App) -> Vec<(&'static str, Option<String>)> {
         ),
         ("sdk.enabled", always(&app.sdk.enabled)),
         ("sdk.revenue", always(&app.sdk.revenue.as_str())),
+        ("sdk.identity", always(&app.sdk.identity.as_str())),
         ("sdk.attestation", always(&app.sdk.attestation.as_str())),
         ("revenueEvents", always(&app.revenue_events.join(", "))),
         ("deepLinkSchemes", always(&app.deep_link_schemes.join(", "))),

@@ -1,11 +1,10 @@
 //! Changes to an app.
 
 use super::audited_fields::{audit_values, differences};
-use super::{
-    App, AppSecret, AttributionRules, BillingProvider, FraudPolicy, QualifiedTrial, SdkRevenue,
-};
+use super::{App, AppSecret, AttributionRules, FraudPolicy, QualifiedTrial, SdkRevenue};
 use crate::attestation::AttestationPolicy;
 use crate::audit::{Changes, FieldChange};
+use crate::device::IdentityMode;
 use crate::keyring::seal::SealedSecret;
 use crate::ownership::link_domain::LinkDomain;
 use crate::refusal::Refusal;
@@ -36,6 +35,7 @@ pub struct AppChange {
     pub sdk_enabled: Change<bool>,
     pub sdk_revenue: Change<SdkRevenue>,
     pub sdk_attestation: Change<AttestationPolicy>,
+    pub sdk_identity: Change<IdentityMode>,
     pub click_window_hours: Change<i64>,
     pub probabilistic_ios: Change<bool>,
     pub probabilistic_android: Change<bool>,
@@ -48,16 +48,17 @@ pub struct AppChange {
     pub deep_link_schemes: Change<Vec<String>>,
     pub alert_webhook_url: Change<HttpsUrl>,
     pub secrets: Vec<(AppSecret, Change<SealedSecret>)>,
-    /// Whether a replaced billing secret stays valid for a while alongside the new one.
+    /// Whether a replaced secret stays valid alongside the new one.
     pub keeps_previous_secret: bool,
 }
 
 impl AppChange {
-    /// Returns a change that rotates a billing secret. The previous secret stays valid for a while.
+    /// Returns a change that rotates a secret. The previous secret stays valid: a billing secret
+    /// for a while, an identity secret until the next rotation.
     #[must_use]
-    pub fn rotation(provider: BillingProvider, sealed: SealedSecret) -> Self {
+    pub fn rotation(secret: AppSecret, sealed: SealedSecret) -> Self {
         Self {
-            secrets: vec![(AppSecret::Billing(provider), Change::Set(sealed))],
+            secrets: vec![(secret, Change::Set(sealed))],
             keeps_previous_secret: true,
             ..Self::default()
         }
@@ -81,14 +82,13 @@ pub enum SecretStep<'a> {
 }
 
 impl AppChange {
-    /// Returns the steps that store the changed secrets. A rotation keeps the replaced billing
-    /// secret under the name of the previous secret. Any other change to a billing secret also
-    /// removes the stored previous secret.
+    /// Returns the steps that store the changed secrets. A rotation keeps the replaced secret under
+    /// the name of the previous secret. Any other change also removes the stored previous secret.
     pub fn secret_steps(&self) -> Vec<SecretStep<'_>> {
         let mut steps = Vec::new();
         for (secret, change) in &self.secrets {
-            if let AppSecret::Billing(provider) = secret {
-                let (from, to) = (*secret, AppSecret::BillingPrevious(*provider));
+            if let Some(to) = secret.previous() {
+                let from = *secret;
                 if self.keeps_previous_secret {
                     steps.push(SecretStep::Copy { from, to });
                 } else if !matches!(change, Change::Keep) {
@@ -243,6 +243,9 @@ impl App {
         change
             .sdk_attestation
             .apply(&mut self.sdk.attestation, AttestationPolicy::Off);
+        change
+            .sdk_identity
+            .apply(&mut self.sdk.identity, IdentityMode::Open);
         let attribution = &mut self.attribution;
         change.click_window_hours.apply(
             &mut attribution.click_window_hours,
@@ -308,7 +311,7 @@ pub(crate) mod tests {
             AppSecret::BillingPrevious(provider),
         );
         let sealed = SealedSecret::from_bytes(vec![1]);
-        let rotation = AppChange::rotation(provider, sealed.clone());
+        let rotation = AppChange::rotation(AppSecret::Billing(provider), sealed.clone());
         let (from, to) = (secret, before);
         let expected_steps = [
             SecretStep::Copy { from, to },

@@ -16,6 +16,7 @@ pub use platform::{
 
 use crate::access::Environment;
 use crate::attestation::AttestationPolicy;
+use crate::device::IdentityMode;
 use crate::ownership::link_domain::LinkDomain;
 use crate::refusal::Refusal;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
@@ -114,6 +115,8 @@ pub struct Sdk {
     pub revenue: SdkRevenue,
     /// What the app does with attestation.
     pub attestation: AttestationPolicy,
+    /// Whether user ids must be signed by the app's backend.
+    pub identity: IdentityMode,
     /// Public SDK key for live data.
     pub live_key: String,
     /// Public SDK key for test data.
@@ -193,6 +196,10 @@ pub enum AppSecret {
     BillingPrevious(BillingProvider),
     /// Separate signing secret, for providers that have one.
     BillingSigning(BillingProvider),
+    /// Secret that signs user ids.
+    Identity,
+    /// Previous secret that signed user ids, valid until the next rotation.
+    IdentityPrevious,
 }
 
 /// A provider of billing notifications.
@@ -226,6 +233,15 @@ crate::keywords! {
 }
 
 impl AppSecret {
+    /// Returns the secret that a rotation of this one keeps as the previous one, if any.
+    pub const fn previous(self) -> Option<Self> {
+        match self {
+            Self::Billing(provider) => Some(Self::BillingPrevious(provider)),
+            Self::Identity => Some(Self::IdentityPrevious),
+            _ => None,
+        }
+    }
+
     /// All valid secrets. Not every provider has every kind.
     pub const ALL: &'static [Self] = &[
         Self::SocialReferrerKey,
@@ -237,6 +253,8 @@ impl AppSecret {
         Self::BillingPrevious(BillingProvider::Revenuecat),
         Self::BillingPrevious(BillingProvider::Superwall),
         Self::BillingSigning(BillingProvider::Revenuecat),
+        Self::Identity,
+        Self::IdentityPrevious,
     ];
 
     /// Returns the name used in storage and responses.
@@ -255,6 +273,8 @@ impl AppSecret {
             Self::BillingSigning(Revenuecat) => "billing.revenuecat.signing",
             Self::BillingSigning(Superwall) => "billing.superwall.signing",
             Self::BillingSigning(Appstore) => "billing.appstore.signing",
+            Self::Identity => "identity",
+            Self::IdentityPrevious => "identity.before",
         }
     }
 
@@ -317,6 +337,7 @@ impl App {
                 enabled: true,
                 revenue: SdkRevenue::Auto,
                 attestation: AttestationPolicy::Off,
+                identity: IdentityMode::Open,
                 live_key: creation.live_key,
                 test_key: creation.test_key,
             },

@@ -6,6 +6,7 @@
 mod claim;
 mod consent;
 mod identity;
+mod signature;
 
 pub use claim::{
     ADDRESS_CLAIMS_MAX, ADDRESS_CLAIMS_WINDOW, ClaimDecision, ClaimFacts, ClaimProof,
@@ -14,6 +15,7 @@ pub use claim::{
 };
 pub use consent::{Consent, Tracking};
 pub use identity::{AdvertisingId, ContactHashes, DeviceKey, UserKey};
+pub use signature::{identity_secret, prove, sign_user};
 
 use crate::access::Environment;
 use crate::vocabulary::id::AppId;

@@ -38,11 +38,16 @@ async fn find_sdk_app(tx: &Tx, sdk_key: &str) -> Result<Option<SdkApp>, Failure>
     let app = app_by_id(tx, app_id)
         .await?
         .ok_or_else(|| corrupt("app_id"))?;
+    let mut identity_secrets = Vec::new();
+    for secret in [AppSecret::Identity, AppSecret::IdentityPrevious] {
+        identity_secrets.extend(sealed_secret(tx, &app, secret).await?);
+    }
     Ok(Some(SdkApp {
         environment: Environment::parse(key.try_get(1)?).ok_or_else(|| corrupt("environment"))?,
         social_referrer_key: sealed_secret(tx, &app, AppSecret::SocialReferrerKey).await?,
         play_decryption_key: sealed_secret(tx, &app, AppSecret::PlayDecryptionKey).await?,
         play_verification_key: sealed_secret(tx, &app, AppSecret::PlayVerificationKey).await?,
+        identity_secrets,
         app,
     }))
 }

@@ -48,12 +48,17 @@ fn find_sdk_app(connection: &Connection, sdk_key: &str) -> Result<Option<SdkApp>
     let app = AppId::from_bytes(row.app_id);
     let app = row.read(app_secrets(connection, app)?)?;
     let sealed = |secret| sealed_secret(connection, &app, secret);
+    let mut identity_secrets = Vec::new();
+    for secret in [AppSecret::Identity, AppSecret::IdentityPrevious] {
+        identity_secrets.extend(sealed(secret)?);
+    }
     Ok(Some(SdkApp {
         environment: Environment::parse(&environment)
             .ok_or_else(|| StoreError::corrupt("sdk_keys", "environment", app.id))?,
         social_referrer_key: sealed(AppSecret::SocialReferrerKey)?,
         play_decryption_key: sealed(AppSecret::PlayDecryptionKey)?,
         play_verification_key: sealed(AppSecret::PlayVerificationKey)?,
+        identity_secrets,
         app,
     }))
 }

@@ -6,6 +6,7 @@ use super::fixtures::{
 use tributary_domain::access::{AppsWrite, Authorized};
 use tributary_domain::app::{App, AppChange, AppSecret, BillingProvider, FraudPolicy, SdkRevenue};
 use tributary_domain::attestation::AttestationPolicy;
+use tributary_domain::device::IdentityMode;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
@@ -30,6 +31,7 @@ fn everything() -> AppChange {
         sdk_enabled: Change::Set(false),
         sdk_revenue: Change::Set(SdkRevenue::Ignore),
         sdk_attestation: Change::Set(AttestationPolicy::Require),
+        sdk_identity: Change::Set(IdentityMode::Signed),
         revenue_events: Change::Set(vec!["coins".to_owned()]),
         deep_link_schemes: Change::Set(vec!["runner".to_owned()]),
         click_window_hours: Change::Set(24),

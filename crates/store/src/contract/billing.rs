@@ -325,7 +325,7 @@ pub async fn rotating_a_secret_keeps_the_previous_one(store: &SharedStore) {
     let sealed = |text: &str| SealedSecret::from_bytes(text.as_bytes().to_vec());
     for (number, text) in ["one", "two", "three"].into_iter().enumerate() {
         let when = i64::try_from(number).expect("a small number") + 10;
-        let rotation = AppChange::rotation(PROVIDER, sealed(text));
+        let rotation = AppChange::rotation(AppSecret::Billing(PROVIDER), sealed(text));
         let replaced = store.update_app(
             &tenant.writer,
             tenant.app.id,

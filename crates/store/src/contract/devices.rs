@@ -5,8 +5,7 @@ use super::sdk_fixtures::{event, payment, tenant};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::attribution::{MatchState, MatchType};
 use tributary_domain::device::{
-    AdvertisingId, Consent, ContactHashes, DeviceKey, Identity, IdentityClaim, Platform, Screen,
-    Tracking, Traits, UserKey,
+    AdvertisingId, Consent, DeviceKey, Platform, Screen, Tracking, Traits,
 };
 use tributary_domain::install::ConfigureCommand;
 use tributary_domain::refusal::Refusal;
@@ -412,56 +411,6 @@ pub async fn a_device_is_read_as_it_was_described(store: &SharedStore) {
         "an id that is no longer sent is removed"
     );
     assert_eq!((found.first_seen_at, found.last_seen_at), (at(60), at(90)));
-}
-
-/// Each call adds to the identity, even before the device is configured.
-pub async fn identities_accumulate_over_calls(store: &SharedStore) {
-    let tenant = tenant(store).await;
-    let claim = |user: Option<&str>, email: Option<&str>, phone: Option<&str>| IdentityClaim {
-        user: user.map(|text| UserKey::stored(text.to_owned())),
-        contact_hashes: ContactHashes {
-            email: email.map(str::to_owned),
-            phone: phone.map(str::to_owned),
-            ..ContactHashes::default()
-        },
-        ..IdentityClaim::default()
-    };
-    let identity = |user, email, phone| {
-        let IdentityClaim {
-            user,
-            contact_hashes,
-            ..
-        } = claim(user, email, phone);
-        Identity {
-            user,
-            contact_hashes,
-            ..Identity::default()
-        }
-    };
-    let identify = async |identity: IdentityClaim| {
-        let (app, live) = (tenant.app.id, Environment::Live);
-        let stored = store.identify(app, live, device("device-1"), identity, at(5));
-        stored.await.expect("an identity is stored");
-    };
-    identify(claim(Some("u1"), Some("e1"), None)).await;
-    identify(claim(None, None, Some("p1"))).await;
-    let before = tenant.device_details("device-1").await.state;
-    assert_eq!(before.device, None);
-    assert_eq!(
-        before.identity,
-        identity(Some("u1"), Some("e1"), Some("p1"))
-    );
-    let command = ConfigureCommand {
-        identity: claim(Some("u2"), None, None),
-        ..tenant.configure("device-1", 60)
-    };
-    tenant.call_configure(command).await;
-    let after = tenant.device_details("device-1").await;
-    assert_eq!(
-        after.state.identity,
-        identity(Some("u2"), Some("e1"), Some("p1"))
-    );
-    assert_eq!(after.events[0].user, Some(UserKey::stored("u2".to_owned())));
 }
 
 /// A web page with the SDK records no install and claims no click.

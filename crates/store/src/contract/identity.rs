@@ -4,6 +4,7 @@ use super::erasure_fixtures::{billing_notification, device, person};
 use super::fixtures::{SharedStore, assert_rebuild_changes_nothing, at, first_page, origin};
 use super::sdk_fixtures::{Tenant, address_hash, tenant};
 use tributary_domain::access::{Authorized, Environment};
+use tributary_domain::app::{AppChange, AppSecret};
 use tributary_domain::billing::{NotificationMeaning, PaymentClaim};
 use tributary_domain::device::{
     ADDRESS_CLAIMS_MAX, ClaimProof, ContactHashes, DEVICE_CLAIMS_MAX, DEVICE_USERS_MAX, Identity,
@@ -11,6 +12,9 @@ use tributary_domain::device::{
 };
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::event::{Event, EventFilter, EventSource};
+use tributary_domain::install::ConfigureCommand;
+use tributary_domain::keyring::seal::SealedSecret;
+use tributary_domain::vocabulary::revision::Precondition;
 
 impl Tenant {
     async fn identify(&self, name: &str, claim: IdentityClaim, second: i64) {
@@ -261,4 +265,67 @@ pub async fn matching_values_change_three_times(store: &SharedStore) {
         assert_eq!(identity.contact_hashes.email, Some(stored));
         assert_eq!(identity.flags.is_empty(), number <= 3, "{number}");
     }
+}
+
+/// Each call adds to the identity, even before the device is configured.
+pub async fn identities_accumulate_over_calls(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let claim = |user: Option<&str>, email: Option<&str>, phone: Option<&str>| IdentityClaim {
+        user: user.map(person),
+        contact_hashes: ContactHashes {
+            email: email.map(str::to_owned),
+            phone: phone.map(str::to_owned),
+            ..ContactHashes::default()
+        },
+        ..IdentityClaim::default()
+    };
+    let identity = |user, email, phone| {
+        let IdentityClaim {
+            user,
+            contact_hashes,
+            ..
+        } = claim(user, email, phone);
+        Identity {
+            user,
+            contact_hashes,
+            ..Identity::default()
+        }
+    };
+    let first = claim(Some("u1"), Some("e1"), None);
+    tenant.identify("device-1", first, 5).await;
+    let second = claim(None, None, Some("p1"));
+    tenant.identify("device-1", second, 5).await;
+    let before = tenant.device_details("device-1").await.state;
+    assert_eq!(before.device, None);
+    assert_eq!(
+        before.identity,
+        identity(Some("u1"), Some("e1"), Some("p1"))
+    );
+    let command = ConfigureCommand {
+        identity: claim(Some("u2"), None, None),
+        ..tenant.configure("device-1", 60)
+    };
+    tenant.call_configure(command).await;
+    let after = tenant.device_details("device-1").await;
+    assert_eq!(
+        after.state.identity,
+        identity(Some("u2"), Some("e1"), Some("p1"))
+    );
+    assert_eq!(after.events[0].user, Some(person("u2")));
+}
+
+/// The app of an SDK key comes with the current and the previous identity secret.
+pub async fn two_identity_secrets_are_valid(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let sealed = |number: u8| SealedSecret::from_bytes(vec![number]);
+    for number in [1, 2, 3] {
+        let rotation = AppChange::rotation(AppSecret::Identity, sealed(number));
+        let (writer, app) = (&tenant.writer, tenant.app.id);
+        let second = 10 + i64::from(number);
+        let rotated = store.update_app(writer, app, rotation, Precondition::None, origin(second));
+        rotated.await.expect("the secret is stored");
+    }
+    let found = store.sdk_app(&tenant.app.sdk.live_key).await;
+    let found = found.expect("keys are read").expect("the key is known");
+    assert_eq!(found.identity_secrets, [sealed(3), sealed(2)]);
 }

@@ -143,7 +143,6 @@ macro_rules! contract_suite {
                 a_deterministic_decision_is_not_replaced,
                 events_before_the_first_call_are_credited_with_it,
                 a_device_is_read_as_it_was_described,
-                identities_accumulate_over_calls,
                 a_web_page_records_no_install,
                 a_link_that_opened_the_app_is_a_click,
                 another_organization_finds_no_device,
@@ -211,6 +210,7 @@ macro_rules! contract_suite {
                 moving_events_of_a_busy_device_keeps_figures_right,
             }
             identity: {
+                identities_accumulate_over_calls,
                 a_later_device_does_not_take_over_a_user,
                 a_device_that_claims_many_users_gets_none,
                 a_flagged_install_never_outranks_another,
@@ -218,6 +218,7 @@ macro_rules! contract_suite {
                 a_signed_claim_outranks_an_unsigned_one,
                 unused_claims_do_not_affect_erasure,
                 matching_values_change_three_times,
+                two_identity_secrets_are_valid,
             }
             erasure: {
                 an_erased_device_is_not_found,

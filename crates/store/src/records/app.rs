@@ -9,6 +9,7 @@ use tributary_domain::app::{
     Android, App, AppSecret, AttributionRules, FraudPolicy, Ios, QualifiedTrial, Sdk, SdkRevenue,
 };
 use tributary_domain::attestation::AttestationPolicy;
+use tributary_domain::device::IdentityMode;
 use tributary_domain::ownership::link_domain::LinkDomain;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::revision::Revision;
@@ -52,6 +53,9 @@ struct Settings {
     /// Missing in apps stored before attestation existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sdk_attestation: Option<String>,
+    /// Absent in apps that an older version stored.
+    #[serde(default)]
+    sdk_identity: Option<String>,
     sdk_live_key: String,
     sdk_test_key: String,
     click_window_hours: i64,
@@ -103,6 +107,7 @@ impl AppRow {
             sdk_enabled: app.sdk.enabled,
             sdk_revenue: app.sdk.revenue.as_str().to_owned(),
             sdk_attestation: Some(app.sdk.attestation.as_str().to_owned()),
+            sdk_identity: Some(app.sdk.identity.as_str().to_owned()),
             sdk_live_key: app.sdk.live_key.clone(),
             sdk_test_key: app.sdk.test_key.clone(),
             click_window_hours: app.attribution.click_window_hours,
@@ -148,6 +153,10 @@ impl AppRow {
             None => AttestationPolicy::Off,
             Some(text) => AttestationPolicy::parse(text).ok_or_else(|| corrupt("settings"))?,
         };
+        let identity = stored.sdk_identity.as_deref();
+        let identity = identity
+            .map_or(Some(IdentityMode::Open), IdentityMode::parse)
+            .ok_or_else(|| corrupt("settings"))?;
         let fraud = FraudPolicy::parse(&stored.fraud).ok_or_else(|| corrupt("settings"))?;
         Ok(App {
             id,
@@ -170,6 +179,7 @@ impl AppRow {
                 enabled: stored.sdk_enabled,
                 revenue,
                 attestation,
+                identity,
                 live_key: stored.sdk_live_key,
                 test_key: stored.sdk_test_key,
             },

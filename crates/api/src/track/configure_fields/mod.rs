@@ -38,6 +38,8 @@ pub(super) struct ConfigureRequest {
     pub(super) device: DeviceKey,
     pub(super) traits: Traits,
     pub(super) user: Option<UserKey>,
+    /// Signature of the user id.
+    pub(super) user_signature: Option<String>,
     pub(super) advertising_id: Option<AdvertisingId>,
     pub(super) idfv: Option<String>,
     pub(super) consent: Consent,
@@ -68,6 +70,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<ConfigureRequest> {
     let platform = fields.required("platform", platform);
     let user = user_id().about("The app's user id.");
     let user = fields.optional("userId", user).flatten();
+    let user_signature = user_id_signature(fields);
     let consent = consent(fields);
     let mut advertising_id = |name, about| {
         let id = text_as(|text| Ok(AdvertisingId::parse(text))).about(about);
@@ -110,6 +113,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<ConfigureRequest> {
         device: device?,
         traits,
         user,
+        user_signature,
         advertising_id: consent.permitted_advertising_id(match platform {
             Platform::Ios => idfa,
             Platform::Android => gaid,
@@ -141,6 +145,16 @@ fn traits(fields: &mut Fields<'_>, platform: Platform) -> Traits {
         sdk_version: text("sdkVersion", ""),
         screen: screen(fields),
     }
+}
+
+/// Reads the signature of a user id. Any text is accepted, because a wrong signature is flagged and
+/// is no error.
+pub(super) fn user_id_signature(fields: &mut Fields<'_>) -> Option<String> {
+    let text = text_as(|text| Ok(text.to_owned())).about(
+        "HMAC-SHA256 of the user id in hexadecimal digits, computed by the app's backend with the \
+         identity secret. A wrong signature is flagged and treated as missing.",
+    );
+    fields.optional("userIdSignature", text)
 }
 
 /// Reads a user id. An empty id means that no user is signed in.

@@ -104,6 +104,10 @@ struct SdkOut {
     revenue: &'static str,
     #[schema(inline, value_type = crate::choices::AttestationChoice)]
     attestation: &'static str,
+    #[schema(inline, value_type = crate::choices::IdentityChoice)]
+    identity: &'static str,
+    /// Secret that signs user ids. `POST …/identity/secret` creates it.
+    identity_secret: SecretOut,
     /// Public SDK key for live data.
     live_key: String,
     /// Public SDK key for test data.
@@ -199,6 +203,10 @@ impl AppOut {
                 enabled: app.sdk.enabled,
                 revenue: app.sdk.revenue.as_str(),
                 attestation: app.sdk.attestation.as_str(),
+                identity: app.sdk.identity.as_str(),
+                identity_secret: SecretOut {
+                    set: app.secrets.contains(&AppSecret::Identity),
+                },
                 live_key: app.sdk.live_key,
                 test_key: app.sdk.test_key,
             },
@@ -255,6 +263,8 @@ pub(crate) fn example() -> serde_json::Value {
             "enabled": true,
             "revenue": "auto",
             "attestation": "off",
+            "identity": "open",
+            "identitySecret": {"set": false},
             "liveKey": "pk_live_…",
             "testKey": "pk_test_…"
         },

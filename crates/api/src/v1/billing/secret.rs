@@ -74,7 +74,10 @@ pub(crate) async fn make(
     let sealed = sealer.seal(APP_SECRET_SCOPE, field, &secret);
     let origin = caller.origin(&state);
     let until = origin.at.plus(PREVIOUS_SECRET_VALID);
-    let (writer, rotation) = (&caller.authorized, AppChange::rotation(provider, sealed));
+    let (writer, rotation) = (
+        &caller.authorized,
+        AppChange::rotation(AppSecret::Billing(provider), sealed),
+    );
     let stored = state
         .store
         .update_app(writer, app, rotation, precondition, origin);

@@ -117,7 +117,7 @@ pub(crate) async fn create_secret(
     let secret = standard_secret(handles.runtime.random_bytes());
     let sealer = FormSecretSealer::new(&handles, &submission)?;
     let sealed = sealer.seal_app_secret(AppSecret::Billing(provider), &secret);
-    let rotation = AppChange::rotation(provider, sealed);
+    let rotation = AppChange::rotation(AppSecret::Billing(provider), sealed);
     let (caller, origin) = (&submission.authorized, submission.origin(&handles));
     let stored = handles
         .store
