@@ -1,6 +1,7 @@
 //! Black-box tests of Tributary.
 //!
-//! `spec/` tests the API, one file per part. `faults/` injects failures. `simulation/` compares
+//! `spec/` tests the API, one file per part. `faults/` injects failures. `hostile/` sends random and
+//! hostile requests. `simulation/` compares
 //! random histories with a model. `documents/` checks documents and packaging. `operation/` starts,
 //! monitors and stops the binary. Tests that use a database run on both engines.
 
@@ -62,6 +63,7 @@ mod spec {
     mod track;
     mod track_endpoints;
     mod track_skan;
+    mod unverified_writes;
     mod web_events;
     mod web_events_concurrency;
     mod web_events_fields;
@@ -80,6 +82,7 @@ mod networks;
 mod operation;
 mod outbox;
 mod postbacks;
+mod random;
 mod secrets;
 mod website;
 
@@ -94,6 +97,12 @@ mod faults {
     mod power_cut_round;
     mod refusals;
     mod web_events;
+}
+
+mod hostile {
+    mod connection;
+    mod hostile_requests;
+    mod requests;
 }
 
 mod simulation {

@@ -14,9 +14,10 @@ use tokio::runtime::{Builder, Runtime as TokioRuntime};
 use tower::ServiceExt as _;
 use tributary_api::{
     ApiHandles, IntegrationProbe, RateLimits, RateSettings, TestEventResult, Timeouts,
-    no_geo_lookup,
+    UnverifiedWrites, no_geo_lookup,
 };
 use tributary_domain::access::key::{ApiKey, KeyKind};
+use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
 use tributary_domain::access::{Actor, Environment, Permission};
 use tributary_domain::attestation::app_attest_roots;
 use tributary_domain::billing::certificate::TrustedRoots;
@@ -220,6 +221,7 @@ fn handles(store: Arc<dyn Store>, runtime: Runtime) -> ApiHandles {
         probe: Arc::new(NoProbe),
         read_cache: Arc::default(),
         decompressor: Arc::default(),
+        unverified_writes: Arc::new(UnverifiedWrites::new(UnverifiedWriteQuota::UNLIMITED)),
         click_tokens: ClickTokens::new(&keyring),
         keyring,
     }

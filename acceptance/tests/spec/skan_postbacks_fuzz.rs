@@ -6,7 +6,8 @@ use crate::postbacks::{
     ADATTRIBUTIONKIT, APP_STORE_ID, DEVELOPMENT, PRODUCTION, SKADNETWORK, adattributionkit,
     create_advertised_app, post, server, skadnetwork, totals, vectors,
 };
-use serde_json::{Value, json};
+use crate::random::{SeededRng, env_number, odd_value, random_bytes};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,64 +17,6 @@ use tributary_testkit::{Engine, TestServer};
 const POSTBACKS: u64 = 4_000;
 /// Number of concurrent clients.
 const CLIENTS: usize = 32;
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the environment sets the length of a run"
-)]
-fn env_number(name: &str, default: u64) -> u64 {
-    let value = std::env::var(name).ok();
-    value.map_or(default, |text| text.parse().expect("a number"))
-}
-
-/// A small random generator that gives the same run for the same seed.
-struct SeededRng(u64);
-
-impl SeededRng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound as u64).unwrap()
-    }
-}
-
-fn odd_value(rng: &mut SeededRng) -> Value {
-    let texts = [
-        "",
-        "0",
-        "true",
-        "39",
-        "5239",
-        "high",
-        "none",
-        "4.0",
-        "1.0",
-        "\u{0}",
-        "\u{2063}",
-        "é🚀",
-        "AAAA.AAAA.AAAA",
-    ];
-    match rng.below(12) {
-        0 => Value::Null,
-        1 => json!(rng.next().is_multiple_of(2)),
-        2 => json!(i64::MIN),
-        3 => json!(u64::MAX),
-        4 => json!(1.5),
-        5 => json!(-1),
-        6 => json!(rng.below(70)),
-        7 => json!([[], {}]),
-        8 => json!({"a": {"b": [1]}}),
-        9 => json!("x".repeat(rng.below(400))),
-        10 => json!(1e300),
-        _ => json!(texts[rng.below(texts.len())]),
-    }
-}
 
 /// Mutates the fields of a genuine postback, and sometimes its bytes.
 fn mutated(rng: &mut SeededRng, seeds: &[Value]) -> Vec<u8> {
@@ -114,11 +57,6 @@ fn mutated(rng: &mut SeededRng, seeds: &[Value]) -> Vec<u8> {
     bytes
 }
 
-fn random_bytes(rng: &mut SeededRng) -> Vec<u8> {
-    let length = rng.below(300);
-    (0..length).map(|_| rng.next().to_le_bytes()[0]).collect()
-}
-
 /// Builds the genuine postbacks to mutate. Each counts at most once, however it is changed or
 /// repeated.
 fn seeds() -> Vec<Value> {
@@ -145,7 +83,7 @@ async fn run(server: Arc<TestServer>, seed: u64, count: u64) -> BTreeMap<u16, u6
             ADATTRIBUTIONKIT
         };
         let body = if rng.below(10) == 0 {
-            random_bytes(&mut rng)
+            random_bytes(&mut rng, 300)
         } else {
             mutated(&mut rng, &seeds)
         };

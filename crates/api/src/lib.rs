@@ -39,6 +39,7 @@ mod state;
 mod time_text;
 mod track;
 mod txt_lookup;
+mod unverified_writes;
 mod v1;
 mod webhook;
 mod well_known;
@@ -57,6 +58,7 @@ pub use readiness::Readiness;
 pub use request::{X_REQUEST_ID, request_id};
 pub use state::{ApiHandles, ApiState, Timeouts};
 pub use txt_lookup::{TxtLookup, TxtLookupFuture};
+pub use unverified_writes::UnverifiedWrites;
 pub use v1::web_events::WebEventRequest;
 
 use axum::Router;
@@ -118,6 +120,7 @@ pub(crate) mod tests {
     use std::sync::Arc;
     use std::time::Duration;
     use tower::ServiceExt as _;
+    use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
     use tributary_domain::billing::certificate::TrustedRoots;
     use tributary_domain::click::token::ClickTokens;
     use tributary_domain::keyring::Keyring;
@@ -172,6 +175,7 @@ pub(crate) mod tests {
             txt_lookup: txt_lookup::no_txt_lookup(),
             read_cache: Arc::default(),
             decompressor: Arc::default(),
+            unverified_writes: Arc::new(UnverifiedWrites::new(UnverifiedWriteQuota::UNLIMITED)),
             click_tokens: ClickTokens::new(&Keyring::new([1; 32])),
         }
     }

@@ -62,17 +62,24 @@ pub(crate) fn count_decompression(outcome: &'static str) {
     metrics::counter!("tributary_decompressions_total", "outcome" => outcome).increment(1);
 }
 
+/// Counts a write that was dropped because its sender could not be verified and a quota is used up.
+pub(crate) fn count_dropped_write(kind: &'static str) {
+    metrics::counter!("tributary_unverified_writes_dropped_total", "kind" => kind).increment(1);
+}
+
+const DROPPED_WRITES: [&str; 2] = ["postback", "notification"];
 const DECOMPRESSIONS: [&str; 3] = ["ok", "rejected", "busy"];
 const AUTHENTICATIONS: [&str; 5] = ["ok", "missing", "invalid", "denied", "limited"];
 const CLICKS: [&str; 3] = ["recorded", "bot", "not_recorded"];
 const PROTOCOLS: [&str; 2] = ["skadnetwork", "adattributionkit"];
-const POSTBACKS: [&str; 7] = [
+const POSTBACKS: [&str; 8] = [
     "valid",
     "invalid",
     "development",
     "unverifiable",
     "duplicate",
     "unclaimed",
+    "dropped",
     "malformed",
 ];
 const NOTIFICATIONS: [&str; 7] = [
@@ -90,6 +97,9 @@ const NOTIFICATIONS: [&str; 7] = [
 fn register() {
     for outcome in AUTHENTICATIONS {
         metrics::counter!("tributary_authentications_total", "outcome" => outcome).increment(0);
+    }
+    for kind in DROPPED_WRITES {
+        metrics::counter!("tributary_unverified_writes_dropped_total", "kind" => kind).increment(0);
     }
     for outcome in DECOMPRESSIONS {
         metrics::counter!("tributary_decompressions_total", "outcome" => outcome).increment(0);
@@ -133,6 +143,11 @@ pub fn describe() {
         "Compressed request bodies by outcome: ok, rejected (invalid or over a limit), busy (429)."
     );
     metrics::describe_counter!(
+        "tributary_unverified_writes_dropped_total",
+        "Writes that were dropped because a quota for unverified senders is used up, by kind: \
+         postback, notification (its rejection is not counted in the app's figures)."
+    );
+    metrics::describe_counter!(
         "tributary_clicks_total",
         "Taps on tracking links by outcome: recorded, bot, not_recorded. not_recorded means that \
          the tap was redirected without a click id because the database could not commit."
@@ -144,7 +159,8 @@ pub fn describe() {
     metrics::describe_counter!(
         "tributary_postbacks_total",
         "SKAdNetwork and AdAttributionKit postbacks by outcome: stored as valid, invalid, \
-         development or unverifiable; or duplicate, unclaimed (no such app), malformed."
+         development or unverifiable; or duplicate, unclaimed (no such app), dropped (over a limit), \
+         malformed."
     );
     metrics::describe_counter!(
         "tributary_billing_notifications_total",

@@ -6,6 +6,7 @@ use crate::metrics;
 use crate::state::ApiState;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -38,6 +39,12 @@ impl RequestContext {
         let _first = self.key.set(key.to_string());
         record_organization(&self.span, organization);
     }
+}
+
+/// Returns the client of a request that passed [`observe`].
+pub(crate) fn client_of(parts: &Parts) -> Result<&Client, ApiError> {
+    let client = parts.extensions.get::<Client>();
+    client.ok_or_else(ApiError::internal)
 }
 
 /// Records the organization in the request's span.

@@ -8,6 +8,7 @@ use crate::probe::IntegrationProbe;
 use crate::read_cache::ReadCache;
 use crate::readiness::Readiness;
 use crate::txt_lookup::TxtLookup;
+use crate::unverified_writes::UnverifiedWrites;
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
@@ -82,6 +83,8 @@ pub struct ApiHandles {
     pub read_cache: Arc<ReadCache>,
     /// Decompresses request bodies.
     pub decompressor: Arc<BodyDecompressor>,
+    /// Daily quotas for writes on behalf of unverified senders.
+    pub unverified_writes: Arc<UnverifiedWrites>,
     /// Signs and verifies click ids. Built once, because its key is derived from the secret key.
     pub click_tokens: ClickTokens,
 }

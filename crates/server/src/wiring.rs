@@ -16,10 +16,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tributary_api::{
     ApiHandles, ApiState, GeoLookup, IntegrationProbe, RateLimits, RateSettings, Timeouts,
-    TxtLookup,
+    TxtLookup, UnverifiedWrites,
 };
 use tributary_dashboard::DashboardState;
 use tributary_domain::attestation::app_attest_roots;
+use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
 use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
@@ -153,6 +154,8 @@ pub struct ServerParts {
     pub rate_limits: RateSettings,
     /// Slots for reports and exports.
     pub report_slots: ReportSlots,
+    /// Daily quotas for writes on behalf of unverified senders.
+    pub unverified_writes: UnverifiedWriteQuota,
     /// Returns whether a peer is one of the operator's proxies.
     pub is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// GeoIP lookup for addresses.
@@ -201,6 +204,10 @@ impl ServerParts {
                 per_key: limits.requests_per_second_per_key,
                 per_address: limits.requests_per_second_per_address,
                 failures_per_minute: limits.failed_authentications_per_minute_per_address,
+            },
+            unverified_writes: UnverifiedWriteQuota {
+                per_day: limits.unverified_writes_per_day,
+                per_day_per_address: limits.unverified_writes_per_day_per_address,
             },
             country_header: config.geo.country_header.clone(),
             is_trusted_proxy: Arc::new(move |address| config.is_trusted_proxy(address)),
@@ -252,6 +259,7 @@ pub fn router_with(parts: ServerParts, more: Router<ApiState>) -> (Router, Arc<R
         txt_lookup: parts.txt_lookup.clone(),
         read_cache: Arc::default(),
         decompressor: Arc::default(),
+        unverified_writes: Arc::new(UnverifiedWrites::new(parts.unverified_writes)),
     };
     let probe = parts.probe;
     let mut others = tributary_dashboard::router(DashboardState {

@@ -25,6 +25,8 @@ pub enum PostbackOutcome {
     Duplicate,
     /// No app has the postback's App Store id. The postback waits for such an app.
     Unclaimed,
+    /// Too many postbacks with the same deduplication key are stored. Nothing changed.
+    Dropped,
 }
 
 /// A postback of an app.

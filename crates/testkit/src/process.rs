@@ -225,6 +225,18 @@ impl ServerProcess {
         assert!(status.expect("run kill").success());
     }
 
+    /// Returns the resident memory of the process in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).expect("read the status of the process");
+        let value = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .expect("VmRSS in the status");
+        let number = value.trim().trim_end_matches(" kB");
+        number.parse().expect("a number of KiB")
+    }
+
     /// Returns whether the process is still running.
     pub fn is_running(&mut self) -> bool {
         let status = self.child.try_wait().expect("query the child process");

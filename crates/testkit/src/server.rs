@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use tributary_api::{RateSettings, Timeouts};
 use tributary_domain::access::key::{ApiKey, KeyKind};
 use tributary_domain::access::person::{Role, SETUP_LINK_LIFETIME, SetupLink};
+use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
 use tributary_domain::access::{Actor, Environment, Permission};
 use tributary_domain::attestation::app_attest_roots;
 use tributary_domain::billing::certificate::TrustedRoots;
@@ -35,6 +36,8 @@ use tributary_store::{NewKey, NewSetupLink, Organization, Store};
 pub struct TestServerSettings {
     /// Rate limits; off by default.
     pub rates: RateSettings,
+    /// Daily quotas for writes on behalf of unverified senders; off by default.
+    pub unverified_writes: UnverifiedWriteQuota,
     /// Body and request timeouts.
     pub timeouts: Timeouts,
     /// Time limit for a request's headers.
@@ -69,6 +72,7 @@ impl Default for TestServerSettings {
                 per_address: 0,
                 failures_per_minute: 0,
             },
+            unverified_writes: UnverifiedWriteQuota::UNLIMITED,
             timeouts: Timeouts {
                 body: Duration::from_secs(20),
                 request: Duration::from_secs(30),
@@ -129,6 +133,7 @@ impl TestServer {
             timeouts: settings.timeouts,
             rate_limits: settings.rates,
             report_slots: settings.report_slots,
+            unverified_writes: settings.unverified_writes,
             is_trusted_proxy: Arc::new(move |address| proxies.contains(&address)),
             geo_lookup: tributary_api::no_geo_lookup(),
             country_header: None,

@@ -25,7 +25,7 @@ use crate::gzip::GzipLimits;
 use crate::json::JsonNode;
 use crate::metrics;
 use crate::path::PathIds;
-use crate::request::record_organization;
+use crate::request::{client_of, record_organization};
 use crate::sealing::AppSealer;
 use crate::state::ApiState;
 use axum::Router;
@@ -35,6 +35,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use redact::redact;
+use std::net::IpAddr;
 use tracing::Span;
 use tributary_domain::app::{App, AppSecret, BillingProvider};
 use tributary_domain::billing::certificate::TrustedRoots;
@@ -160,6 +161,7 @@ async fn accept(
     let found = found.ok_or(Refusal::AppNotFound)?;
     record_organization(&Span::current(), found.app.organization);
     let (parts, body) = request.into_parts();
+    let address = client_of(&parts)?.address;
     let now = state.runtime.now();
     let secrets = open_secrets(&state, &found, named, now);
     let head = WebhookHead {
@@ -169,7 +171,7 @@ async fn accept(
     };
     let proof = match provider(named).check_headers(&head) {
         Ok(proof) => proof,
-        Err(reason) => return Err(reject(&state, app, named, reason).await),
+        Err(reason) => return Err(reject(&state, address, app, named, reason).await),
     };
     let bytes = read_bytes_within(&parts.headers, body, &state, proof.body_limits()).await?;
     let webhook = WebhookRequest {
@@ -183,7 +185,7 @@ async fn accept(
         .and_then(|body| Ok((provider(named).translate(&body)?, redact(&body))));
     let (notification, body) = match read {
         Ok(read) => read,
-        Err(reason) => return Err(reject(&state, app, named, reason).await),
+        Err(reason) => return Err(reject(&state, address, app, named, reason).await),
     };
     let incoming = incoming_notification(&found.app, named, notification, body, now);
     let accepted = state.store.accept_notification(incoming).await?;
@@ -223,6 +225,7 @@ fn open_secrets(
 
 async fn reject(
     state: &ApiState,
+    address: IpAddr,
     app: AppId,
     provider: BillingProvider,
     reason: WebhookRejection,
@@ -239,13 +242,26 @@ async fn reject(
         }
         WebhookRejection::Unauthorized => {
             metrics::count_notification(provider.as_str(), "unauthorized");
-            let at = state.runtime.now();
-            // A failure to count does not change the response.
-            if let Err(error) = state.store.note_unauthorized(app, provider, at).await {
-                tracing::warn!(%error, "failed to count rejected notification");
-            }
+            count_unauthorized(state, address, app, provider).await;
             ApiError::new(Code::WebhookUnauthorized, unauthorized_message(provider))
         }
+    }
+}
+
+/// Counts a rejected notification in the app's figures, up to a daily quota.
+async fn count_unauthorized(
+    state: &ApiState,
+    address: IpAddr,
+    app: AppId,
+    provider: BillingProvider,
+) {
+    let at = state.runtime.now();
+    if !state.unverified_writes.allows("notification", address, at) {
+        return;
+    }
+    // A failure to count does not change the response.
+    if let Err(error) = state.store.note_unauthorized(app, provider, at).await {
+        tracing::warn!(%error, "failed to count rejected notification");
     }
 }
 

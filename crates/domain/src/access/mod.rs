@@ -10,6 +10,7 @@ pub mod person;
 pub mod resource;
 pub mod session;
 pub mod sign_in;
+pub mod unverified_writes;
 
 use crate::vocabulary::id::{KeyId, OrganizationId, UserId};
 use key::ApiKey;

@@ -89,6 +89,8 @@ const RULES: &[(&str, Rule)] = &[
     ("limits.requests_per_second_per_key", RATE),
     ("limits.requests_per_second_per_address", RATE),
     ("limits.failed_authentications_per_minute_per_address", RATE),
+    ("limits.unverified_writes_per_day", RATE),
+    ("limits.unverified_writes_per_day_per_address", RATE),
     ("limits.connections", Rule::Integer(1, CONNECTIONS_MAX)),
     (
         "limits.connections_per_address",

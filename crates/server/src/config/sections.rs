@@ -47,6 +47,10 @@ pub struct LimitsConfig {
     pub requests_per_second_per_address: u32,
     /// Wrong API keys per minute for each IP address.
     pub failed_authentications_per_minute_per_address: u32,
+    /// Writes per day on behalf of unverified senders.
+    pub unverified_writes_per_day: u32,
+    /// Writes per day on behalf of unverified senders for each IP address.
+    pub unverified_writes_per_day_per_address: u32,
     /// Concurrent connections; at least one.
     pub connections: u32,
     /// Concurrent connections from each address.

@@ -136,6 +136,8 @@ fn the_defaults_are_as_documented() {
     assert_eq!((limits.exports, limits.exports_per_organization), (8, 2));
     assert_eq!(limits.report_timeout.as_secs(), 10);
     assert_eq!(limits.export_idle.as_secs(), 30);
+    assert_eq!(config.limits.unverified_writes_per_day, 2_000);
+    assert_eq!(config.limits.unverified_writes_per_day_per_address, 200);
     assert_eq!(
         (config.log.format, config.log.level.as_str()),
         (LogFormat::Text, "info")

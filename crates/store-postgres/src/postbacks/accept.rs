@@ -6,7 +6,7 @@
 //! deduplication key or body is already stored, the batch is retried as a whole, and finally item
 //! by item.
 
-use super::facts::{self, PostbackHistory};
+use super::facts::{self, PostbackHistory, WaitingPostbacks};
 use super::write;
 use crate::Failure;
 use crate::batch_writer::{BatchItem, BatchWriter};
@@ -14,7 +14,8 @@ use crate::pool::Pool;
 use crate::tx::{self, TransactionMode, Tx};
 use std::sync::Arc;
 use tributary_domain::report::postback::{
-    PostbackCounting, PostbackCounts, PostbackDecision, ReceivedPostback, decide_postback,
+    PostbackCounting, PostbackCounts, PostbackDecision, ReceivedPostback, UnclaimedDecision,
+    decide_postback, decide_unclaimed,
 };
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::PostbackOutcome;
@@ -44,23 +45,45 @@ async fn accept(tx: &Tx, postbacks: &[ReceivedPostback]) -> Result<Vec<PostbackO
         .iter()
         .filter(|postback| app_of(postback).is_none())
         .collect();
-    let inserted = write::insert_unclaimed(tx, &unclaimed).await?;
+    let mut unclaimed = store_unclaimed(tx, &unclaimed).await?.into_iter();
     let claimed: Vec<(AppId, &ReceivedPostback)> = postbacks
         .iter()
         .filter_map(|postback| Some((app_of(postback)?, postback)))
         .collect();
     let mut stored = store(tx, &claimed).await?.into_iter();
     let answer = |postback: &ReceivedPostback| {
-        if app_of(postback).is_some() {
-            return stored.next().unwrap_or(PostbackOutcome::Duplicate);
-        }
-        if inserted.contains(&postback.id) {
-            PostbackOutcome::Unclaimed
+        let outcomes = if app_of(postback).is_some() {
+            &mut stored
         } else {
-            PostbackOutcome::Duplicate
-        }
+            &mut unclaimed
+        };
+        outcomes.next().unwrap_or(PostbackOutcome::Duplicate)
     };
     Ok(postbacks.iter().map(answer).collect())
+}
+
+/// Stores postbacks that have no app. Returns one outcome per postback.
+async fn store_unclaimed(
+    tx: &Tx,
+    postbacks: &[&ReceivedPostback],
+) -> Result<Vec<PostbackOutcome>, Failure> {
+    let mut waiting = WaitingPostbacks::gather(tx, postbacks).await?;
+    let mut new = Vec::new();
+    let mut outcomes = Vec::new();
+    for postback in postbacks {
+        let bodies = waiting.bodies(postback);
+        outcomes.push(match decide_unclaimed(postback, bodies) {
+            UnclaimedDecision::Duplicate => PostbackOutcome::Duplicate,
+            UnclaimedDecision::TooManyVariants => PostbackOutcome::Dropped,
+            UnclaimedDecision::Waiting => {
+                bodies.push(postback.body_digest());
+                new.push(*postback);
+                PostbackOutcome::Unclaimed
+            }
+        });
+    }
+    write::insert_unclaimed(tx, &new).await?;
+    Ok(outcomes)
 }
 
 /// A postback to store for an app. `counting` is `None` if the postback conflicts with an earlier
@@ -87,6 +110,10 @@ pub(super) async fn store(
         let counting = match decide_postback(postback, &facts.before(app, postback)) {
             PostbackDecision::Duplicate => {
                 answers.push(PostbackOutcome::Duplicate);
+                continue;
+            }
+            PostbackDecision::TooManyVariants => {
+                answers.push(PostbackOutcome::Dropped);
                 continue;
             }
             PostbackDecision::First(counting) => Some(counting),

@@ -6,7 +6,7 @@ use crate::rows::{id, uuid};
 use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use tokio_postgres::Row;
-use tributary_domain::report::postback::{EarlierPostbacks, ReceivedPostback};
+use tributary_domain::report::postback::{EarlierPostbacks, ReceivedPostback, VARIANTS_MAX};
 use tributary_domain::skan::counting::Trust;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
@@ -46,6 +46,7 @@ type Key = (AppId, Digest);
 pub(super) struct PostbackHistory {
     firsts: HashMap<Key, Vec<(Trust, Digest)>>,
     bodies: HashSet<(Key, Digest)>,
+    variants: HashMap<Key, u32>,
 }
 
 impl PostbackHistory {
@@ -84,7 +85,12 @@ impl PostbackHistory {
             firsts.entry(key).or_default().push((trust, body));
         }
         let bodies = find_bodies(tx, postbacks).await?;
-        Ok(Self { firsts, bodies })
+        let variants = count_variants(tx, &keys).await?;
+        Ok(Self {
+            firsts,
+            bodies,
+            variants,
+        })
     }
 
     /// Returns the earlier postbacks with the same deduplication key.
@@ -93,6 +99,7 @@ impl PostbackHistory {
         EarlierPostbacks {
             has_same_body: self.bodies.contains(&(key, postback.body_digest())),
             first_by_trust: self.firsts.get(&key).cloned().unwrap_or_default(),
+            variants: self.variants.get(&key).copied().unwrap_or_default(),
         }
     }
 
@@ -100,10 +107,98 @@ impl PostbackHistory {
     pub(super) fn add(&mut self, app: AppId, postback: &ReceivedPostback, is_first: bool) {
         let (key, body) = ((app, postback.key_digest()), postback.body_digest());
         self.bodies.insert((key, body));
+        *self.variants.entry(key).or_default() += 1;
         if is_first {
             let first = (postback.trust(), body);
             self.firsts.entry(key).or_default().push(first);
         }
+    }
+}
+
+/// Counts the stored postbacks per deduplication key, up to [`VARIANTS_MAX`]. Batches that run at the
+/// same time do not see each other's, so together they may store a few more.
+async fn count_variants(tx: &Tx, keys: &[Key]) -> Result<HashMap<Key, u32>, Failure> {
+    let rows = tx
+        .query(
+            "select wanted.app_id, wanted.key_digest, stored.variants
+             from unnest($1, $2) as wanted (app_id, key_digest)
+             cross join lateral
+                  (select count(*) as variants from
+                       (select 1 from postbacks where app_id = wanted.app_id
+                        and key_digest = wanted.key_digest limit $3) as one) as stored",
+            &[
+                &column(keys, |(app, _)| uuid(app.as_bytes())),
+                &column(keys, |(_, key)| key.as_bytes().as_slice()),
+                &i64::from(VARIANTS_MAX),
+            ],
+        )
+        .await?;
+    let count = |row: &Row| {
+        let app = AppId::from_bytes(id(row, 0)?);
+        let variants: i64 = row.try_get(2)?;
+        let variants = u32::try_from(variants).unwrap_or(VARIANTS_MAX);
+        Ok(((app, digest(row.try_get(1)?, app)?), variants))
+    };
+    rows.iter().map(count).collect()
+}
+
+/// App Store id, digest of the deduplication key, and state of the signature.
+type WaitingKey = (String, Digest, &'static str);
+
+/// Bodies of waiting postbacks, including those earlier in the same batch.
+#[derive(Default)]
+pub(super) struct WaitingPostbacks(HashMap<WaitingKey, Vec<Digest>>);
+
+impl WaitingPostbacks {
+    fn key(postback: &ReceivedPostback) -> WaitingKey {
+        let signature = postback.parsed.signature.as_str();
+        (postback.app_store_id(), postback.key_digest(), signature)
+    }
+
+    /// Reads the waiting postbacks from the database.
+    pub(super) async fn gather(tx: &Tx, postbacks: &[&ReceivedPostback]) -> Result<Self, Failure> {
+        if postbacks.is_empty() {
+            return Ok(Self::default());
+        }
+        let keys: BTreeSet<WaitingKey> = postbacks.iter().map(|one| Self::key(one)).collect();
+        let keys: Vec<WaitingKey> = keys.into_iter().collect();
+        let numbers: Vec<i64> = (0..).take(keys.len()).collect();
+        let rows = tx
+            .query(
+                "select wanted.number, stored.body_digest
+                 from unnest($1, $2, $3, $4)
+                      as wanted (number, app_store_id, key_digest, signature)
+                 cross join lateral
+                      (select body_digest from unclaimed_postbacks
+                       where app_store_id = wanted.app_store_id
+                         and key_digest = wanted.key_digest and signature = wanted.signature
+                       limit $5) as stored",
+                &[
+                    &numbers,
+                    &column(&keys, |(store_id, ..)| store_id.as_str()),
+                    &column(&keys, |(_, key, _)| key.as_bytes().as_slice()),
+                    &column(&keys, |(.., signature)| *signature),
+                    &i64::from(VARIANTS_MAX),
+                ],
+            )
+            .await?;
+        let mut waiting = Self::default();
+        for row in &rows {
+            let number: i64 = row.try_get(0)?;
+            let key = usize::try_from(number).ok().and_then(|at| keys.get(at));
+            let corrupt = || StoreError::corrupt("unclaimed_postbacks", "body_digest", number);
+            let key = key.ok_or_else(corrupt)?.clone();
+            let body = <[u8; 32]>::try_from(row.try_get::<_, &[u8]>(1)?);
+            let body = Digest::from_bytes(body.map_err(|_| corrupt())?);
+            waiting.0.entry(key).or_default().push(body);
+        }
+        Ok(waiting)
+    }
+
+    /// Returns the bodies of the waiting postbacks with the same deduplication key and state of the
+    /// signature.
+    pub(super) fn bodies(&mut self, postback: &ReceivedPostback) -> &mut Vec<Digest> {
+        self.0.entry(Self::key(postback)).or_default()
     }
 }
 

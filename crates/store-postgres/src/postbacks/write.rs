@@ -4,23 +4,21 @@
 use super::accept::DecidedPostback;
 use crate::Failure;
 use crate::params::{Param, column, placeholders};
-use crate::rows::{id, uuid};
+use crate::rows::uuid;
 use crate::tx::Tx;
-use std::collections::HashSet;
 use tributary_domain::report::postback::{
     PostbackCounts, PostbackFigures, PostbackSlice, ReceivedPostback,
 };
 use tributary_domain::skan::CoarseValue;
-use tributary_domain::vocabulary::id::PostbackId;
 use tributary_store::records::{Columns, PostbackRow, UnclaimedRow};
 
-/// Inserts unclaimed postbacks. Returns the new ones.
+/// Inserts unclaimed postbacks, except those that another node has stored meanwhile.
 pub(super) async fn insert_unclaimed(
     tx: &Tx,
     postbacks: &[&ReceivedPostback],
-) -> Result<HashSet<PostbackId>, Failure> {
+) -> Result<(), Failure> {
     if postbacks.is_empty() {
-        return Ok(HashSet::new());
+        return Ok(());
     }
     let mut rows: Vec<UnclaimedRow> = postbacks
         .iter()
@@ -33,28 +31,25 @@ pub(super) async fn insert_unclaimed(
     });
     let sql = format!(
         "insert into unclaimed_postbacks ({}) select * from unnest({})
-         on conflict (app_store_id, key_digest, body_digest) do nothing returning postback_id",
+         on conflict (app_store_id, key_digest, body_digest) do nothing",
         UnclaimedRow::COLUMNS,
         placeholders(UnclaimedRow::COUNT)
     );
-    let new = tx
-        .query(
-            &sql,
-            &[
-                &column(&rows, |row| row.app_store_id.as_str()),
-                &column(&rows, |row| uuid(&row.postback_id)),
-                &column(&rows, |row| row.received_at),
-                &column(&rows, |row| row.signature.as_str()),
-                &column(&rows, |row| row.key_digest.as_slice()),
-                &column(&rows, |row| row.body_digest.as_slice()),
-                &column(&rows, |row| row.postback.as_str()),
-                &column(&rows, |row| row.body.as_str()),
-            ],
-        )
-        .await?;
-    new.iter()
-        .map(|row| Ok(PostbackId::from_bytes(id(row, 0)?)))
-        .collect()
+    tx.execute(
+        &sql,
+        &[
+            &column(&rows, |row| row.app_store_id.as_str()),
+            &column(&rows, |row| uuid(&row.postback_id)),
+            &column(&rows, |row| row.received_at),
+            &column(&rows, |row| row.signature.as_str()),
+            &column(&rows, |row| row.key_digest.as_slice()),
+            &column(&rows, |row| row.body_digest.as_slice()),
+            &column(&rows, |row| row.postback.as_str()),
+            &column(&rows, |row| row.body.as_str()),
+        ],
+    )
+    .await?;
+    Ok(())
 }
 
 /// Inserts postbacks. Reports a conflict when another node stored the same deduplication key or

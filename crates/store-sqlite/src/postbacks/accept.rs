@@ -4,7 +4,8 @@ use crate::Failure;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::report::postback::{
     EarlierPostbacks, PostbackCounting, PostbackCounts, PostbackDecision, PostbackFigures,
-    PostbackSlice, ReceivedPostback, decide_postback,
+    PostbackSlice, ReceivedPostback, UnclaimedDecision, VARIANTS_MAX, decide_postback,
+    decide_unclaimed,
 };
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::counting::Trust;
@@ -37,6 +38,11 @@ fn insert_unclaimed(
     postback: &ReceivedPostback,
 ) -> Result<PostbackOutcome, Failure> {
     let row = UnclaimedRow::write(postback);
+    match decide_unclaimed(postback, &find_waiting(connection, &row)?) {
+        UnclaimedDecision::Duplicate => return Ok(PostbackOutcome::Duplicate),
+        UnclaimedDecision::TooManyVariants => return Ok(PostbackOutcome::Dropped),
+        UnclaimedDecision::Waiting => {}
+    }
     let sql = format!(
         "insert into unclaimed_postbacks ({}) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
          on conflict (app_store_id, key_digest, body_digest) do nothing",
@@ -59,6 +65,26 @@ fn insert_unclaimed(
     })
 }
 
+/// Finds the bodies of waiting postbacks with the same deduplication key and state of the signature.
+fn find_waiting(connection: &Connection, row: &UnclaimedRow) -> Result<Vec<Digest>, Failure> {
+    let digests = connection
+        .prepare_cached(
+            "select body_digest from unclaimed_postbacks
+             where app_store_id = ?1 and key_digest = ?2 and signature = ?3 limit ?4",
+        )?
+        .query_map(
+            params![
+                row.app_store_id,
+                row.key_digest,
+                row.signature,
+                VARIANTS_MAX
+            ],
+            |row| Ok(Digest::from_bytes(row.get(0)?)),
+        )?
+        .collect::<Result<_, _>>()?;
+    Ok(digests)
+}
+
 /// Stores a postback unless it is a duplicate, and counts it.
 pub(super) fn store(
     connection: &Connection,
@@ -68,6 +94,7 @@ pub(super) fn store(
     let before = find_before(connection, app, postback)?;
     let counting = match decide_postback(postback, &before) {
         PostbackDecision::Duplicate => return Ok(PostbackOutcome::Duplicate),
+        PostbackDecision::TooManyVariants => return Ok(PostbackOutcome::Dropped),
         PostbackDecision::First(counting) => Some(counting),
         PostbackDecision::Conflicting => None,
     };
@@ -110,6 +137,15 @@ fn find_before(
             Ok((row.get(0)?, row.get(1)?))
         })?
         .collect::<Result<_, _>>()?;
+    let variants = connection
+        .prepare_cached(
+            "select count(*) from (select 1 from postbacks
+                                   where app_id = ?1 and key_digest = ?2 limit ?3)",
+        )?
+        .query_row(
+            params![app.as_bytes(), key.as_bytes(), VARIANTS_MAX],
+            |row| row.get(0),
+        )?;
     let read = |(trust, body): (String, [u8; 32])| {
         let trust = Trust::parse(&trust);
         let trust = trust.ok_or_else(|| StoreError::corrupt("postback_keys", "trust", app))?;
@@ -118,6 +154,7 @@ fn find_before(
     Ok(EarlierPostbacks {
         has_same_body: same_body,
         first_by_trust: rows.into_iter().map(read).collect::<Result<_, _>>()?,
+        variants,
     })
 }
 

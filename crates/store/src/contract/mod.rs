@@ -33,6 +33,7 @@ pub mod outbox_fixtures;
 pub mod ownership;
 pub mod planning;
 pub mod postback_fixtures;
+pub mod postback_variants;
 pub mod postbacks;
 pub mod queues;
 pub mod rates;
@@ -347,6 +348,10 @@ macro_rules! contract_suite {
             attestation: {
                 an_outcome_is_read_as_it_was_stored,
                 events_wait_for_a_required_proof,
+            }
+            postback_variants: {
+                variants_of_a_postback_are_limited,
+                waiting_variants_of_a_postback_are_limited,
             }
             audit_log: {
                 every_change_adds_one_entry,

@@ -2,7 +2,8 @@
 
 use super::fixtures::{SharedStore, at, first_page, new_app, organization, origin, unique};
 use crate::{
-    PostbackDimensions, PostbackFilter, PostbackReportQuery, PostbackStats, StoredPostback,
+    PostbackDimensions, PostbackFilter, PostbackOutcome, PostbackReportQuery, PostbackStats,
+    StoredPostback,
 };
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::report::postback::ReceivedPostback;
@@ -162,4 +163,19 @@ pub async fn total(store: &SharedStore, one: &AdvertisedApp) -> (i64, i64) {
         (sum.0 + row.figures.postbacks(), sum.1 + row.withheld)
     };
     rows.iter().fold((0, 0), sum)
+}
+
+/// Accepts a postback.
+pub async fn accept(store: &SharedStore, arrival: &ReceivedPostback) -> PostbackOutcome {
+    let accepted = store.accept_postback(arrival.clone()).await;
+    accepted.expect("the postback is accepted")
+}
+
+/// Builds the same postback again, with another id, time and body.
+pub fn again(earlier: &ReceivedPostback, seconds: i64, body: &str) -> ReceivedPostback {
+    ReceivedPostback {
+        body: body.to_owned(),
+        parsed: earlier.parsed.clone(),
+        ..arrival(earlier.parsed.postback.app_store_id, seconds)
+    }
 }

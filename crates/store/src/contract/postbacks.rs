@@ -4,32 +4,18 @@ use super::fixtures::{
     SharedStore, at, first_page, join_all, new_key, organization, origin, refusal,
 };
 use super::postback_fixtures::{
-    AdvertisedApp, advertised_app, arrival, full_arrival, list, stats, total, unused_store_id,
+    AdvertisedApp, accept, advertised_app, again, arrival, full_arrival, list, stats, total,
+    unused_store_id,
 };
 use crate::{PostbackDimensions, PostbackFilter, PostbackOutcome, PostbackReportQuery};
 use tributary_domain::access::{AnalyticsRead, AppsRead, Authorized, Environment, authorize};
 use tributary_domain::app::AppChange;
 use tributary_domain::refusal::Refusal;
-use tributary_domain::report::postback::ReceivedPostback;
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::postback::{ConversionType, Protocol, Signature};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::page::PageRequest;
 use tributary_domain::vocabulary::revision::Precondition;
-
-async fn accept(store: &SharedStore, arrival: &ReceivedPostback) -> PostbackOutcome {
-    let accepted = store.accept_postback(arrival.clone()).await;
-    accepted.expect("the postback is accepted")
-}
-
-/// Builds the same postback again, with another id, time and body.
-fn again(arrival: &ReceivedPostback, seconds: i64, body: &str) -> ReceivedPostback {
-    ReceivedPostback {
-        body: body.to_owned(),
-        parsed: arrival.parsed.clone(),
-        ..self::arrival(arrival.parsed.postback.app_store_id, seconds)
-    }
-}
 
 /// Every field is stored.
 pub async fn a_postback_is_read_as_it_was_stored(store: &SharedStore) {

@@ -4,7 +4,8 @@
 //!
 //! Anyone can post, so only the signature proves the origin. Every well-formed postback gets 200,
 //! whether or not its signature is valid or its app exists, so that the response reveals nothing.
-//! Malformed postbacks get 400. Success is returned after the commit.
+//! Malformed postbacks get 400. Success is returned after the commit. Postbacks without a valid
+//! signature are stored up to a daily quota, so that strangers cannot fill the disk.
 
 mod read;
 
@@ -12,6 +13,7 @@ use crate::body::{BodyLimits, read_bytes_within};
 use crate::error::{ApiError, Code};
 use crate::gzip::GzipLimits;
 use crate::metrics;
+use crate::request::client_of;
 use crate::state::ApiState;
 use axum::Router;
 use axum::body::Body;
@@ -20,7 +22,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tributary_domain::report::postback::ReceivedPostback;
-use tributary_domain::skan::postback::Protocol;
+use tributary_domain::skan::postback::{Protocol, Signature};
 use tributary_domain::vocabulary::id::PostbackId;
 use tributary_store::PostbackOutcome;
 
@@ -94,6 +96,14 @@ async fn accept(
         read.inspect_err(|_| metrics::count_postback(protocol.as_str(), "malformed"))?;
     let signature = parsed.signature;
     let received_at = state.runtime.now();
+    let is_allowed = signature == Signature::Valid
+        || state
+            .unverified_writes
+            .allows("postback", client_of(&parts)?.address, received_at);
+    if !is_allowed {
+        metrics::count_postback(protocol.as_str(), "dropped");
+        return Ok(status("received"));
+    }
     let postback = ReceivedPostback {
         id: PostbackId::new(received_at, state.runtime.random_bytes()),
         received_at,
@@ -104,6 +114,7 @@ async fn accept(
         PostbackOutcome::Stored => signature.as_str(),
         PostbackOutcome::Duplicate => "duplicate",
         PostbackOutcome::Unclaimed => "unclaimed",
+        PostbackOutcome::Dropped => "dropped",
     };
     metrics::count_postback(protocol.as_str(), outcome);
     Ok(status("received"))

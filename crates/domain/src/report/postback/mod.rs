@@ -101,6 +101,11 @@ impl ReceivedPostback {
     }
 }
 
+/// Number of stored postbacks with the same deduplication key above which further ones that conflict
+/// are dropped. Anyone can add fields to a postback without changing its signature, so their number
+/// would be unlimited.
+pub const VARIANTS_MAX: u32 = 8;
+
 /// Earlier postbacks with the same deduplication key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EarlierPostbacks {
@@ -108,6 +113,8 @@ pub struct EarlierPostbacks {
     pub has_same_body: bool,
     /// Digest of the first body per trust level.
     pub first_by_trust: Vec<(Trust, Digest)>,
+    /// Number of stored postbacks, or [`VARIANTS_MAX`] if there are more.
+    pub variants: u32,
 }
 
 /// Decision about a postback.
@@ -119,6 +126,8 @@ pub enum PostbackDecision {
     First(PostbackCounting),
     /// Stored, shown as a conflict, never counted.
     Conflicting,
+    /// Conflicts with [`VARIANTS_MAX`] stored postbacks; nothing changes.
+    TooManyVariants,
 }
 
 /// Decides whether a postback is stored and when it counts. Among postbacks with the same
@@ -141,7 +150,11 @@ pub fn decide_postback(received: &ReceivedPostback, before: &EarlierPostbacks) -
         .iter()
         .any(|(first, _)| *first <= trust)
     {
-        return PostbackDecision::Conflicting;
+        return if before.variants < VARIANTS_MAX {
+            PostbackDecision::Conflicting
+        } else {
+            PostbackDecision::TooManyVariants
+        };
     }
     let after_test = before
         .first_by_trust
@@ -153,6 +166,30 @@ pub fn decide_postback(received: &ReceivedPostback, before: &EarlierPostbacks) -
         Trust::Test => PostbackCounting::WithTests,
         Trust::Untrusted => PostbackCounting::Never,
     })
+}
+
+/// Decision about a postback whose app is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnclaimedDecision {
+    /// A copy of a waiting postback; nothing changes.
+    Duplicate,
+    /// Stored until an app has the postback's App Store id.
+    Waiting,
+    /// [`VARIANTS_MAX`] others are waiting; nothing changes.
+    TooManyVariants,
+}
+
+/// Decides whether a postback whose app is unknown is stored. `waiting` are the bodies of the
+/// waiting postbacks with the same deduplication key and state of the signature, so that forged
+/// ones do not displace genuine ones.
+pub fn decide_unclaimed(received: &ReceivedPostback, waiting: &[Digest]) -> UnclaimedDecision {
+    if waiting.contains(&received.body_digest()) {
+        UnclaimedDecision::Duplicate
+    } else if waiting.len() < VARIANTS_MAX as usize {
+        UnclaimedDecision::Waiting
+    } else {
+        UnclaimedDecision::TooManyVariants
+    }
 }
 
 #[cfg(test)]
@@ -263,10 +300,62 @@ pub(crate) mod tests {
         let before = EarlierPostbacks {
             has_same_body: same_body,
             first_by_trust: firsts,
+            variants: 1,
         };
         assert_eq!(
             decide_postback(&received(signature, "{}"), &before),
             expected
+        );
+    }
+
+    #[rstest]
+    #[case::a_conflict(Signature::Valid, REAL, VARIANTS_MAX - 1, PostbackDecision::Conflicting)]
+    #[case::one_too_many(
+        Signature::Valid,
+        REAL,
+        VARIANTS_MAX,
+        PostbackDecision::TooManyVariants
+    )]
+    #[case::a_copy(Signature::Valid, COPY, VARIANTS_MAX, PostbackDecision::Duplicate)]
+    #[case::forgeries_do_not_block_a_valid_one(
+        Signature::Valid,
+        FORGED,
+        VARIANTS_MAX,
+        PostbackDecision::First(PostbackCounting::Always)
+    )]
+    fn variants_are_limited(
+        #[case] signature: Signature,
+        #[case] firsts: &[(Trust, &str)],
+        #[case] variants: u32,
+        #[case] expected: PostbackDecision,
+    ) {
+        let digest = |(trust, body): &(Trust, &str)| (*trust, Digest::of(body.as_bytes()));
+        let before = EarlierPostbacks {
+            has_same_body: false,
+            first_by_trust: firsts.iter().map(digest).collect(),
+            variants,
+        };
+        let received = received(signature, "{}");
+        assert_eq!(decide_postback(&received, &before), expected);
+    }
+
+    #[test]
+    fn waiting_variants_are_limited() {
+        let received = received(Signature::Valid, "{}");
+        let mut waiting = Vec::new();
+        for number in 0..VARIANTS_MAX {
+            assert_eq!(
+                decide_unclaimed(&received, &waiting),
+                UnclaimedDecision::Waiting
+            );
+            waiting.push(Digest::of(&number.to_be_bytes()));
+        }
+        let decision = decide_unclaimed(&received, &waiting);
+        assert_eq!(decision, UnclaimedDecision::TooManyVariants);
+        waiting[0] = received.body_digest();
+        assert_eq!(
+            decide_unclaimed(&received, &waiting),
+            UnclaimedDecision::Duplicate
         );
     }
 
@@ -288,7 +377,9 @@ pub(crate) mod tests {
                         counting
                     }
                     PostbackDecision::Conflicting => PostbackCounting::Never,
-                    PostbackDecision::Duplicate => panic!("all bodies differ"),
+                    PostbackDecision::Duplicate | PostbackDecision::TooManyVariants => {
+                        panic!("all bodies differ, and there are few")
+                    }
                 };
                 stored.push((received.trust(), counting));
             }
