@@ -63,6 +63,7 @@ mod spec {
     mod track;
     mod track_endpoints;
     mod track_skan;
+    mod traffic;
     mod unverified_writes;
     mod web_events;
     mod web_events_concurrency;

@@ -85,6 +85,7 @@ mod sdk_events;
 mod sessions;
 mod skan;
 mod tenants;
+mod traffic;
 mod web_events;
 
 #[cfg(test)]

@@ -49,6 +49,7 @@ mod sessions;
 mod skan;
 mod tables;
 mod tenants;
+mod traffic;
 mod web_events;
 mod write_batch;
 

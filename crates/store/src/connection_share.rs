@@ -19,6 +19,7 @@ pub enum ConnectionShare {
 /// Transactions run by the forwarder, the other workers and commands.
 const WORKER: &[&str] = &[
     "begin_sending",
+    "busiest_addresses",
     "claim_postbacks",
     "due_deliveries",
     "due_queues",
@@ -37,6 +38,7 @@ const WORKER: &[&str] = &[
     "merge_increments",
     "raise_alert_everywhere",
     "rebuild_rollups",
+    "record_checked_hour",
     "release_queue",
     "remove_audit_entries",
     "remove_clicks",
@@ -50,6 +52,8 @@ const WORKER: &[&str] = &[
     "settle_deliveries",
     "settle_status_check",
     "settle_trials",
+    "traffic_history",
+    "unchecked_apps",
 ];
 
 /// Transactions that read many rows for a caller. They have a time limit.
@@ -72,6 +76,7 @@ const REPORT: &[&str] = &[
     "skan_meanings",
     "stats",
     "totals",
+    "traffic_anomalies",
 ];
 
 impl ConnectionShare {

@@ -46,6 +46,7 @@ mod reports;
 mod sessions;
 mod skan;
 mod tenants;
+mod traffic;
 mod web_events;
 
 pub use alerts::{Alerts, DueAlert};
@@ -75,6 +76,7 @@ pub use reports::{LogPart, RebuildReport, Reports, RollupDay};
 pub use sessions::{NewSession, Sessions, UserSession};
 pub use skan::SkanConfigurations;
 pub use tenants::{NewKey, NewSetupLink, Organization, Redemption, Tenants};
+pub use traffic::{ANOMALIES_SHOWN_MAX, CheckedHour, Traffic, TrafficHistory};
 pub use tributary_domain::forwarding::delivery::PendingDelivery;
 pub use tributary_domain::forwarding::lifecycle::SettledDelivery;
 pub use tributary_domain::forwarding::settlement::DeliverySettlement;
@@ -100,6 +102,7 @@ pub trait Store:
     + Outbox
     + Deliveries
     + Alerts
+    + Traffic
     + SkanConfigurations
     + Postbacks
     + Reports
@@ -125,6 +128,7 @@ impl<T> Store for T where
         + Outbox
         + Deliveries
         + Alerts
+        + Traffic
         + SkanConfigurations
         + Postbacks
         + Reports

@@ -16,6 +16,8 @@ pub enum AlertKind {
     DeliveriesFailing,
     /// The exchange rates are stale.
     RatesStale,
+    /// An hour has far more traffic than the weeks before it.
+    TrafficAnomaly,
 }
 
 crate::keywords! {
@@ -23,6 +25,7 @@ crate::keywords! {
         IntegrationPaused => "integration.paused",
         DeliveriesFailing => "deliveries.failing",
         RatesStale => "rates.stale",
+        TrafficAnomaly => "traffic.anomaly",
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reports: the figures counted when clicks and events are recorded, and the queries over them.
 
+pub mod anomaly;
 pub mod cardinality_cap;
 pub mod cohort;
 pub mod cost;

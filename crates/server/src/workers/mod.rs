@@ -11,6 +11,7 @@ mod paused_integrations;
 mod periodic;
 mod rates;
 mod retention;
+mod traffic;
 mod trials;
 
 use crate::config::Config;
@@ -26,13 +27,14 @@ use rates::RatesWorker;
 use retention::RetentionWorker;
 use std::sync::Arc;
 use tokio::task::JoinSet;
+use traffic::TrafficWorker;
 use trials::TrialsWorker;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::runtime::Runtime;
 use tributary_store::Store;
 
 /// Names of all workers, as shown in metrics and logs.
-pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 9] = [
     AdServicesWorker::NAME,
     AlertsWorker::NAME,
     DeliveriesWorker::NAME,
@@ -40,6 +42,7 @@ pub const NAMES: [&str; 8] = [
     GeoFilesWorker::NAME,
     RatesWorker::NAME,
     RetentionWorker::NAME,
+    TrafficWorker::NAME,
     TrialsWorker::NAME,
 ];
 
@@ -74,6 +77,8 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
     tasks.spawn(periodic::run(retention, runtime.clone(), stop()));
     let trials = TrialsWorker::new(store.clone(), runtime.clone());
     tasks.spawn(periodic::run(trials, runtime.clone(), stop()));
+    let traffic = TrafficWorker::new(store.clone(), runtime.clone());
+    tasks.spawn(periodic::run(traffic, runtime.clone(), stop()));
     let paused = PausedIntegrationsWorker::new(store.clone());
     tasks.spawn(periodic::run(paused, runtime.clone(), stop()));
     tasks.spawn(periodic::run(

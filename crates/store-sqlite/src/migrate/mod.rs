@@ -128,6 +128,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "known_skan_events",
         sql: include_str!("../../migrations/0024_known_skan_events.sql"),
     },
+    Migration {
+        number: 25,
+        name: "traffic",
+        sql: include_str!("../../migrations/0025_traffic.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

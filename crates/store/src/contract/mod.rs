@@ -44,6 +44,7 @@ pub mod sdk_fixtures;
 pub mod sessions;
 pub mod skan;
 pub mod tenants;
+pub mod traffic;
 pub mod web_events;
 
 /// Generates one `#[tokio::test]` per case. `$open` is an async function without arguments. It
@@ -279,6 +280,12 @@ macro_rules! contract_suite {
                 old_deliveries_expire,
                 interrupted_deliveries_expire_too,
                 test_deliveries_are_not_counted,
+            }
+            traffic: {
+                an_hour_is_stored_once,
+                anomalies_are_kept_per_subject,
+                others_read_no_anomalies,
+                the_busiest_address_of_each_app_is_found,
             }
             alerts: {
                 many_failures_raise_one_alert,

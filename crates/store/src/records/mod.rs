@@ -25,6 +25,7 @@ mod postback_stats;
 mod report;
 mod skan;
 mod tenant;
+mod traffic;
 
 pub use app::AppRow;
 pub use audit::{AuditRow, audit_row};
@@ -57,6 +58,7 @@ pub use report::{
 };
 pub use skan::{EventSumRow, SkanRow, SkanVersionRow, document_to_json};
 pub use tenant::{KeyRow, OrganizationRow, SessionRow, SetupLinkRow, UserRow, stored_digest};
+pub use traffic::AnomalyRow;
 
 use crate::StoreError;
 use serde::Serialize;

@@ -37,8 +37,8 @@ pub(crate) struct AppOut {
     revenue_events: Vec<String>,
     /// Schemes that deep links may use besides https.
     deep_link_schemes: Vec<String>,
-    /// URL that receives alerts when an integration is paused, many deliveries fail, or exchange
-    /// rates are out of date.
+    /// URL that receives alerts when an integration is paused, many deliveries fail, exchange
+    /// rates are out of date, or traffic is unusual.
     alert_webhook_url: Option<String>,
     billing: BillingOut,
     #[schema(format = DateTime)]

@@ -7,6 +7,7 @@ use crate::state::ApiState;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
+use tributary_domain::report::anomaly::{TrafficAnomaly, shown_since};
 use tributary_domain::report::range::{DayRange, Span};
 use tributary_domain::report::{
     Dimension, Figures, Period, ReportFigures, ReportQuery, Spend, StatsRow, TimeUnit, report_rows,
@@ -63,7 +64,16 @@ impl OverviewLoader<'_> {
             .with_campaigns(top_campaigns(&credited, costs.as_ref(), self.range))
             .with_networks(top_networks(&by_network, costs.as_ref(), self.range))
             .with_health(health)
-            .with_billing(self.caller.environment(), &billing))
+            .with_billing(self.caller.environment(), &billing)
+            .with_anomalies(self.anomalies().await?))
+    }
+
+    async fn anomalies(&self) -> Result<Vec<TrafficAnomaly>, ApiError> {
+        let since = shown_since(self.state.runtime.now());
+        let store = &self.state.store;
+        Ok(store
+            .traffic_anomalies(self.caller, self.app, since)
+            .await?)
     }
 
     /// Loads the figures for the whole range. This is the slowest query, so the range is split into

@@ -2,5 +2,6 @@
 
 pub(super) mod get;
 
+mod anomaly;
 mod load;
 mod shape;

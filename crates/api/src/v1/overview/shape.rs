@@ -1,5 +1,6 @@
 //! JSON form of an overview.
 
+use super::anomaly::AnomalyOut;
 use crate::body::Envelope;
 use crate::decimal::number;
 use crate::report::figures::FiguresOut;
@@ -9,6 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tributary_domain::access::Environment;
 use tributary_domain::integration::Network;
+use tributary_domain::report::anomaly::TrafficAnomaly;
 use tributary_domain::report::range::DayRange;
 use tributary_domain::report::{ReportFigures, ratio, share};
 use tributary_domain::vocabulary::money::MICROS_PER_UNIT;
@@ -39,6 +41,8 @@ pub(super) struct OverviewOut {
     delivery_health: Vec<NetworkHealthOut>,
     /// Billing events by day of arrival in UTC.
     billing: JoinedOut,
+    /// Unusual traffic of the last seven days, newest first; live data only.
+    anomalies: Vec<AnomalyOut>,
 }
 
 /// Figures for one day.
@@ -165,6 +169,7 @@ impl OverviewOut {
             funnel: funnel(now),
             delivery_health: Vec::new(),
             billing: JoinedOut::default(),
+            anomalies: Vec::new(),
         }
     }
 
@@ -214,6 +219,15 @@ impl OverviewOut {
     }
 }
 
+impl OverviewOut {
+    pub(super) fn with_anomalies(self, found: Vec<TrafficAnomaly>) -> Self {
+        Self {
+            anomalies: found.into_iter().map(AnomalyOut::from).collect(),
+            ..self
+        }
+    }
+}
+
 fn funnel(measured: &ReportFigures) -> Vec<StepOut> {
     let figures = &measured.figures;
     let steps = [
@@ -258,6 +272,10 @@ pub(super) fn example() -> Value {
         "topNetworks": [with(json!({"network": "network_a"}))],
         "funnel": [{"step": "clicks", "count": 1200, "rate": null}, {"step": "installs", "count": 300, "rate": 0.25}],
         "deliveryHealth": [{"network": "network_a", "pending": 0, "delivered24h": 210, "failed24h": 1}],
-        "billing": {"events": 1000, "matched": 980, "joinRate": 0.98}
+        "billing": {"events": 1000, "matched": 980, "joinRate": 0.98},
+        "anomalies": [{
+            "subject": "link", "subjectId": "lnk_01k9z3v7q8e4r9m2x5c6b7n8d5", "figure": "installs",
+            "hour": "2026-01-30T13:00:00.000Z", "value": 812, "expected": 14, "endedAt": null
+        }]
     }})
 }

@@ -86,7 +86,7 @@ impl AlertsWorker {
     }
 
     /// Sends an alert. Returns whether the receiver accepted it.
-    async fn post_alert(&self, alert: &Alert, url: &str) -> bool {
+    pub(super) async fn post_alert(&self, alert: &Alert, url: &str) -> bool {
         let Ok(url) = Url::parse(url) else {
             return false;
         };

@@ -1,13 +1,8 @@
 //! Tests alerts against a receiver in this process.
 
 use super::*;
-use crate::testing::{self, ManualClock};
-use axum::Router;
-use axum::body::Bytes;
-use axum::http::{HeaderMap, StatusCode};
-use axum::routing::post;
-use std::sync::Mutex;
-use tokio::net::TcpListener;
+use crate::testing::{self, ManualClock, receiver};
+use axum::http::StatusCode;
 use tributary_domain::app::AppChange;
 use tributary_domain::forwarding::alert::AlertKind;
 use tributary_domain::vocabulary::change::Change;
@@ -16,25 +11,6 @@ use tributary_domain::vocabulary::web_url::HttpsUrl;
 use tributary_store::Store;
 use tributary_store::contract::fixtures::{at, origin};
 use tributary_store::contract::sdk_fixtures::{Tenant, tenant};
-
-type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
-
-/// Starts a receiver that responds with these statuses, then with success. Returns its URL.
-async fn receiver(statuses: Vec<StatusCode>) -> (String, Received) {
-    let received = Received::default();
-    let statuses = Arc::new(Mutex::new(statuses.into_iter()));
-    let seen = received.clone();
-    let hook = move |headers: HeaderMap, body: Bytes| {
-        seen.lock().unwrap().push((headers, body));
-        let status = statuses.lock().unwrap().next().unwrap_or(StatusCode::OK);
-        async move { status }
-    };
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/hook", listener.local_addr().unwrap());
-    let router = Router::new().route("/hook", post(hook));
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    (url, received)
-}
 
 async fn listening(store: &Arc<dyn Store>) -> Tenant {
     let tenant = tenant(store).await;

@@ -1,6 +1,7 @@
 //! `GET /apps/{app}` — an app's overview: key metrics, chart, top lists, funnel and delivery
 //! health.
 
+mod anomalies;
 mod funnel;
 mod kpi;
 mod leaders;
@@ -17,6 +18,7 @@ use crate::range::{PRESETS, PageDateRange};
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::text;
+use anomalies::{AnomalyLine, anomalies};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -48,6 +50,7 @@ struct OverviewPage {
     health: Vec<(NetworkLabel, String, String, String)>,
     /// Number of held installs, if any.
     held: Option<String>,
+    anomalies: Vec<AnomalyLine>,
     is_empty: bool,
 }
 
@@ -250,6 +253,7 @@ pub(crate) async fn show(
         costs: costs(&handles, caller, app.id, &range, [total, before]).await?,
         billing,
         health,
+        anomalies: anomalies(&handles, caller, app).await?,
         shell,
         query: context.query.clone(),
         kpis: METRICS
