@@ -89,7 +89,7 @@ on_both_engines! {
         assert_eq!(status, 200, "{page}");
         let email = tributary_domain::access::person::Email::parse("you@example.com").unwrap();
         let store = database.open().await;
-        assert!(store.user_by_email(&email).await.unwrap().is_some(), "the email address of the invitation is used");
+        assert_eq!(store.users_by_email(&email).await.unwrap().len(), 1, "the email address of the invitation is used");
         store.close().await;
         let unknown = run(&["admin", "key", "create", "--permission", "full", "--organization", "Third"]).unwrap_err();
         assert!(unknown.contains("admin organization list"), "{unknown}");

@@ -3,6 +3,7 @@
 use crate::command_line::tributary;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tributary_domain::access::person::Email;
 use tributary_domain::access::{Environment, Permission};
 use tributary_testkit::{Engine, TestResponse, TestServer, on_both_engines};
 
@@ -54,8 +55,8 @@ impl Claimant {
     }
 }
 
-/// Runs an `admin` command on the server's database. Returns its errors if it fails.
-fn run_command(server: &TestServer, line: &str) -> Result<(), String> {
+/// Runs an `admin` command on the server's database. Returns its output, or its errors if it fails.
+fn run_command(server: &TestServer, line: &str) -> Result<String, String> {
     let (url, folder) = (server.database.url(), server.database.folder());
     let environment = [
         ("TRIBUTARY_DATABASE_URL", url.as_str()),
@@ -64,8 +65,12 @@ fn run_command(server: &TestServer, line: &str) -> Result<(), String> {
     ];
     let arguments: Vec<&str> = ["admin"].into_iter().chain(line.split(' ')).collect();
     let output = tributary(&arguments, &environment);
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    output.status.success().then_some(()).ok_or(errors)
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(text(&output.stderr))
+    }
 }
 
 async fn apps_of_domain(server: &TestServer) -> Vec<String> {
@@ -160,5 +165,72 @@ on_both_engines! {
         assert_eq!(apps_of_domain(&server).await, ["ABCDE12345.com.example.owner"]);
         let log = server.get("/api/v1/audit-log", &owners[0].key).await.expect(200).data();
         assert_eq!(log[0]["actor"]["kind"], "operator", "{log}");
+    }
+
+    async fn accounts_elsewhere_are_not_revealed(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let (one, other) = (server.organization("One").await, server.organization("Other").await);
+        let invitation = async |organization: &str, email: &str| {
+            let line = format!("user create --organization {organization} --email {email}");
+            let link = run_command(&server, &line).unwrap();
+            link.trim().rsplit_once("/setup/").unwrap().1.to_owned()
+        };
+        let submit = async |path: String, body: String| {
+            let request = server.request(Method::POST, &path).header("origin", "https://t.example.com");
+            let request = request.header("content-type", "application/x-www-form-urlencoded");
+            server.send(request.body(body)).await
+        };
+        let redeem = async |token: String, password: &str| submit(format!("/setup/{token}"), format!("password={password}")).await;
+        let sign_in = async |password: &str, organization: &str| {
+            let body = format!("email=you%40example.com&password={password}&organization={organization}");
+            submit("/sign-in".to_owned(), body).await
+        };
+        redeem(invitation("One", "you@example.com").await, "the+first+password").await.expect(200);
+
+        // Both invitations are answered alike, although one address has an account elsewhere.
+        let mut pages = Vec::new();
+        for email in ["you@example.com", "new@example.com"] {
+            let page = redeem(invitation("Other", email).await, "the+second+password").await.expect(200);
+            let shown = page.text.replace(email, "");
+            let without_keys: Vec<&str> = shown.lines().filter(|line| !line.contains("ak_live_")).collect();
+            pages.push(without_keys.join("\n"));
+        }
+        assert_eq!(pages[0], pages[1]);
+
+        // Each password opens its own account, and neither opens the other's.
+        assert_eq!(sign_in("a+wrong+password", "").await.status, 422);
+        for (password, organization) in [("the+first+password", one), ("the+second+password", other)] {
+            let answer = sign_in(password, "").await.expect(303);
+            let cookie = answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+            let team = server.send(server.request(Method::GET, "/team").header("cookie", cookie)).await.expect(200);
+            assert_eq!(team.text.contains("new@example.com"), organization == other);
+        }
+        let again = run_command(&server, "user create --organization Other --email you@example.com").unwrap_err();
+        assert!(again.contains("Another member of this organization"), "{again}");
+    }
+
+    async fn one_password_for_two_organizations_asks_which_one(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let email = Email::parse("you@example.com").unwrap();
+        let submit = async |path: &str, body: String| {
+            let request = server.request(Method::POST, path).header("origin", "https://t.example.com");
+            let request = request.header("content-type", "application/x-www-form-urlencoded");
+            server.send(request.body(body)).await
+        };
+        for name in ["One", "Other"] {
+            server.organization(name).await;
+            let line = format!("user create --organization {name} --email you@example.com");
+            let link = run_command(&server, &line).unwrap();
+            let path = format!("/setup/{}", link.trim().rsplit_once("/setup/").unwrap().1);
+            submit(&path, "password=the+same+password".to_owned()).await.expect(200);
+        }
+        let body = "email=you%40example.com&password=the+same+password".to_owned();
+        let page = submit("/sign-in", body.clone()).await.expect(200);
+        assert!(page.header("set-cookie").is_none());
+        for (user, _) in server.store.users_by_email(&email).await.unwrap() {
+            assert!(page.text.contains(&user.organization.to_string()));
+            submit("/sign-in", format!("{body}&organization={}", user.organization)).await.expect(303);
+        }
+        submit("/sign-in", format!("{body}&organization=org_unknown")).await.expect(200);
     }
 }

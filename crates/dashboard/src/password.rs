@@ -7,14 +7,20 @@
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
+use tributary_domain::keyring::constant_time_eq;
 
 /// 19 MiB, two passes, one lane: OWASP's recommended minimum.
 const PARAMS: Params = match Params::new(19 * 1024, 2, 1, None) {
     Ok(params) => params,
     Err(_) => panic!("invalid argon2 parameters"),
 };
+
+/// Start of a hash with [`PARAMS`].
+const PARAMS_PREFIX: &str = "$argon2id$v=19$m=19456,t=2,p=1$";
 
 /// Length of the random salt.
 pub(crate) const SALT_BYTES: usize = 16;
@@ -64,19 +70,18 @@ impl Hasher {
         Ok(hashed.await??)
     }
 
-    /// Verifies a password. `hash` is `None` if the account does not exist. Returning false then
-    /// takes equally long, so that an attacker cannot find out which accounts exist.
+    /// Verifies a password against the hashes of an address's accounts. Returns for each whether the
+    /// password matches. Takes equally long without any account, so that an attacker cannot find
+    /// out which accounts exist. The accounts of an address share their salt ([`salt_of`]), so
+    /// their number does not change the time either.
     pub(crate) async fn verify(
         &self,
         password: String,
-        hash: Option<String>,
-    ) -> Result<bool, HashError> {
+        hashes: Vec<String>,
+    ) -> Result<Vec<bool>, HashError> {
         let permit = self.permits.clone().acquire_owned().await?;
         let verified = tokio::task::spawn_blocking(move || {
-            let verified = match &hash {
-                Some(hash) => verify(&password, hash),
-                None => hash_and_reject(&password),
-            };
+            let verified = verify_all(&password, &hashes);
             drop(permit);
             verified
         });
@@ -84,15 +89,41 @@ impl Hasher {
     }
 }
 
+/// Returns the salt of a hash, for another account with the same address.
+pub(crate) fn salt_of(hash: &str) -> Option<[u8; SALT_BYTES]> {
+    let parsed = PasswordHash::new(hash).ok()?;
+    parsed.salt.as_deref()?.try_into().ok()
+}
+
+fn verify_all(
+    password: &str,
+    hashes: &[String],
+) -> Result<Vec<bool>, argon2::password_hash::Error> {
+    if hashes.is_empty() {
+        return hash(password, [0; SALT_BYTES]).map(|_| Vec::new());
+    }
+    let mut computed = HashMap::new();
+    let mut verified = Vec::new();
+    for stored in hashes {
+        // A hash with other parameters than today's is computed with its own.
+        let Some(salt) = salt_of(stored).filter(|_| stored.starts_with(PARAMS_PREFIX)) else {
+            verified.push(verify(password, stored)?);
+            continue;
+        };
+        let expected = match computed.entry(salt) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(hash(password, salt)?),
+        };
+        verified.push(constant_time_eq(expected.as_bytes(), stored.as_bytes()));
+    }
+    Ok(verified)
+}
+
 fn verify(password: &str, hash: &str) -> Result<bool, argon2::password_hash::Error> {
     let parsed = PasswordHash::new(hash)?;
     // The parameters stored in the hash are used, even if `PARAMS` has changed since.
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, PARAMS);
     Ok(argon2.verify_password(password.as_bytes(), &parsed).is_ok())
-}
-
-fn hash_and_reject(password: &str) -> Result<bool, argon2::password_hash::Error> {
-    hash(password, [0; SALT_BYTES]).map(|_| false)
 }
 
 /// Hashes a password on the current thread, for callers outside the dashboard. It is slow.
@@ -132,11 +163,36 @@ mod tests {
         let hasher = Hasher::for_this_machine();
         let password = || "a lazy fox..".to_owned();
         let hash = hasher.hash(password(), [7; 16]).await.unwrap();
-        let right = hasher.verify(password(), Some(hash.clone())).await;
-        assert!(right.unwrap());
-        let wrong = hasher.verify("a lazy fox.!".to_owned(), Some(hash)).await;
-        assert!(!wrong.unwrap());
-        assert!(!hasher.verify(password(), None).await.unwrap());
+        let other = hasher.hash("another fox.".to_owned(), [7; 16]).await;
+        let hashes = vec![hash.clone(), other.unwrap(), hash];
+        let right = hasher.verify(password(), hashes.clone()).await.unwrap();
+        assert_eq!(right, [true, false, true]);
+        let wrong = hasher.verify("a lazy fox.!".to_owned(), hashes).await;
+        assert_eq!(wrong.unwrap(), [false; 3]);
+        let nobody = hasher.verify(password(), Vec::new()).await.unwrap();
+        assert!(nobody.is_empty());
+    }
+
+    #[tokio::test]
+    async fn verifies_hashes_with_other_parameters() {
+        let weak = Params::new(64, 1, 1, None).unwrap();
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, weak);
+        let hash: PasswordHash = argon2
+            .hash_password_with_salt(b"a lazy fox..", &[7; 16])
+            .unwrap();
+        let hasher = Hasher::for_this_machine();
+        for (password, expected) in [("a lazy fox..", true), ("a lazy fox.!", false)] {
+            let verified = hasher.verify(password.to_owned(), vec![hash.to_string()]);
+            assert_eq!(verified.await.unwrap(), [expected]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_salt_is_read_from_its_hash() {
+        let hash = hash("a lazy fox..", [7; 16]).unwrap();
+        assert_eq!(salt_of(&hash), Some([7; 16]));
+        assert!(hash.starts_with(PARAMS_PREFIX));
+        assert_eq!(salt_of("first"), None);
     }
 
     #[tokio::test]

@@ -44,8 +44,9 @@ pub enum Refusal {
     /// The one-time link was used, has expired or does not exist.
     #[error("This setup link was already used or has expired. Ask for a new one.")]
     SetupLinkInvalid,
-    /// Another account has this email address.
-    #[error("Another account uses this email address.")]
+    /// Another account of the organization has this email address. Accounts elsewhere do not count,
+    /// because refusing them would reveal that they exist.
+    #[error("Another member of this organization uses this email address.")]
     EmailTaken,
     /// The organization has no such member (dashboard only).
     #[error("Member not found. They may have been removed meanwhile.")]

@@ -18,7 +18,7 @@ use tributary_recording::admin::{
     redeem_setup_link, revoke_key,
 };
 use tributary_store::records::{Columns, KeyRow, OrganizationRow, SetupLinkRow, UserRow};
-use tributary_store::{NewKey, NewSetupLink, Organization, Redemption, StoreResult, Tenants};
+use tributary_store::{ACCOUNTS_PER_EMAIL_MAX, NewKey, NewSetupLink, Organization, Redemption, StoreResult, Tenants};
 
 const KEY_COLUMNS: &str = KeyRow::COLUMNS;
 
@@ -302,18 +302,21 @@ impl Tenants for PostgresStore {
         .await
     }
 
-    async fn user_by_email(&self, email: &Email) -> StoreResult<Option<(User, String)>> {
+    async fn users_by_email(&self, email: &Email) -> StoreResult<Vec<(User, String)>> {
         let email = email.clone();
-        self.read("user_by_email", async move |tx| {
+        self.read("users_by_email", async move |tx| {
             let sql = format!(
-                "select {}, password_hash from users where email = $1",
+                "select {}, password_hash from users where email = $1 order by user_id limit $2",
                 UserRow::COLUMNS
             );
-            let Some(row) = tx.query_opt(&sql, &[&email.as_str()]).await? else {
-                return Ok(None);
-            };
-            let user = read_row::<UserRow>(&row)?.read()?;
-            Ok(Some((user, row.try_get("password_hash")?)))
+            let limit = i64::from(ACCOUNTS_PER_EMAIL_MAX);
+            let rows = tx.query(&sql, &[&email.as_str(), &limit]).await?;
+            rows.iter()
+                .map(|row| {
+                    let user = read_row::<UserRow>(row)?.read()?;
+                    Ok((user, row.try_get("password_hash")?))
+                })
+                .collect()
         })
         .await
     }

@@ -18,7 +18,7 @@ use tributary_recording::admin::{
     redeem_setup_link, revoke_key,
 };
 use tributary_store::records::{Columns, KeyRow, OrganizationRow, SetupLinkRow, UserRow};
-use tributary_store::{NewKey, NewSetupLink, Organization, Redemption, StoreResult, Tenants};
+use tributary_store::{ACCOUNTS_PER_EMAIL_MAX, NewKey, NewSetupLink, Organization, Redemption, StoreResult, Tenants};
 
 const KEY_COLUMNS: &str = KeyRow::COLUMNS;
 
@@ -95,7 +95,7 @@ impl TenantTable for SqliteTables<'_> {
                 user.created_at.as_millis()
             ],
         );
-        refuse_duplicate(inserted, "users.email", Refusal::EmailTaken)?;
+        refuse_duplicate(inserted, "users.email, users.organization_id", Refusal::EmailTaken)?;
         Ok(())
     }
 
@@ -302,23 +302,23 @@ impl Tenants for SqliteStore {
         .await
     }
 
-    async fn user_by_email(&self, email: &Email) -> StoreResult<Option<(User, String)>> {
+    async fn users_by_email(&self, email: &Email) -> StoreResult<Vec<(User, String)>> {
         let email = email.clone();
-        self.read("user_by_email", move |connection| {
+        self.read("users_by_email", move |connection| {
             let sql = format!(
-                "select {}, password_hash from users where email = ?1",
+                "select {}, password_hash from users where email = ?1 order by user_id limit ?2",
                 UserRow::COLUMNS
             );
-            let row = connection
-                .query_row(&sql, [email.as_str()], |row| {
+            let rows: Vec<(UserRow, String)> = connection
+                .prepare_cached(&sql)?
+                .query_map(params![email.as_str(), ACCOUNTS_PER_EMAIL_MAX], |row| {
                     let hash: String = row.get("password_hash")?;
                     Ok((read_row::<UserRow>(row)?, hash))
-                })
-                .optional()?;
-            let Some((row, hash)) = row else {
-                return Ok(None);
-            };
-            Ok(Some((row.read()?, hash)))
+                })?
+                .collect::<Result<_, _>>()?;
+            rows.into_iter()
+                .map(|(row, hash)| Ok((row.read()?, hash)))
+                .collect()
         })
         .await
     }

@@ -10,6 +10,10 @@ use tributary_domain::vocabulary::id::{AuditId, KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 
+/// Accounts of one email address that can sign in. Only the operator creates organizations, so more
+/// than a few accounts per person are not expected.
+pub const ACCOUNTS_PER_EMAIL_MAX: u32 = 16;
+
 /// A tenant. Every app, user and API key belongs to an organization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Organization {
@@ -119,6 +123,7 @@ pub trait Tenants: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<User>;
 
-    /// Returns the user with this email address, and the password hash.
-    async fn user_by_email(&self, email: &Email) -> StoreResult<Option<(User, String)>>;
+    /// Returns the users with this email address and their password hashes, oldest first, at most
+    /// [`ACCOUNTS_PER_EMAIL_MAX`]. An address has at most one account per organization.
+    async fn users_by_email(&self, email: &Email) -> StoreResult<Vec<(User, String)>>;
 }

@@ -60,10 +60,13 @@ impl Throttle {
         }
     }
 
-    /// Clears the failures after a correct password.
+    /// Clears the failures of the client's address after a correct password. The failures of the
+    /// account expire by themselves: several organizations may have an account with the same email
+    /// address, and the password of one must not allow more guesses against the others.
     pub(crate) fn clear_failures(&self, attempt: &SignInAttempt) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for key in attempt.keys() {
+        let [address, _account] = attempt.0;
+        if let Some(key) = address {
             known.remove(&key);
         }
     }
@@ -73,5 +76,27 @@ impl Throttle {
     /// Builds the keys for an attempt.
     pub(crate) fn attempt(address: Option<IpAddr>, email: &Email) -> SignInAttempt {
         SignInAttempt::new(address, email)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tributary_domain::access::sign_in::FREE_FAILURES;
+
+    #[test]
+    fn a_correct_password_does_not_allow_more_guesses_against_the_address() {
+        let (throttle, now) = (Throttle::default(), Timestamp::from_millis(0));
+        let email = Email::parse("you@example.com").unwrap();
+        let client = Some(IpAddr::from([192, 0, 2, 1]));
+        let attempt = Throttle::attempt(client, &email);
+        for _ in 0..FREE_FAILURES {
+            throttle.record_failure(&attempt, now);
+        }
+        throttle.clear_failures(&attempt);
+        assert!(throttle.wait(&attempt, now).is_some());
+        let other = Email::parse("me@example.com").unwrap();
+        let attempt = Throttle::attempt(client, &other);
+        assert!(throttle.wait(&attempt, now).is_none());
     }
 }

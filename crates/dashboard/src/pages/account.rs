@@ -4,6 +4,7 @@ use crate::access::{FormSubmission, PageContext, cookie};
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::pages::sign_in::with_cookie;
+use crate::password::salt_of;
 use crate::response::see_other;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
@@ -57,12 +58,16 @@ pub(crate) async fn change_password(
         submission.form.field("password"),
     );
     let mut faults = Faults::new();
-    let found = handles.store.user_by_email(&user.email).await?;
-    let hash = found.map(|(_, hash)| hash);
+    let accounts = handles.store.users_by_email(&user.email).await?;
+    // The accounts of an address share their salt; see `password::Hasher::verify`.
+    let salt = accounts.iter().find_map(|(_, hash)| salt_of(hash));
+    let own = accounts.into_iter().filter(|(it, _)| it.id == user.id);
+    let hashes: Vec<String> = own.map(|(_, hash)| hash).collect();
     let attempt = crate::access::Throttle::attempt(None, &user.email);
     let now = handles.runtime.now();
     let may_try = handles.throttle.wait(&attempt, now).is_none();
-    if !may_try || !handles.hasher.verify(current, hash).await.map_err(bug)? {
+    let verified = handles.hasher.verify(current, hashes).await.map_err(bug)?;
+    if !may_try || !verified.contains(&true) {
         handles.throttle.record_failure(&attempt, now);
         let message = if may_try {
             "This is not your current password."
@@ -76,7 +81,7 @@ pub(crate) async fn change_password(
         let page = AccountPage::new(&submission.context, faults);
         return Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
     }
-    let salt = handles.runtime.random_bytes();
+    let salt = salt.unwrap_or_else(|| handles.runtime.random_bytes());
     let hash = handles.hasher.hash(new, salt).await.map_err(bug)?;
     let token = handles.runtime.new_key(KeyKind::Session, Environment::Live);
     let session = NewSession {

@@ -17,14 +17,14 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use std::time::Duration;
 use tributary_domain::access::key::KeyKind;
-use tributary_domain::access::person::Email;
+use tributary_domain::access::person::{Email, User};
 use tributary_domain::access::session::Session;
 use tributary_domain::access::{Actor, Environment};
 use tributary_domain::audit::Client;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::UserId;
 use tributary_fields::Form;
-use tributary_store::{NewSession, StoreError};
+use tributary_store::{NewSession, Organization, StoreError};
 
 /// Default page after sign-in. It redirects to the first page that the role may open.
 const HOME: &str = "/home";
@@ -35,6 +35,8 @@ struct SignInPage<'a> {
     email: &'a str,
     next: &'a str,
     fault: Option<String>,
+    /// Organizations to choose from, if the password is valid for several.
+    choices: Vec<(String, String)>,
 }
 
 impl SignInPage<'_> {
@@ -58,6 +60,7 @@ pub(crate) async fn show(
                 email: "",
                 next,
                 fault: None,
+                choices: Vec::new(),
             };
             Ok(form.answer(StatusCode::OK, &handles))
         }
@@ -79,6 +82,7 @@ pub(crate) async fn sign_in(
             email: &typed,
             next: local_path(&next),
             fault: Some(fault),
+            choices: Vec::new(),
         };
         form.answer(status, &handles)
     };
@@ -97,24 +101,69 @@ pub(crate) async fn sign_in(
             wait,
         ));
     }
-    let found = handles.store.user_by_email(&email).await?;
-    let (user, hash) = found.unzip();
-    let verified = handles.hasher.verify(form.field("password"), hash).await;
-    let verified = verified.map_err(|error| {
-        tracing::error!(%error, "failed to verify password");
-        Failure::Internal
-    })?;
-    let Some(user) = user.filter(|_| verified) else {
+    let accounts = handles.store.users_by_email(&email).await?;
+    let users = verified_users(&handles, form.field("password"), accounts).await?;
+    if users.is_empty() {
         handles.throttle.record_failure(&attempt, now);
         tracing::warn!("sign-in failed");
         return Ok(wrong());
-    };
+    }
     handles.throttle.clear_failures(&attempt);
+    let Some(user) = chosen_user(&users, &form.field("organization")) else {
+        let choices = organization_choices(&handles, &users).await?;
+        let (email, next) = (typed.as_str(), local_path(&next));
+        let form = SignInPage {
+            email,
+            next,
+            fault: None,
+            choices,
+        };
+        return Ok(form.answer(StatusCode::OK, &handles));
+    };
     match begin_session(&handles, user.id, client.as_ref()).await {
         Ok(cookie) => Ok(with_cookie(see_other(local_path(&next)), cookie)),
         Err(StoreError::Refused(Refusal::MemberNotFound)) => Ok(wrong()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Returns the accounts whose password this is.
+async fn verified_users(
+    handles: &DashboardHandles,
+    password: String,
+    accounts: Vec<(User, String)>,
+) -> Result<Vec<User>, Failure> {
+    let (users, hashes): (Vec<User>, Vec<String>) = accounts.into_iter().unzip();
+    let verified = handles.hasher.verify(password, hashes).await;
+    let verified = verified.map_err(|error| {
+        tracing::error!(%error, "failed to verify password");
+        Failure::Internal
+    })?;
+    let verified = users.into_iter().zip(verified);
+    Ok(verified
+        .filter_map(|(user, it)| it.then_some(user))
+        .collect())
+}
+
+/// Returns the only account, or the one in the organization that was chosen.
+fn chosen_user<'a>(users: &'a [User], organization: &str) -> Option<&'a User> {
+    match users {
+        [only] => Some(only),
+        several => several
+            .iter()
+            .find(|user| user.organization.to_string() == organization),
+    }
+}
+
+/// Returns the organizations of these accounts, for someone who uses one password for all of them.
+async fn organization_choices(
+    handles: &DashboardHandles,
+    users: &[User],
+) -> Result<Vec<(String, String)>, Failure> {
+    let all = handles.store.organizations().await?;
+    let is_choice = |one: &&Organization| users.iter().any(|user| user.organization == one.id);
+    let choice = |one: &Organization| (one.id.to_string(), one.name.as_str().to_owned());
+    Ok(all.iter().filter(is_choice).map(choice).collect())
 }
 
 /// Starts a session and returns its cookie.

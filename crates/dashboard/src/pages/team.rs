@@ -124,9 +124,10 @@ pub(crate) async fn invite(
     let mut faults = Faults::new();
     let email = faults.check("email", Email::parse(&submission.form.field("email")));
     let role = faults.check("role", role(&submission.form.field("role")));
-    if let Some(email) = &email
-        && handles.store.user_by_email(email).await?.is_some()
-    {
+    // Only members count. Whether the address has an account elsewhere is not the inviter's business.
+    let reader = submission.session.authorize::<AppsRead>(Environment::Live)?;
+    let members = handles.store.members(&reader).await?;
+    if members.iter().any(|member| Some(&member.email) == email.as_ref()) {
         let problem = Problem::new(FaultCode::NotAllowed, Refusal::EmailTaken.to_string());
         faults.add("email", problem);
     }

@@ -279,7 +279,8 @@ pub trait TenantTable: EngineTransaction {
     /// Stores when a key was revoked.
     async fn write_revoked(&self, key: KeyId, at: Timestamp) -> Result<(), Self::Failure>;
 
-    /// Stores an account. Refused when another account has the same email address.
+    /// Stores an account. Refused when another account of the organization has the same email
+    /// address.
     async fn insert_user(&self, user: &User, password_hash: &str) -> Result<(), Self::Failure>;
 
     /// Returns a setup link.

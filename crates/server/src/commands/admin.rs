@@ -152,11 +152,12 @@ async fn create_user(
         "cannot build the link, because `listen` uses port 0: set base_url (TRIBUTARY_BASE_URL) to \
          the address of the server",
     )?;
-    if store.user_by_email(&user.email).await?.is_some() {
-        return Err(Refusal::EmailTaken.into());
-    }
     let organization =
         find_or_create_organization(store, runtime, user.organization.as_deref()).await?;
+    let accounts = store.users_by_email(&user.email).await?;
+    if accounts.iter().any(|(it, _)| it.organization == organization) {
+        return Err(Refusal::EmailTaken.into());
+    }
     let (role, email, actor) = (user.role.into(), Some(user.email), Actor::Operator);
     let link =
         first_run::issue_setup_link(store, runtime, base_url, organization, role, email, actor)

@@ -133,6 +133,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "traffic",
         sql: include_str!("../../migrations/0025_traffic.sql"),
     },
+    Migration {
+        number: 26,
+        name: "accounts_per_organization",
+        sql: include_str!("../../migrations/0026_accounts_per_organization.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

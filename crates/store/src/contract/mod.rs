@@ -69,6 +69,7 @@ macro_rules! contract_suite {
                 a_set_up_link_creates_one_account_and_one_key,
                 concurrent_calls_redeem_a_set_up_link_once,
                 a_taken_email_is_refused_and_leaves_the_link_unused,
+                an_email_has_one_account_per_organization,
                 redeeming_a_link_invalidates_other_first_owner_links,
                 a_new_first_owner_link_invalidates_earlier_ones,
                 an_organization_awaits_its_owner_until_an_account_exists,

@@ -212,10 +212,10 @@ pub async fn a_set_up_link_creates_one_account_and_one_key(store: &SharedStore) 
         (caller.organization(), Role::Owner)
     );
     let stored = store
-        .user_by_email(&redemption.email)
+        .users_by_email(&redemption.email)
         .await
         .expect("a lookup");
-    assert_eq!(stored, Some((user, redemption.password_hash.clone())));
+    assert_eq!(stored, [(user, redemption.password_hash.clone())]);
     let key = store
         .key_by_digest(redemption.first_key.digest)
         .await
@@ -270,7 +270,25 @@ pub async fn concurrent_calls_redeem_a_set_up_link_once(store: &SharedStore) {
     assert_eq!(refusal(outcome), Refusal::SetupLinkInvalid);
 }
 
-/// If the email address is already in use, the account is refused and the link stays unused.
+/// An organization does not learn which addresses have an account elsewhere: the same address gets
+/// an account in each organization.
+pub async fn an_email_has_one_account_per_organization(store: &SharedStore) {
+    let mut accounts = Vec::new();
+    for _ in 0..2 {
+        let caller = organization(store).await;
+        let link = stored_link(store, caller.organization()).await;
+        let redemption = redemption("you@example.com", caller.organization());
+        let redeemed = store.redeem_setup_link(link.digest, redemption, origin(3));
+        accounts.push(redeemed.await.expect("an account is created").id);
+    }
+    let email = Email::parse("you@example.com").expect("an address");
+    let found = store.users_by_email(&email).await.expect("a lookup");
+    let found: Vec<_> = found.into_iter().map(|(user, _)| user.id).collect();
+    accounts.sort_unstable();
+    assert_eq!(found, accounts);
+}
+
+/// If another member has the email address, the account is refused and the link stays unused.
 pub async fn a_taken_email_is_refused_and_leaves_the_link_unused(store: &SharedStore) {
     let caller = organization(store).await;
     let one = stored_link(store, caller.organization()).await;

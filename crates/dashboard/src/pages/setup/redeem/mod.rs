@@ -9,6 +9,7 @@ use super::form_page::{FormPage, SetupFormErrors};
 use crate::access::change_origin;
 use crate::failure::Failure;
 use crate::pages::sign_in::{begin_session, with_cookie};
+use crate::password::salt_of;
 use crate::response::page;
 use crate::same_origin::SameOrigin;
 use crate::state::DashboardHandles;
@@ -78,7 +79,10 @@ pub(crate) async fn redeem(
             return Ok(FormPage::new(&link, &typed, faults).answer(&handles.own_origin));
         }
     };
-    let salt = handles.runtime.random_bytes();
+    // The accounts of an address share their salt; see `password::Hasher::verify`.
+    let accounts = handles.store.users_by_email(&email).await?;
+    let salt = accounts.iter().find_map(|(_, hash)| salt_of(hash));
+    let salt = salt.unwrap_or_else(|| handles.runtime.random_bytes());
     let password_hash = handles.hasher.hash(password, salt).await.map_err(|error| {
         tracing::error!(%error, "failed to hash password");
         Failure::Internal

@@ -1,5 +1,6 @@
 //! Tests for redeeming a setup link.
 
+use crate::password::salt_of;
 use crate::testing::{BASE_URL, FORM, PASSWORD, PageResponse, SAME_ORIGIN, TestDashboard};
 use argon2::Argon2;
 use argon2::password_hash::PasswordVerifier;
@@ -23,7 +24,9 @@ async fn send(dashboard: &TestDashboard, token: &str, email: &str, password: &st
 
 async fn account(dashboard: &TestDashboard, email: &str) -> Option<(User, String)> {
     let email = Email::parse(email).unwrap();
-    dashboard.store.user_by_email(&email).await.unwrap()
+    let accounts = dashboard.store.users_by_email(&email).await.unwrap();
+    let mut own = accounts.into_iter().filter(|(user, _)| user.organization == dashboard.organization);
+    own.next()
 }
 
 #[tokio::test]
@@ -315,7 +318,7 @@ async fn a_taken_address_does_not_use_the_link() {
     let two = dashboard.setup_link(|_| {}).await;
     let response = send(&dashboard, &two, "you@example.com", PASSWORD).await;
     assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert!(response.element("email-fault").contains("Another account"));
+    assert!(response.element("email-fault").contains("Another member"));
     assert!(!response.text.contains(PASSWORD));
     assert_eq!(
         send(&dashboard, &two, "me@example.com", PASSWORD)
@@ -323,6 +326,23 @@ async fn a_taken_address_does_not_use_the_link() {
             .status,
         StatusCode::OK
     );
+}
+
+#[tokio::test]
+async fn an_account_elsewhere_is_not_revealed() {
+    let mut dashboard = TestDashboard::start().await;
+    let token = dashboard.setup_link(|_| {}).await;
+    send(&dashboard, &token, "you@example.com", PASSWORD).await;
+    let (_, first) = account(&dashboard, "you@example.com").await.unwrap();
+    dashboard.switch_to_new_organization().await;
+    for email in ["you@example.com", "new@example.com"] {
+        let token = dashboard.setup_link(|_| {}).await;
+        let response = send(&dashboard, &token, email, "another-long-password").await;
+        assert_eq!(response.status, StatusCode::OK, "{email}");
+    }
+    let (_, second) = account(&dashboard, "you@example.com").await.unwrap();
+    assert_ne!(first, second, "each account has its own password");
+    assert_eq!(salt_of(&first), salt_of(&second), "one computation verifies both");
 }
 
 #[tokio::test]
