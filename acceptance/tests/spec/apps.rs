@@ -174,13 +174,13 @@ on_both_engines! {
         assert_eq!(apps, json!([]), "no app was created");
     }
 
-    async fn store_ids_are_unique(engine: Engine) {
+    async fn store_ids_are_unique_in_an_organization(engine: Engine) {
         let server = TestServer::start(engine).await;
         let (one, other) = (server.full_key().await, server.full_key().await);
         let body = json!({"name": "A", "ios": {"appStoreId": "42"}});
-        server.post("/api/v1/apps", &one, body).await.expect(201);
-        let taken = json!({"name": "B", "ios": {"appStoreId": "42"}});
-        let answer = server.post("/api/v1/apps", &other, taken).await.expect(409);
+        server.post("/api/v1/apps", &one, body.clone()).await.expect(201);
+        server.post("/api/v1/apps", &other, body.clone()).await.expect(201);
+        let answer = server.post("/api/v1/apps", &one, body).await.expect(409);
         assert_eq!(answer.code(), "store_id_taken");
         assert_eq!(answer.json()["error"]["retryable"], false);
     }

@@ -8,13 +8,14 @@ use p256::ecdsa::signature::Signer as _;
 use p256::ecdsa::{Signature, SigningKey};
 use serde_json::{Value, json};
 use tributary_domain::billing::certificate::TrustedRoots;
+use tributary_testkit::postbacks::test_keys;
 use tributary_testkit::{Engine, TestResponse, TestServer, TestServerSettings, on_both_engines};
 
 const LEAF_OID: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x63, 0x64, 0x06, 0x0b, 0x01];
 const INTERMEDIATE_OID: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x63, 0x64, 0x06, 0x02, 0x01];
 /// An extension that the verifier does not look for.
 const OTHER_OID: &[u8] = &[0x2a, 0x86, 0x48];
-const BUNDLE: &str = "com.example.runner";
+pub(super) const BUNDLE: &str = "com.example.runner";
 const STORE_ID: &str = "525463029";
 
 fn der(tag: u8, value: &[u8]) -> Vec<u8> {
@@ -173,7 +174,7 @@ impl Signer {
     }
 }
 
-fn transaction(id: &str, minute: i64) -> Value {
+pub(super) fn transaction(id: &str, minute: i64) -> Value {
     json!({
         "transactionId": id, "originalTransactionId": "1000", "productId": "pro.weekly", "quantity": 1,
         "type": "Auto-Renewable Subscription", "purchaseDate": START + minute * MINUTE, "price": 10990,
@@ -192,13 +193,19 @@ fn payload(kind: &str, subtype: Option<&str>, id: &str, signed: &str) -> Value {
     })
 }
 
-fn notification(kind: &str, subtype: Option<&str>, id: &str, transaction: &Value) -> String {
+pub(super) fn notification(
+    kind: &str,
+    subtype: Option<&str>,
+    id: &str,
+    transaction: &Value,
+) -> String {
     let signer = Signer::apple();
     signer.sign(&payload(kind, subtype, id, &signer.sign(transaction)))
 }
 
-async fn server(engine: Engine) -> TestServer {
+pub(super) async fn server(engine: Engine) -> TestServer {
     let settings = TestServerSettings {
+        postback_keys: test_keys(),
         store_roots: TrustedRoots::of(vec![Signer::apple().chain[2].clone()]),
         ..TestServerSettings::default()
     };

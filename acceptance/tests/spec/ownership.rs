@@ -1,11 +1,13 @@
 //! Ownership: a name excludes other organizations only after its owner has proven control over it.
 
+use super::billing_appstore::{BUNDLE, notification, server as app_store_server, transaction};
 use crate::command_line::tributary;
+use crate::postbacks::{APP_STORE_ID, SKADNETWORK, list, post, skadnetwork};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tributary_domain::access::person::Email;
 use tributary_domain::access::{Environment, Permission};
-use tributary_testkit::{Engine, TestResponse, TestServer, on_both_engines};
+use tributary_testkit::{TestResponse, TestServer, on_both_engines};
 
 const DOMAIN: &str = "go.example.com";
 const APPLE: &str = "/.well-known/apple-app-site-association";
@@ -71,6 +73,33 @@ fn run_command(server: &TestServer, line: &str) -> Result<String, String> {
     } else {
         Err(text(&output.stderr))
     }
+}
+
+/// Creates apps of two organizations with the same App Store id. Returns their paths and keys.
+async fn create_rivals(server: &TestServer) -> [(String, String); 2] {
+    let ids = json!({"name": "Runner", "ios": {"bundleId": BUNDLE, "appStoreId": APP_STORE_ID.to_string()}});
+    let mut rivals = Vec::new();
+    for name in ["squatter", "owner"] {
+        let organization = server.organization(name).await;
+        let key = server
+            .key(organization, Permission::Full, Environment::Live)
+            .await;
+        let app = server
+            .post("/api/v1/apps", &key, ids.clone())
+            .await
+            .expect(201)
+            .data();
+        rivals.push((format!("/api/v1/apps/{}", app["id"].as_str().unwrap()), key));
+    }
+    rivals.try_into().unwrap()
+}
+
+async fn postback_counts(server: &TestServer, rivals: &[(String, String); 2]) -> [usize; 2] {
+    let [(squatter, squatters), (owner, owners)] = rivals;
+    [
+        list(server, squatter, squatters, "").await.len(),
+        list(server, owner, owners, "").await.len(),
+    ]
 }
 
 async fn apps_of_domain(server: &TestServer) -> Vec<String> {
@@ -232,5 +261,57 @@ on_both_engines! {
             submit("/sign-in", format!("{body}&organization={}", user.organization)).await.expect(303);
         }
         submit("/sign-in", format!("{body}&organization=org_unknown")).await.expect(200);
+    }
+
+    async fn a_squatter_cannot_keep_the_owner_from_an_app_store_id(engine: Engine) {
+        let server = app_store_server(engine).await;
+        let rivals = create_rivals(&server).await;
+        post(&server, SKADNETWORK, skadnetwork(1).to_string()).await.expect(200);
+        assert_eq!(postback_counts(&server, &rivals).await, [0, 0], "the id is contested");
+
+        let owner = &rivals[1];
+        let webhook = format!("/api/webhook/appstore/{}", owner.0.rsplit('/').next().unwrap());
+        let forged = json!({"signedPayload": "e30.e30.e30"}).to_string();
+        post(&server, &webhook, forged).await.expect(401);
+        assert_eq!(postback_counts(&server, &rivals).await, [0, 0]);
+        let signed = notification("TEST", None, "n-1", &transaction("t1", 0));
+        let body = json!({"signedPayload": signed}).to_string();
+        post(&server, &webhook, body.clone()).await.expect(200);
+        assert_eq!(postback_counts(&server, &rivals).await, [0, 1], "the waiting postback is the owner's");
+        post(&server, SKADNETWORK, skadnetwork(2).to_string()).await.expect(200);
+        assert_eq!(postback_counts(&server, &rivals).await, [0, 2]);
+
+        // The same notification proves nothing for the squatter, and nobody else can claim the id.
+        let webhook = format!("/api/webhook/appstore/{}", rivals[0].0.rsplit('/').next().unwrap());
+        post(&server, &webhook, body).await.expect(200);
+        post(&server, SKADNETWORK, skadnetwork(3).to_string()).await.expect(200);
+        assert_eq!(postback_counts(&server, &rivals).await, [0, 3]);
+        let late = json!({"name": "Late", "ios": {"appStoreId": APP_STORE_ID.to_string()}});
+        let answer = server.post("/api/v1/apps", &server.full_key().await, late).await.expect(409);
+        assert_eq!(answer.code(), "store_id_taken");
+    }
+
+    async fn an_old_notification_proves_nothing(engine: Engine) {
+        let server = app_store_server(engine).await;
+        let rivals = create_rivals(&server).await;
+        server.clock.advance(std::time::Duration::from_hours(8 * 24));
+        let webhook = format!("/api/webhook/appstore/{}", rivals[0].0.rsplit('/').next().unwrap());
+        let signed = notification("TEST", None, "n-1", &transaction("t1", 0));
+        post(&server, &webhook, json!({"signedPayload": signed}).to_string()).await.expect(200);
+        post(&server, SKADNETWORK, skadnetwork(1).to_string()).await.expect(200);
+        assert_eq!(postback_counts(&server, &rivals).await, [0, 0]);
+    }
+
+    async fn the_operator_assigns_app_store_ids(engine: Engine) {
+        let server = app_store_server(engine).await;
+        let rivals = create_rivals(&server).await;
+        post(&server, SKADNETWORK, skadnetwork(1).to_string()).await.expect(200);
+        for (number, organization, expected) in [(2, "squatter", [2, 0]), (3, "owner", [2, 1])] {
+            run_command(&server, &format!("store-id assign {APP_STORE_ID} --organization {organization}")).unwrap();
+            post(&server, SKADNETWORK, skadnetwork(number).to_string()).await.expect(200);
+            assert_eq!(postback_counts(&server, &rivals).await, expected);
+        }
+        let unclaimed = run_command(&server, "store-id assign 1 --organization owner").unwrap_err();
+        assert!(unclaimed.contains("set ios.appStoreId"), "{unclaimed}");
     }
 }

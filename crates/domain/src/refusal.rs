@@ -57,8 +57,9 @@ pub enum Refusal {
     /// Another link on this instance has the slug.
     #[error("Another link on this instance uses this slug. Choose a different one.")]
     SlugTaken,
-    /// Another app on this instance has the App Store id.
-    #[error("Another app on this instance uses this App Store id.")]
+    /// Another app of the organization has the App Store id, or another organization has proven that
+    /// it owns the id.
+    #[error("Another app uses this App Store id. Ask the operator if the id is yours.")]
     StoreIdTaken,
     /// Another app on this instance has verified the link domain.
     #[error("Another app on this instance has verified this link domain.")]

@@ -89,7 +89,7 @@ fn read_common(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) 
 fn read_platforms(fields: &mut Fields<'_>, change: &mut AppChange, secrets: &mut Secrets) {
     let mut ios = fields.section("ios");
     change.ios_bundle_id = ios.change("bundleId", text_as(app::parse_bundle_id));
-    let store_id = text_as(app::parse_app_store_id).about("Digits, unique on the instance.");
+    let store_id = text_as(app::parse_app_store_id).about("Digits, unique in the organization.");
     change.ios_app_store_id = ios.change("appStoreId", store_id);
     let team_id = text_as(app::parse_team_id).about("Ten capital letters and digits.");
     change.ios_team_id = ios.change("teamId", team_id);

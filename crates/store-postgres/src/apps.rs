@@ -12,14 +12,17 @@ use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized};
 use tributary_domain::app::{App, AppChange, AppSecret};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::keyring::seal::SealedSecret;
+use tributary_domain::ownership::store_id::StoreIdProof;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::HostName;
-use tributary_recording::admin::{create_app, set_link_domain_verified, update_app};
-use tributary_recording::{AuditTable, ManagedAppTable, UniqueName};
+use tributary_recording::admin::{
+    create_app, prove_store_id, set_link_domain_verified, update_app,
+};
+use tributary_recording::{AuditTable, ManagedAppTable};
 use tributary_store::records::{AppRow, AuditRow};
 use tributary_store::{APP_NAMES_MAX, AppName, Apps, StoreResult};
 
@@ -92,29 +95,23 @@ impl ManagedAppTable for Tx {
         Ok(())
     }
 
-    async fn claim_name(&self, kind: UniqueName, app: AppId, name: &str) -> Result<bool, Failure> {
-        let (table, column) = kind.columns();
+    async fn claim_link_domain(&self, app: AppId, host: &str) -> Result<bool, Failure> {
         let app = uuid(app.as_bytes());
-        let sql = format!(
-            "insert into {table} ({column}, app_id) values ($1, $2) on conflict ({column}) do nothing"
-        );
-        if self.execute(&sql, &[&name, &app]).await? == 1 {
+        let sql = "insert into link_domains (link_domain, app_id) values ($1, $2)
+                   on conflict (link_domain) do nothing";
+        if self.execute(sql, &[&host, &app]).await? == 1 {
             return Ok(true);
         }
-        let sql = format!("select 1 from {table} where {column} = $1 and app_id = $2");
-        Ok(self.query_opt(&sql, &[&name, &app]).await?.is_some())
+        let sql = "select 1 from link_domains where link_domain = $1 and app_id = $2";
+        Ok(self.query_opt(sql, &[&host, &app]).await?.is_some())
     }
 
-    async fn release_names(
-        &self,
-        kind: UniqueName,
-        app: AppId,
-        except: Option<&str>,
-    ) -> Result<(), Failure> {
-        let (table, column) = kind.columns();
-        let sql = format!("delete from {table} where app_id = $1 and {column} is distinct from $2");
-        self.execute(&sql, &[&uuid(app.as_bytes()), &except])
-            .await?;
+    async fn release_link_domains(&self, app: AppId, except: Option<&str>) -> Result<(), Failure> {
+        self.execute(
+            "delete from link_domains where app_id = $1 and link_domain is distinct from $2",
+            &[&uuid(app.as_bytes()), &except],
+        )
+        .await?;
         Ok(())
     }
 
@@ -288,6 +285,20 @@ impl Apps for PostgresStore {
         self.write_invalidating("set_link_domain_verified", async move |tx| {
             let of = (organization, app);
             set_link_domain_verified(tx, of, &host, is_verified, &origin).await
+        })
+        .await
+    }
+
+    async fn prove_store_id(
+        &self,
+        app: AppId,
+        app_store_id: &str,
+        proof: StoreIdProof,
+        origin: AuditContext,
+    ) -> StoreResult<bool> {
+        let id = app_store_id.to_owned();
+        self.write("prove_store_id", async move |tx| {
+            prove_store_id(tx, app, &id, proof, &origin).await
         })
         .await
     }

@@ -84,6 +84,7 @@ mod rollups;
 mod sdk_events;
 mod sessions;
 mod skan;
+mod store_ids;
 mod tenants;
 mod traffic;
 mod web_events;

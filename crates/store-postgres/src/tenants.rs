@@ -18,7 +18,9 @@ use tributary_recording::admin::{
     redeem_setup_link, revoke_key,
 };
 use tributary_store::records::{Columns, KeyRow, OrganizationRow, SetupLinkRow, UserRow};
-use tributary_store::{ACCOUNTS_PER_EMAIL_MAX, NewKey, NewSetupLink, Organization, Redemption, StoreResult, Tenants};
+use tributary_store::{
+    ACCOUNTS_PER_EMAIL_MAX, NewKey, NewSetupLink, Organization, Redemption, StoreResult, Tenants,
+};
 
 const KEY_COLUMNS: &str = KeyRow::COLUMNS;
 

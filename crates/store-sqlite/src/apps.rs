@@ -11,14 +11,17 @@ use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized};
 use tributary_domain::app::{App, AppChange, AppSecret};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::keyring::seal::SealedSecret;
+use tributary_domain::ownership::store_id::StoreIdProof;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::HostName;
-use tributary_recording::admin::{create_app, set_link_domain_verified, update_app};
-use tributary_recording::{AuditTable, ManagedAppTable, UniqueName};
+use tributary_recording::admin::{
+    create_app, prove_store_id, set_link_domain_verified, update_app,
+};
+use tributary_recording::{AuditTable, ManagedAppTable};
 use tributary_store::records::{AppRow, AuditRow};
 use tributary_store::{APP_NAMES_MAX, AppName, Apps, StoreResult};
 
@@ -86,24 +89,20 @@ impl ManagedAppTable for SqliteTables<'_> {
         Ok(())
     }
 
-    async fn claim_name(&self, kind: UniqueName, app: AppId, name: &str) -> Result<bool, Failure> {
-        let (table, column) = kind.columns();
-        let sql = format!(
-            "insert into {table} ({column}, app_id) values (?1, ?2)
-             on conflict ({column}) do update set app_id = app_id where app_id = ?2"
-        );
-        Ok(self.0.execute(&sql, params![name, app.as_bytes()])? == 1)
+    async fn claim_link_domain(&self, app: AppId, host: &str) -> Result<bool, Failure> {
+        let claimed = self.0.execute(
+            "insert into link_domains (link_domain, app_id) values (?1, ?2)
+             on conflict (link_domain) do update set app_id = app_id where app_id = ?2",
+            params![host, app.as_bytes()],
+        )?;
+        Ok(claimed == 1)
     }
 
-    async fn release_names(
-        &self,
-        kind: UniqueName,
-        app: AppId,
-        except: Option<&str>,
-    ) -> Result<(), Failure> {
-        let (table, column) = kind.columns();
-        let sql = format!("delete from {table} where app_id = ?1 and {column} is not ?2");
-        self.0.execute(&sql, params![app.as_bytes(), except])?;
+    async fn release_link_domains(&self, app: AppId, except: Option<&str>) -> Result<(), Failure> {
+        self.0.execute(
+            "delete from link_domains where app_id = ?1 and link_domain is not ?2",
+            params![app.as_bytes(), except],
+        )?;
         Ok(())
     }
 
@@ -293,6 +292,21 @@ impl Apps for SqliteStore {
                 is_verified,
                 &origin,
             ))
+        })
+        .await
+    }
+
+    async fn prove_store_id(
+        &self,
+        app: AppId,
+        app_store_id: &str,
+        proof: StoreIdProof,
+        origin: AuditContext,
+    ) -> StoreResult<bool> {
+        let id = app_store_id.to_owned();
+        self.write("prove_store_id", move |connection| {
+            let tables = SqliteTables(connection);
+            run(prove_store_id(&tables, app, &id, proof, &origin))
         })
         .await
     }

@@ -47,6 +47,7 @@ mod reports;
 mod sdk_events;
 mod sessions;
 mod skan;
+mod store_ids;
 mod tables;
 mod tenants;
 mod traffic;

@@ -18,7 +18,9 @@ use tributary_recording::admin::{
     redeem_setup_link, revoke_key,
 };
 use tributary_store::records::{Columns, KeyRow, OrganizationRow, SetupLinkRow, UserRow};
-use tributary_store::{ACCOUNTS_PER_EMAIL_MAX, NewKey, NewSetupLink, Organization, Redemption, StoreResult, Tenants};
+use tributary_store::{
+    ACCOUNTS_PER_EMAIL_MAX, NewKey, NewSetupLink, Organization, Redemption, StoreResult, Tenants,
+};
 
 const KEY_COLUMNS: &str = KeyRow::COLUMNS;
 
@@ -95,7 +97,11 @@ impl TenantTable for SqliteTables<'_> {
                 user.created_at.as_millis()
             ],
         );
-        refuse_duplicate(inserted, "users.email, users.organization_id", Refusal::EmailTaken)?;
+        refuse_duplicate(
+            inserted,
+            "users.email, users.organization_id",
+            Refusal::EmailTaken,
+        )?;
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized};
 use tributary_domain::app::{App, AppChange, AppSecret};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::keyring::seal::SealedSecret;
+use tributary_domain::ownership::store_id::StoreIdProof;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
@@ -88,6 +89,16 @@ pub trait Apps: Send + Sync {
         is_verified: bool,
         origin: AuditContext,
     ) -> StoreResult<App>;
+
+    /// Stores evidence that an app owns an App Store id. Returns whether the evidence decided
+    /// anything: it does not if the app does not claim the id, or if equal evidence exists.
+    async fn prove_store_id(
+        &self,
+        app: AppId,
+        app_store_id: &str,
+        proof: StoreIdProof,
+        origin: AuditContext,
+    ) -> StoreResult<bool>;
 
     /// Returns a sealed secret of an app.
     async fn app_secret(

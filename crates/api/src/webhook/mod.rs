@@ -37,12 +37,14 @@ use axum::routing::post;
 use redact::redact;
 use std::net::IpAddr;
 use tracing::Span;
+use tributary_domain::access::Actor;
 use tributary_domain::app::{App, AppSecret, BillingProvider};
 use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::billing::hold::trial_hold;
 use tributary_domain::billing::{
     IncomingNotification, PREVIOUS_SECRET_VALID, ProviderNotification,
 };
+use tributary_domain::ownership::store_id::{StoreIdProof, is_proving_notification};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -187,10 +189,36 @@ async fn accept(
         Ok(read) => read,
         Err(reason) => return Err(reject(&state, address, app, named, reason).await),
     };
+    prove_store_id(&state, &found.app, named, &notification, now).await?;
     let incoming = incoming_notification(&found.app, named, notification, body, now);
     let accepted = state.store.accept_notification(incoming).await?;
     let duplicate = count_outcome(named, accepted);
     Ok(answer(duplicate))
+}
+
+/// Stores that the app owns its App Store id, if the notification proves it. Only Apple can sign it,
+/// and only the developer can have it sent to this app's URL.
+async fn prove_store_id(
+    state: &ApiState,
+    app: &App,
+    provider: BillingProvider,
+    notification: &ProviderNotification,
+    now: Timestamp,
+) -> Result<(), ApiError> {
+    let (environment, happened_at) = (notification.environment, notification.happened_at);
+    let Some(store_id) = app.ios.app_store_id.as_deref().filter(|_| {
+        provider == BillingProvider::Appstore
+            && is_proving_notification(environment, happened_at, now)
+    }) else {
+        return Ok(());
+    };
+    let (proof, origin) = (
+        StoreIdProof::Notification,
+        state.runtime.origin(Actor::Service, None, None),
+    );
+    let proven = state.store.prove_store_id(app.id, store_id, proof, origin);
+    proven.await?;
+    Ok(())
 }
 
 /// Decrypts the secrets that are valid now.

@@ -125,9 +125,14 @@ pub(crate) async fn invite(
     let email = faults.check("email", Email::parse(&submission.form.field("email")));
     let role = faults.check("role", role(&submission.form.field("role")));
     // Only members count. Whether the address has an account elsewhere is not the inviter's business.
-    let reader = submission.session.authorize::<AppsRead>(Environment::Live)?;
+    let reader = submission
+        .session
+        .authorize::<AppsRead>(Environment::Live)?;
     let members = handles.store.members(&reader).await?;
-    if members.iter().any(|member| Some(&member.email) == email.as_ref()) {
+    if members
+        .iter()
+        .any(|member| Some(&member.email) == email.as_ref())
+    {
         let problem = Problem::new(FaultCode::NotAllowed, Refusal::EmailTaken.to_string());
         faults.add("email", problem);
     }

@@ -90,8 +90,8 @@ pub struct App {
 pub struct Ios {
     /// Bundle id, such as `com.example.runner`.
     pub bundle_id: Option<String>,
-    /// Numeric App Store id. It is unique per instance, because it is the only id in a postback
-    /// that identifies the app.
+    /// Numeric App Store id, the only id in a postback that identifies the app. If several
+    /// organizations have it, evidence decides ([`crate::ownership::store_id`]).
     pub app_store_id: Option<String>,
     /// Team id: ten letters and digits.
     pub team_id: Option<String>,

@@ -4,3 +4,4 @@
 //! organizations only after its owner has proven control over it.
 
 pub mod link_domain;
+pub mod store_id;

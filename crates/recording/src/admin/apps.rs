@@ -1,7 +1,8 @@
-//! Apps, their instance-wide unique names, and their secrets.
+//! Apps, their link domains and their secrets.
 
+use super::store_ids::claim_store_id;
 use crate::day_values::learn;
-use crate::tables::{Tables, UniqueName};
+use crate::tables::Tables;
 use tributary_domain::app::{App, AppChange, AppSecret, SecretStep};
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::keyring::seal::SealedSecret;
@@ -10,7 +11,6 @@ use tributary_domain::report::cardinality_cap::ValueKind;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::web_url::HostName;
-use tributary_store::CLAIMED_AT_ONCE_MAX;
 use tributary_store::records::audit_row;
 
 /// Stores a new app.
@@ -22,7 +22,8 @@ pub async fn create_app<T: Tables>(
     origin: &AuditContext,
 ) -> Result<(), T::Failure> {
     tables.insert_app(app).await?;
-    claim_names(tables, app).await?;
+    claim_store_id(tables, app, None, origin.at).await?;
+    claim_link_domain(tables, app).await?;
     learn_names(tables, app).await?;
     for (secret, sealed) in secrets {
         tables
@@ -48,7 +49,9 @@ pub async fn update_app<T: Tables>(
         return Ok(changed.after);
     }
     tables.write_app(&changed.after).await?;
-    claim_names(tables, &changed.after).await?;
+    let previous = current.ios.app_store_id.as_deref();
+    claim_store_id(tables, &changed.after, previous, origin.at).await?;
+    claim_link_domain(tables, &changed.after).await?;
     learn_names(tables, &changed.after).await?;
     for step in change.secret_steps() {
         match step {
@@ -80,7 +83,7 @@ pub async fn set_link_domain_verified<T: Tables>(
         return Ok(changed.after);
     }
     tables.write_app(&changed.after).await?;
-    claim_names(tables, &changed.after).await?;
+    claim_link_domain(tables, &changed.after).await?;
     let (action, changes) = (Action::AppUpdated, &changed.changes);
     let row = audit_row(organization, origin, action, Some(app), app, changes);
     tables.insert_audit(&row).await?;
@@ -93,30 +96,14 @@ async fn learn_names<T: Tables>(tables: &T, app: &App) -> Result<(), T::Failure>
     learn(tables, app.id, ValueKind::Name, names).await
 }
 
-/// Claims the app's unique names and releases the names it no longer uses. All names are claimed
-/// first and in a fixed order, so two apps that swap names are both refused instead of deadlocking.
-/// An app that claims an App Store id also gets the postbacks waiting for that id.
-async fn claim_names<T: Tables>(tables: &T, app: &App) -> Result<(), T::Failure> {
-    let store_id = app.ios.app_store_id.as_deref();
+/// Stores the owner of the app's verified link domain, and releases domains that the app no longer
+/// has. Refused when another app owns the domain.
+async fn claim_link_domain<T: Tables>(tables: &T, app: &App) -> Result<(), T::Failure> {
     let domain = app.verified_link_domain().map(HostName::as_str);
-    let names = [
-        (UniqueName::AppStoreId, store_id, Refusal::StoreIdTaken),
-        (UniqueName::LinkDomain, domain, Refusal::DomainTaken),
-    ];
-    for (kind, name, taken) in &names {
-        if let Some(name) = name
-            && !tables.claim_name(*kind, app.id, name).await?
-        {
-            return Err(taken.clone().into());
-        }
+    if let Some(host) = domain
+        && !tables.claim_link_domain(app.id, host).await?
+    {
+        return Err(Refusal::DomainTaken.into());
     }
-    for (kind, name, _) in names {
-        tables.release_names(kind, app.id, name).await?;
-    }
-    if let Some(store_id) = store_id {
-        tables
-            .claim_postbacks(app.id, store_id, CLAIMED_AT_ONCE_MAX)
-            .await?;
-    }
-    Ok(())
+    tables.release_link_domains(app.id, domain).await
 }

@@ -8,6 +8,7 @@ mod integrations;
 mod links;
 mod members;
 mod skan;
+mod store_ids;
 mod tenants;
 
 pub use apps::{create_app, set_link_domain_verified, update_app};
@@ -18,6 +19,7 @@ pub use integrations::{integration_health, resume_integration, update_integratio
 pub use links::{create_link, delete_link, update_link};
 pub use members::{change_member_role, remove_member, withdraw_invitation};
 pub use skan::{patch_skan, put_skan, skan_for_device};
+pub use store_ids::prove_store_id;
 pub use tenants::{
     create_first_organization, create_key, create_organization, create_setup_link,
     redeem_setup_link, revoke_key,

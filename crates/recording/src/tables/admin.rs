@@ -27,25 +27,6 @@ pub trait AuditTable: EngineTransaction {
     async fn insert_audit(&self, row: &AuditRow) -> Result<(), Self::Failure>;
 }
 
-/// A name that only one app on the instance may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UniqueName {
-    /// App Store id of the app.
-    AppStoreId,
-    /// Verified domain of the app's links.
-    LinkDomain,
-}
-
-impl UniqueName {
-    /// Returns the table and its column.
-    pub const fn columns(self) -> (&'static str, &'static str) {
-        match self {
-            Self::AppStoreId => ("app_store_ids", "app_store_id"),
-            Self::LinkDomain => ("link_domains", "link_domain"),
-        }
-    }
-}
-
 /// Apps, as seen by the organizations that manage them.
 pub trait ManagedAppTable: EngineTransaction {
     /// Locks and returns an organization's app. Refused when the organization has no such app.
@@ -68,19 +49,13 @@ pub trait ManagedAppTable: EngineTransaction {
     /// Writes an app.
     async fn write_app(&self, app: &App) -> Result<(), Self::Failure>;
 
-    /// Claims a name. Returns false when another app has the name. Waits for a concurrent
-    /// transaction that claims the same name.
-    async fn claim_name(
-        &self,
-        kind: UniqueName,
-        app: AppId,
-        name: &str,
-    ) -> Result<bool, Self::Failure>;
+    /// Stores the owner of a verified link domain. Returns false when another app owns it. Waits for
+    /// a concurrent transaction that stores the same domain.
+    async fn claim_link_domain(&self, app: AppId, host: &str) -> Result<bool, Self::Failure>;
 
-    /// Releases all names of an app except `current`.
-    async fn release_names(
+    /// Releases all link domains of an app except `current`.
+    async fn release_link_domains(
         &self,
-        kind: UniqueName,
         app: AppId,
         current: Option<&str>,
     ) -> Result<(), Self::Failure>;

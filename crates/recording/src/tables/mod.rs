@@ -10,16 +10,18 @@ mod devices;
 mod events;
 mod rollup_values;
 mod rollups;
+mod store_ids;
 
 pub use admin::{
     AuditTable, CostTable, IntegrationTable, ManagedAppTable, MemberTable, SkanTable, TenantTable,
-    TrackingLinkTable, UniqueName,
+    TrackingLinkTable,
 };
 pub use billing::{BillingDayTable, BillingKeyTable, NotificationTable, TrialTable, UserLinkTable};
 pub use devices::{ClickTable, DeviceTable, HoldTable, TokenTable};
 pub use events::{EventTable, FirstPaymentTable, OutboxTable, StatusCheckTable};
 pub use rollup_values::{RollupValueTable, ValueCounts};
 pub use rollups::{RollupPart, RollupTable};
+pub use store_ids::StoreIdTable;
 pub use tributary_domain::event::SharedId;
 
 use std::sync::Arc;
@@ -66,6 +68,7 @@ pub trait Tables:
     + RollupValueTable
     + SkanTable
     + StatusCheckTable
+    + StoreIdTable
     + TenantTable
     + TokenTable
     + TrackingLinkTable

@@ -6,6 +6,7 @@
 use clap::ValueEnum;
 use tributary_domain::access::person::{Email, Role};
 use tributary_domain::access::{Environment, Permission};
+use tributary_domain::app::parse_app_store_id;
 use tributary_domain::vocabulary::fault::Problem;
 use tributary_domain::vocabulary::id::KeyId;
 use tributary_domain::vocabulary::text::Name;
@@ -86,6 +87,10 @@ pub(super) fn email(text: &str) -> Result<Email, String> {
 pub(super) fn key_id(text: &str) -> Result<KeyId, String> {
     KeyId::parse(text)
         .map_err(|_| "a key id starts with key_; see `tributary admin key list`".into())
+}
+
+pub(super) fn store_id(text: &str) -> Result<String, String> {
+    parse_app_store_id(text).map_err(message_of)
 }
 
 pub(super) fn host_name(text: &str) -> Result<HostName, String> {

@@ -158,6 +158,9 @@ pub enum AdminCommand {
     /// Link domains of apps.
     #[command(subcommand)]
     Domain(DomainCommand),
+    /// App Store ids of apps.
+    #[command(subcommand)]
+    StoreId(StoreIdCommand),
 }
 
 /// Link domain commands.
@@ -180,6 +183,24 @@ pub enum DomainCommand {
         /// Domain.
         #[arg(value_parser = arguments::host_name)]
         domain: HostName,
+    },
+}
+
+/// App Store id commands.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum StoreIdCommand {
+    /// Decide that an App Store id belongs to an organization's app.
+    ///
+    /// For ids that several organizations claim. The app gets the postbacks of the id from then on,
+    /// and those that wait for a decision. This overrides an earlier decision and Apple's
+    /// notifications.
+    Assign {
+        /// App Store id, as set as the app's `ios.appStoreId`.
+        #[arg(value_name = "ID", value_parser = arguments::store_id)]
+        id: String,
+        /// Organization name or id. Required if there are several.
+        #[arg(long, value_name = "NAME")]
+        organization: Option<String>,
     },
 }
 
@@ -339,6 +360,7 @@ mod tests {
     #[case("tributary admin key revoke key_00000000000000000000000000")]
     #[case("tributary admin domain verify go.example.com --organization Acme")]
     #[case("tributary admin domain release go.example.com")]
+    #[case("tributary admin store-id assign 123456789 --organization Acme")]
     fn accepts_admin_commands(#[case] line: &str) {
         assert!(
             matches!(parse(line), Ok(Command::Admin(_))),
@@ -355,6 +377,7 @@ mod tests {
     #[case::no_address("tributary admin user create --email nobody")]
     #[case::id_of_something_else("tributary admin key revoke app_00000000000000000000000000")]
     #[case::no_host_name("tributary admin domain verify https://go.example.com")]
+    #[case::no_store_id("tributary admin store-id assign id123456789")]
     #[case::rates_of_no_file("tributary fx import")]
     #[case::unknown_command("tributary start")]
     fn rejects_invalid_arguments(#[case] line: &str) {

@@ -1,25 +1,23 @@
 //! `tributary admin …`: manages organizations, users, API keys and domains on the server's machine.
 //! The server may be running, because the database serialises the writes.
 
+use super::ownership::{assign_store_id, release_domain, verify_domain};
 use super::print_line;
 use crate::cli::{
     AdminCommand, CreateKey, CreateUser, DomainCommand, KeyCommand, OrganizationCommand,
-    UserCommand,
+    StoreIdCommand, UserCommand,
 };
 use crate::config::Config;
 use crate::{first_run, system, wiring};
 use anyhow::Context as _;
 use std::time::Duration;
+use tributary_domain::access::Actor;
 use tributary_domain::access::key::{ApiKey, KeyKind};
-use tributary_domain::access::{Actor, Authorized};
-use tributary_domain::app::App;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::runtime::Runtime;
-use tributary_domain::vocabulary::id::{AppId, KeyId, OrganizationId};
-use tributary_domain::vocabulary::page::{Limit, PageRequest};
+use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_domain::vocabulary::web_url::HostName;
 use tributary_store::{NewKey, Organization, Store};
 
 /// Runs an `admin` command.
@@ -62,6 +60,9 @@ async fn execute(
         }) => verify_domain(store, runtime, domain, organization.as_deref()).await,
         AdminCommand::Domain(DomainCommand::Release { domain }) => {
             release_domain(store, runtime, domain).await
+        }
+        AdminCommand::StoreId(StoreIdCommand::Assign { id, organization }) => {
+            assign_store_id(store, runtime, &id, organization.as_deref()).await
         }
     }
 }
@@ -118,7 +119,7 @@ async fn find_or_create_organization(
 }
 
 /// Returns the named organization, or the only organization if no name was given.
-async fn find_organization(
+pub(super) async fn find_organization(
     store: &dyn Store,
     name: Option<&str>,
 ) -> anyhow::Result<OrganizationId> {
@@ -155,7 +156,10 @@ async fn create_user(
     let organization =
         find_or_create_organization(store, runtime, user.organization.as_deref()).await?;
     let accounts = store.users_by_email(&user.email).await?;
-    if accounts.iter().any(|(it, _)| it.organization == organization) {
+    if accounts
+        .iter()
+        .any(|(it, _)| it.organization == organization)
+    {
         return Err(Refusal::EmailTaken.into());
     }
     let (role, email, actor) = (user.role.into(), Some(user.email), Actor::Operator);
@@ -233,81 +237,6 @@ async fn revoke_key(store: &dyn Store, runtime: &Runtime, id: KeyId) -> anyhow::
         .await?;
     let since = key.revoked_at.map_or_else(String::new, format_time);
     print_line(format!("{id} was revoked at {since}."));
-    Ok(())
-}
-
-async fn verify_domain(
-    store: &dyn Store,
-    runtime: &Runtime,
-    domain: HostName,
-    organization: Option<&str>,
-) -> anyhow::Result<()> {
-    let organization = find_organization(store, organization).await?;
-    let claims = claiming_apps(store, organization, &domain).await?;
-    let app = match claims.as_slice() {
-        [only] => *only,
-        [] => anyhow::bail!(
-            "no app of this organization has this link domain; set linkDomain of the app first"
-        ),
-        _ => anyhow::bail!(
-            "several apps of this organization have this link domain; remove it from all but one"
-        ),
-    };
-    set_verified(store, runtime, (organization, app), domain, true).await?;
-    print_line(format!("{app} now owns the domain."));
-    Ok(())
-}
-
-/// Returns the organization's apps with this link domain, verified or not.
-async fn claiming_apps(
-    store: &dyn Store,
-    organization: OrganizationId,
-    domain: &HostName,
-) -> anyhow::Result<Vec<AppId>> {
-    let caller = Authorized::operator(organization);
-    let (mut claims, mut before) = (Vec::new(), None);
-    loop {
-        let limit = Limit::DEFAULT;
-        let page = store.apps(&caller, true, PageRequest { limit, before });
-        let page = page.await?;
-        before = page.items.last().map(|app| *app.id.as_bytes());
-        let is_claim = |app: &&App| app.claimed_link_domain().ok() == Some(domain);
-        claims.extend(page.items.iter().filter(is_claim).map(|app| app.id));
-        if !page.has_more {
-            return Ok(claims);
-        }
-    }
-}
-
-async fn release_domain(
-    store: &dyn Store,
-    runtime: &Runtime,
-    domain: HostName,
-) -> anyhow::Result<()> {
-    let owners = store.apps_for_host(Some(domain.clone())).await?;
-    let Some(owner) = owners.first() else {
-        anyhow::bail!("no app has verified this domain");
-    };
-    let of = (owner.organization, owner.id);
-    set_verified(store, runtime, of, domain, false).await?;
-    print_line(format!("{} no longer owns the domain.", owner.id));
-    Ok(())
-}
-
-async fn set_verified(
-    store: &dyn Store,
-    runtime: &Runtime,
-    (organization, app): (OrganizationId, AppId),
-    domain: HostName,
-    is_verified: bool,
-) -> anyhow::Result<()> {
-    let (caller, origin) = (
-        Authorized::operator(organization),
-        runtime.origin(Actor::Operator, None, None),
-    );
-    store
-        .set_link_domain_verified(&caller, app, domain, is_verified, origin)
-        .await?;
     Ok(())
 }
 

@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod fx;
 pub mod manual;
 pub mod migrate;
+mod ownership;
 pub mod restore;
 pub mod rollups;
 pub mod serve;

@@ -50,6 +50,7 @@ async fn accept(tx: &Tx, postbacks: &[ReceivedPostback]) -> Result<Vec<PostbackO
         .iter()
         .filter_map(|postback| Some((app_of(postback)?, postback)))
         .collect();
+    write::note_genuine(tx, &claimed).await?;
     let mut stored = store(tx, &claimed).await?.into_iter();
     let answer = |postback: &ReceivedPostback| {
         let outcomes = if app_of(postback).is_some() {

@@ -6,10 +6,13 @@ use crate::Failure;
 use crate::params::{Param, column, placeholders};
 use crate::rows::uuid;
 use crate::tx::Tx;
+use std::collections::BTreeSet;
 use tributary_domain::report::postback::{
     PostbackCounts, PostbackFigures, PostbackSlice, ReceivedPostback,
 };
 use tributary_domain::skan::CoarseValue;
+use tributary_domain::skan::counting::Trust;
+use tributary_domain::vocabulary::id::AppId;
 use tributary_store::records::{Columns, PostbackRow, UnclaimedRow};
 
 /// Inserts unclaimed postbacks, except those that another node has stored meanwhile.
@@ -165,5 +168,39 @@ pub(super) async fn add_counts(tx: &Tx, counts: &PostbackCounts) -> Result<(), F
         sums.join(", ")
     );
     tx.execute(&sql, &params).await?;
+    Ok(())
+}
+
+/// Notes which apps have received a genuine postback, which protects them from later claims of
+/// their App Store ids. The rows are locked in a fixed order, because another node may note the
+/// same apps.
+pub(super) async fn note_genuine(
+    tx: &Tx,
+    postbacks: &[(AppId, &ReceivedPostback)],
+) -> Result<(), Failure> {
+    let genuine: BTreeSet<(String, AppId)> = postbacks
+        .iter()
+        .filter(|(_, postback)| postback.trust() == Trust::Trusted)
+        .map(|(app, postback)| (postback.app_store_id(), *app))
+        .collect();
+    if genuine.is_empty() {
+        return Ok(());
+    }
+    let genuine: Vec<(String, AppId)> = genuine.into_iter().collect();
+    tx.execute(
+        "update app_store_claims set has_postback = true
+         from (select claim.app_store_id, claim.app_id from app_store_claims as claim
+               join unnest($1, $2) as genuine (app_store_id, app_id)
+                 on genuine.app_store_id = claim.app_store_id and genuine.app_id = claim.app_id
+               where not claim.has_postback
+               order by claim.app_store_id, claim.app_id for update of claim) as new
+         where app_store_claims.app_store_id = new.app_store_id
+           and app_store_claims.app_id = new.app_id",
+        &[
+            &column(&genuine, |(id, _)| id.as_str()),
+            &column(&genuine, |(_, app)| uuid(app.as_bytes())),
+        ],
+    )
+    .await?;
     Ok(())
 }

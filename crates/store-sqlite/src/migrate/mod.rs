@@ -138,6 +138,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "accounts_per_organization",
         sql: include_str!("../../migrations/0026_accounts_per_organization.sql"),
     },
+    Migration {
+        number: 26,
+        name: "store_id_claims",
+        sql: include_str!("../../migrations/0026_store_id_claims.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

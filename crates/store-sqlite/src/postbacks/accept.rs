@@ -21,8 +21,25 @@ pub(super) fn accept(
 ) -> Result<PostbackOutcome, Failure> {
     match app_of(connection, &postback.app_store_id())? {
         None => insert_unclaimed(connection, postback),
-        Some(app) => store(connection, app, postback),
+        Some(app) => {
+            if postback.trust() == Trust::Trusted {
+                note_postback(connection, app, &postback.app_store_id())?;
+            }
+            store(connection, app, postback)
+        }
     }
+}
+
+/// Notes that an app has received a genuine postback, which protects it from later claims of its
+/// App Store id.
+fn note_postback(connection: &Connection, app: AppId, app_store_id: &str) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "update app_store_claims set has_postback = 1
+             where app_store_id = ?1 and app_id = ?2 and has_postback = 0",
+        )?
+        .execute(params![app_store_id, app.as_bytes()])?;
+    Ok(())
 }
 
 fn app_of(connection: &Connection, app_store_id: &str) -> Result<Option<AppId>, Failure> {

@@ -147,27 +147,6 @@ pub async fn an_unchanged_app_is_not_written(store: &SharedStore) {
     assert_eq!(entry_count().await, before);
 }
 
-/// Postbacks identify the app only by its App Store id, so the id must belong to one app.
-pub async fn an_app_store_id_belongs_to_one_app_of_the_instance(store: &SharedStore) {
-    let (one, other) = (organization(store).await, organization(store).await);
-    let first = app(store, &one).await;
-    let second = app(store, &other).await;
-    let take = |caller, app, id| {
-        store.update_app(caller, app, app_store_id(id), Precondition::None, origin(2))
-    };
-    take(&one, first.id, "42")
-        .await
-        .expect("the id is available");
-    assert_eq!(
-        refusal(take(&other, second.id, "42").await),
-        Refusal::StoreIdTaken
-    );
-    assert_eq!(read_app(store, &other, second.id).await, second);
-    take(&one, first.id, "42")
-        .await
-        .expect("the app owns the id");
-}
-
 /// A released name can be claimed by another app.
 pub async fn a_released_name_is_free_again(store: &SharedStore) {
     let caller = organization(store).await;

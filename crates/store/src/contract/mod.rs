@@ -94,7 +94,6 @@ macro_rules! contract_suite {
                 changes_of_different_fields_add_up,
                 an_outdated_version_is_refused,
                 an_unchanged_app_is_not_written,
-                an_app_store_id_belongs_to_one_app_of_the_instance,
                 a_released_name_is_free_again,
                 a_refused_creation_stores_nothing,
                 another_organization_sees_and_changes_nothing,
@@ -333,6 +332,10 @@ macro_rules! contract_suite {
             ownership: {
                 a_link_domain_belongs_to_the_first_app_that_verifies_it,
                 only_the_current_link_domain_can_be_verified,
+                an_app_store_id_belongs_to_the_organization_that_proves_it,
+                postbacks_of_a_contested_id_wait_for_the_proof,
+                a_later_claim_does_not_divert_postbacks,
+                a_claim_ends_with_its_id,
             }
             report_values: {
                 invented_campaigns_do_not_hide_real_ones,

@@ -24,6 +24,7 @@ mod postback;
 mod postback_stats;
 mod report;
 mod skan;
+mod store_id_claim;
 mod tenant;
 mod traffic;
 
@@ -57,6 +58,7 @@ pub use report::{
     read_period, rollup_table, sum_columns,
 };
 pub use skan::{EventSumRow, SkanRow, SkanVersionRow, document_to_json};
+pub use store_id_claim::StoreIdClaimRow;
 pub use tenant::{KeyRow, OrganizationRow, SessionRow, SetupLinkRow, UserRow, stored_digest};
 pub use traffic::AnomalyRow;
 

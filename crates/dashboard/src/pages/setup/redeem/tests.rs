@@ -25,7 +25,9 @@ async fn send(dashboard: &TestDashboard, token: &str, email: &str, password: &st
 async fn account(dashboard: &TestDashboard, email: &str) -> Option<(User, String)> {
     let email = Email::parse(email).unwrap();
     let accounts = dashboard.store.users_by_email(&email).await.unwrap();
-    let mut own = accounts.into_iter().filter(|(user, _)| user.organization == dashboard.organization);
+    let mut own = accounts
+        .into_iter()
+        .filter(|(user, _)| user.organization == dashboard.organization);
     own.next()
 }
 
@@ -342,7 +344,11 @@ async fn an_account_elsewhere_is_not_revealed() {
     }
     let (_, second) = account(&dashboard, "you@example.com").await.unwrap();
     assert_ne!(first, second, "each account has its own password");
-    assert_eq!(salt_of(&first), salt_of(&second), "one computation verifies both");
+    assert_eq!(
+        salt_of(&first),
+        salt_of(&second),
+        "one computation verifies both"
+    );
 }
 
 #[tokio::test]
