@@ -19,8 +19,8 @@ use tributary_api::{
     TxtLookup, UnverifiedWrites,
 };
 use tributary_dashboard::DashboardState;
-use tributary_domain::attestation::app_attest_roots;
 use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
+use tributary_domain::attestation::app_attest_roots;
 use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;

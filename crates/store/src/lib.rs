@@ -75,7 +75,9 @@ pub use rates::Rates;
 pub use reports::{LogPart, RebuildReport, Reports, RollupDay};
 pub use sessions::{NewSession, Sessions, UserSession};
 pub use skan::SkanConfigurations;
-pub use tenants::{ACCOUNTS_PER_EMAIL_MAX, NewKey, NewSetupLink, Organization, Redemption, Tenants};
+pub use tenants::{
+    ACCOUNTS_PER_EMAIL_MAX, NewKey, NewSetupLink, Organization, Redemption, Tenants,
+};
 pub use traffic::{ANOMALIES_SHOWN_MAX, CheckedHour, Traffic, TrafficHistory};
 pub use tributary_domain::forwarding::delivery::PendingDelivery;
 pub use tributary_domain::forwarding::lifecycle::SettledDelivery;
