@@ -289,7 +289,7 @@ fn imports_are_expanded() {
 }
 
 /// Store methods that read many rows for a caller.
-const REPORT_METHODS: [&str; 18] = [
+const REPORT_METHODS: [&str; 19] = [
     "audit_log",
     "billing_figures",
     "cohorts",
@@ -300,6 +300,7 @@ const REPORT_METHODS: [&str; 18] = [
     "delivery_health",
     "device",
     "events",
+    "held_installs",
     "integration_health",
     "log_clicks",
     "log_events",

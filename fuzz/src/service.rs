@@ -219,6 +219,7 @@ fn handles(store: Arc<dyn Store>, runtime: Runtime) -> ApiHandles {
         app_store_roots: Arc::new(TrustedRoots::apple()),
         app_attest_roots: Arc::new(app_attest_roots()),
         probe: Arc::new(NoProbe),
+        txt_lookup: Arc::new(|_| Box::pin(async { None })),
         read_cache: Arc::default(),
         decompressor: Arc::default(),
         unverified_writes: Arc::new(UnverifiedWrites::new(UnverifiedWriteQuota::UNLIMITED)),

@@ -5,7 +5,7 @@ use super::track::SdkFixture;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use tributary_testkit::{Engine, on_both_engines};
+use tributary_testkit::on_both_engines;
 
 /// Limit on distinct campaigns per day, as documented.
 const CAMPAIGNS_PER_DAY: usize = 200;

@@ -25,6 +25,7 @@ const REPORTS: &[&str] = &[
     "/api/v1/apps/{appId}/cohorts",
     "/api/v1/apps/{appId}/costs",
     "/api/v1/apps/{appId}/events",
+    "/api/v1/apps/{appId}/held",
     "/api/v1/apps/{appId}/export",
     "/api/v1/apps/{appId}/devices/{deviceId}",
     "/api/v1/audit-log",

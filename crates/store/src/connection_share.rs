@@ -68,6 +68,7 @@ const REPORT: &[&str] = &[
     "delivery_health",
     "device",
     "events",
+    "held_installs",
     "integration_health",
     "log_clicks",
     "log_events",

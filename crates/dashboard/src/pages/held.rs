@@ -1,6 +1,6 @@
 //! `/apps/{app}/held` — flagged installs that wait for a review.
 
-use crate::access::{FormSubmission, PageContext};
+use crate::access::{FormSubmission, ReportContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::network_label::NetworkLabel;
@@ -129,7 +129,7 @@ fn row(held: HeldInstall, zone: &Timezone) -> Row {
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<HeldRead>,
+    context: ReportContext<HeldRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let filter = filter(&context.query, &app.timezone);

@@ -133,8 +133,9 @@ pub async fn others_read_no_anomalies(store: &SharedStore) {
             .await
             .expect("stored")
     );
-    let test = store.traffic_anomalies(&tenant.test_reader(), app, at(0));
-    assert_eq!(test.await.expect("anomalies"), []);
+    let test = tenant.test_reader();
+    let found = store.traffic_anomalies(&test, app, at(0)).await;
+    assert_eq!(found.expect("anomalies"), []);
     let stranger = Authorized::operator(organization(store).await.organization());
     let refused = store.traffic_anomalies(&stranger, app, at(0)).await;
     assert_eq!(refusal(refused), Refusal::AppNotFound);

@@ -2,7 +2,7 @@
 
 use super::fields::HeldQuery;
 use super::shape::{HeldListEnvelope, HeldOut, example};
-use crate::caller::Caller;
+use crate::caller::{Caller, ReportCaller};
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
@@ -60,7 +60,7 @@ fn narrowed_by(caller: &Caller<HeldRead>, app: AppId, filter: &HoldFilter) -> St
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
 )]
 pub(crate) async fn list(
-    caller: Caller<HeldRead>,
+    caller: ReportCaller<HeldRead>,
     ids: PathIds,
     query: QueryString,
     State(state): State<ApiState>,
