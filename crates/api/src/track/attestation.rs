@@ -104,7 +104,7 @@ pub(super) fn read(
     let key_id = fields.optional("keyId", text().about("App Attest key id in base64."));
     let about = "Challenge from `/api/track/attestation-challenge`.";
     let challenge = fields.optional("challenge", text().about(about));
-    is_there.then(|| match (provider, token, challenge) {
+    is_there.then_some(match (provider, token, challenge) {
         (Some(provider), Some(token), Some(challenge)) => Ok(PresentedAttestation {
             provider,
             token,
