@@ -139,9 +139,9 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/0026_accounts_per_organization.sql"),
     },
     Migration {
-        number: 26,
+        number: 27,
         name: "store_id_claims",
-        sql: include_str!("../../migrations/0026_store_id_claims.sql"),
+        sql: include_str!("../../migrations/0027_store_id_claims.sql"),
     },
 ];
 
