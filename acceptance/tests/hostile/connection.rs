@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// Longest time for one request. Much longer than any response takes, because tests run in parallel.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Longest time to wait for a request whose framing leaves the server waiting as well.
 const SHORT_PATIENCE: Duration = Duration::from_secs(2);
 

@@ -21,6 +21,8 @@ const CLIENTS: u64 = 16;
 /// Memory that the process may gain after the first tenth of the requests: caches and buffers that
 /// fill later. A leak of 100 bytes per request exceeds it in a run of a million.
 const GROWTH_KIB_MAX: u64 = 64 * 1024;
+/// Largest size of the SQLite database with its log.
+const DISK_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Quota for unverified writes in total.
 const WRITES_MAX: u64 = 100;
 
@@ -102,6 +104,20 @@ async fn stored_postbacks(database: &TestDatabase) -> u64 {
     rows[0][0].as_ref().unwrap().parse().unwrap()
 }
 
+/// Returns the size of the SQLite database with its log; 0 for PostgreSQL.
+fn disk_bytes(database: &TestDatabase) -> u64 {
+    let files = std::fs::read_dir(database.folder()).unwrap();
+    files
+        .map(Result::unwrap)
+        .filter(|file| {
+            file.file_name()
+                .to_string_lossy()
+                .starts_with("tributary.db")
+        })
+        .map(|file| file.metadata().unwrap().len())
+        .sum()
+}
+
 async fn survive_hostile_requests(engine: Engine) {
     let count = env_number("TRIBUTARY_HOSTILE_REQUESTS", REQUESTS);
     let seed = env_number("TRIBUTARY_HOSTILE_SEED", 1);
@@ -145,6 +161,8 @@ async fn survive_hostile_requests(engine: Engine) {
     );
     let stored = stored_postbacks(&database).await;
     assert!((1..=WRITES_MAX).contains(&stored), "{stored} postbacks");
+    let disk = disk_bytes(&database);
+    assert!(disk < DISK_BYTES_MAX, "{disk} bytes on disk");
     server.call("GET", "/readyz", &key, None).await.expect(200);
     assert!(server.terminate().success());
 }

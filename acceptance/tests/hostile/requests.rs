@@ -8,6 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use std::io::Write as _;
+use std::sync::LazyLock;
 
 /// One in this many requests violates HTTP.
 const BAD_FRAMING: usize = 40;
@@ -20,6 +21,9 @@ const DEVICES: usize = 16;
 
 /// A gzip member without content.
 const EMPTY_MEMBER: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\0\0";
+
+/// Two mebibytes of spaces, compressed.
+static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| gzip(&vec![b' '; 2 * 1024 * 1024]));
 
 const METHODS: &[&str] = &[
     "GET", "GET", "POST", "POST", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE",
@@ -254,7 +258,7 @@ fn body(rng: &mut SeededRng, head: &mut Vec<u8>, path: &str) -> Vec<u8> {
     push_header(head, &format!("content-encoding: {}", rng.pick(ENCODINGS)));
     match rng.below(6) {
         0 => gzip(&body),
-        1 => gzip(&vec![b' '; 2 * 1024 * 1024]),
+        1 => BOMB.clone(),
         2 => EMPTY_MEMBER.repeat(rng.below(1_500)),
         3 => [
             &EMPTY_MEMBER[..10],

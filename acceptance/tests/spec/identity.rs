@@ -61,8 +61,7 @@ impl Shop<'_> {
 fn sign(user: &str, secret: &str) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
     mac.update(user.as_bytes());
-    let bytes = mac.finalize().into_bytes();
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", mac.finalize().into_bytes())
 }
 
 on_both_engines! {

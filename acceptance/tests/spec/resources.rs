@@ -55,13 +55,13 @@ fn dashboard_pages() -> Vec<String> {
     pages
 }
 
-fn is_readable_endpoint(route: &&Route) -> bool {
+fn is_readable_endpoint(route: &Route) -> bool {
     route.method == "GET" && !matches!(route.needs, Needs::Nothing | Needs::SdkKey)
 }
 
 #[test]
 fn every_page_and_every_get_endpoint_is_a_listed_resource() {
-    for route in ROUTES.iter().filter(is_readable_endpoint) {
+    for route in ROUTES.iter().filter(|route| is_readable_endpoint(route)) {
         let listed = RESOURCES
             .iter()
             .any(|one| one.endpoints.contains(&route.path));
@@ -98,7 +98,7 @@ on_both_engines! {
             for resource in RESOURCES {
                 let expected = if role.grants(resource.scope) { 200 } else { 403 };
                 for endpoint in resource.endpoints {
-                    let route = ROUTES.iter().filter(is_readable_endpoint).find(|route| route.path == *endpoint);
+                    let route = ROUTES.iter().filter(|route| is_readable_endpoint(route)).find(|route| route.path == *endpoint);
                     let route = route.unwrap_or_else(|| panic!("{endpoint} does not exist"));
                     let answer = route.call(&server, &fixture, &key, None).await;
                     assert_eq!(answer.status.as_u16(), expected, "{permission:?} {endpoint}: {answer:?}");
