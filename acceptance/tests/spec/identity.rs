@@ -61,7 +61,12 @@ impl Shop<'_> {
 fn sign(user: &str, secret: &str) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
     mac.update(user.as_bytes());
-    format!("{:x}", mac.finalize().into_bytes())
+    let bytes = mac.finalize().into_bytes();
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]))
+        .collect()
 }
 
 on_both_engines! {
