@@ -85,6 +85,7 @@ const ADAPTERS_CALL: &[&str] = &[
     "event::web::decide",
     "forwarding::settlement::may_continue",
     "report::postback::decide_postback",
+    "report::postback::decide_unclaimed",
     // Facts for a decision.
     "event::name",
     "event::sdk::planning_click",

@@ -10,8 +10,10 @@ use tributary_testkit::{Engine, ServerProcess, TestDatabase};
 
 /// Maximum run time of a page's commands.
 const PAGE_MAX: Duration = Duration::from_mins(5);
-/// Addresses of the server and the simulator in the documents.
+/// Addresses of the server, its metrics and the simulator in the documents. The test server serves
+/// its metrics on its only port.
 const SERVER: &str = "127.0.0.1:8080";
+const METRICS: &str = "127.0.0.1:9090";
 const SIMULATOR: &str = "127.0.0.1:8090";
 /// Stops the script at the first failure. Plain `curl` would ignore an HTTP error.
 const PREAMBLE: &str =
@@ -34,6 +36,7 @@ async fn run(page: &Document, script: &str) {
     let simulated = ServerWithSimulator::start(Engine::Sqlite).await;
     let script = script
         .replace(SERVER, address(simulated.server.base_url()))
+        .replace(METRICS, address(simulated.server.base_url()))
         .replace(SIMULATOR, address(&simulated.simulator.base_url()));
     let folder = TestDatabase::temp_folder();
     let path = folder.path().join("page.sh");

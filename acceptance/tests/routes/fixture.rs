@@ -56,6 +56,7 @@ impl RouteFixture {
         let number = DOMAINS.fetch_add(1, Ordering::Relaxed);
         let body = json!({
             "name": "Runner", "linkDomain": format!("go{number}.example.com"), "attribution": {"fraud": "hold"},
+            "deepLinkSchemes": ["runner"],
         });
         let created = server.post("/api/v1/apps", key, body).await.expect(201);
         let path = format!("/api/v1/apps/{}", created.data()["id"].as_str().unwrap());

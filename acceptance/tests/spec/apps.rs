@@ -109,7 +109,8 @@ on_both_engines! {
         let app = server.patch(&path, &key, reset).await.expect(200).data();
         assert_eq!(app["timezone"], "UTC");
         assert_eq!(app["ios"], json!({"bundleId": "com.example.a", "appStoreId": "42", "teamId": null}));
-        assert_eq!(app["android"], json!({"packageName": null, "sha256CertFingerprints": []}));
+        let android = &app["android"];
+        assert_eq!((&android["packageName"], &android["sha256CertFingerprints"]), (&json!(null), &json!([])));
         assert_eq!(app["sdk"]["enabled"], true);
         assert_eq!(app["sdk"]["revenue"], "ignore");
         assert_eq!(app["attribution"]["clickWindowHours"], 168);

@@ -28,6 +28,7 @@ on_both_engines! {
         assert_eq!((&attribution["supersedes"], &attribution["flags"]), (&json!(null), &json!([])));
         assert_eq!(attribution["evidence"], json!({
             "referrer": null, "adServices": null, "clickToken": "valid", "addressClass": "other",
+            "attestation": null, "attestationFailure": null,
         }));
         assert_eq!(attribution["settings"], json!({"clickWindowHours": 168, "probabilistic": true, "windowHours": 24}));
         let winner = &attribution["candidates"][0];

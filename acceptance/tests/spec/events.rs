@@ -47,7 +47,7 @@ on_both_engines! {
             "timestampMs": START - HOUR, "receivedAt": log[0]["receivedAt"], "deviceId": "d1", "userId": "u1",
             "revenue": null, "originalTransactionId": null, "sourceUrl": null, "duplicateOf": null, "deliveries": [], "params": event["params"],
             "attribution": {
-                "network": "organic", "matchType": "organic", "linkId": null, "clickId": null,
+                "network": "organic", "matchType": "organic", "linkId": null, "clickId": null, "hold": null,
                 "campaign": {"id": null, "name": null, "adsetId": null, "adsetName": null, "adId": null, "adName": null},
             },
         }));

@@ -85,7 +85,7 @@ impl ReportFixture {
         // Of the flagged installs, some are released, some are rejected and the rest stay held.
         for (decision, from, to) in [
             ("release", "2026-03-14", "2026-03-20"),
-            ("reject", "2026-03-21", "2026-03-26"),
+            ("reject", "2026-03-21", "2026-03-31"),
         ] {
             let rule = json!({"decision": decision, "from": from, "to": to});
             let path = format!("{app}/held/decisions");

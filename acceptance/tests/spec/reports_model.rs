@@ -190,6 +190,8 @@ impl RecordedRows {
         for figures in rows.values_mut() {
             figures.retain(|_, figure| *figure != 0);
         }
+        // Only events of held or rejected installs.
+        rows.retain(|_, figures| !figures.is_empty());
         rows
     }
 }

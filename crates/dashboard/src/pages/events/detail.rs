@@ -181,7 +181,7 @@ pub(crate) async fn show(
         at: text::moment(event.occurred_at, &app.timezone),
         received: text::moment(event.received_at, &app.timezone),
         source: source_label(event.source),
-        money: event.revenue.as_ref().map(EventRevenueView::of),
+        money: EventRevenueView::of(&event),
         credit: event
             .credit
             .clone()

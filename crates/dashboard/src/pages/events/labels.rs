@@ -1,6 +1,6 @@
 //! Explanations for codes.
 
-use tributary_domain::attribution::MatchType;
+use tributary_domain::attribution::{HoldState, MatchType};
 use tributary_domain::event::EventSource;
 use tributary_domain::forwarding::SkipReason;
 use tributary_domain::ledger::UncountedReason;
@@ -10,6 +10,15 @@ pub(crate) const fn source_label(source: EventSource) -> &'static str {
         EventSource::Sdk => "SDK",
         EventSource::Billing => "Billing",
         EventSource::Web => "Website",
+    }
+}
+
+/// Explains why an event of an install with this hold does not count; `None` if it counts.
+pub(crate) const fn hold_explanation(hold: HoldState) -> Option<&'static str> {
+    match hold {
+        HoldState::Held => Some("the install is held for a review"),
+        HoldState::Released => None,
+        HoldState::Rejected => Some("the install was rejected"),
     }
 }
 
@@ -55,9 +64,7 @@ pub(crate) fn skip_explanation(skip: SkipReason) -> &'static str {
         "enabled_later" => {
             "The event arrived before the integration was enabled or its event mapping changed."
         }
-        "fraud" => {
-            "The install is suspicious, and the app's settings hold back events from such installs."
-        }
+        "fraud" => "The install is flagged and held for a review, or was rejected.",
         "attestation" => {
             "The device did not prove that it runs the genuine app, and the app requires it."
         }

@@ -4,7 +4,9 @@ pub(crate) mod detail;
 mod labels;
 pub(crate) mod list;
 
-pub(crate) use labels::{match_label, skip_explanation, source_label, uncounted_explanation};
+pub(crate) use labels::{
+    hold_explanation, match_label, skip_explanation, source_label, uncounted_explanation,
+};
 
 use crate::failure::Failure;
 use crate::network_label::NetworkLabel;
@@ -14,7 +16,6 @@ use std::collections::BTreeMap;
 use tributary_domain::access::Environment;
 use tributary_domain::event::Event;
 use tributary_domain::forwarding::{Delivery, DeliveryStatus};
-use tributary_domain::ledger::Revenue;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::timezone::Timezone;
 
@@ -41,17 +42,20 @@ pub(crate) struct EventRevenueView {
 }
 
 impl EventRevenueView {
-    pub(crate) fn of(revenue: &Revenue) -> Self {
+    /// Formats an event's revenue; `None` if the event has no amount.
+    pub(crate) fn of(event: &Event) -> Option<Self> {
+        let revenue = event.revenue.as_ref()?;
         let currency = revenue
             .currency
             .as_ref()
             .map(tributary_domain::vocabulary::currency::Currency::as_str);
-        Self {
+        let uncounted = revenue.uncounted.map(uncounted_explanation);
+        Some(Self {
             amount: format!("{} {}", revenue.amount, currency.unwrap_or("")),
             usd: revenue.usd.map(text::usd),
-            uncounted: revenue.uncounted.map(uncounted_explanation),
+            uncounted: uncounted.or_else(|| event.hold().and_then(hold_explanation)),
             rate_day: revenue.rate_day.map(|day| day.to_string()),
-        }
+        })
     }
 }
 
@@ -78,7 +82,7 @@ impl EventTableRow {
             network: event.credit.as_ref().map_or(NetworkLabel::NONE, |credit| {
                 NetworkLabel::credited(credit.network)
             }),
-            money: event.revenue.as_ref().map(EventRevenueView::of),
+            money: EventRevenueView::of(event),
             deliveries: deliveries
                 .iter()
                 .map(|one| (NetworkLabel::of(one.network), tone(one.status)))

@@ -232,8 +232,7 @@ pub(super) fn skipped_advice(reason: &str, network: Network) -> &'static str {
             "The integration is off or incomplete. Enter the missing settings and switch it on."
         }
         ("fraud", _) => {
-            "The install is suspicious. Check the devices, or change “Suspicious installs” in the \
-             app's settings."
+            "The installs are flagged. Release or reject them on the page “Held installs”."
         }
         ("attestation", _) => {
             "The device did not prove that it runs the genuine app. Check the reason on the \
