@@ -41,6 +41,7 @@ on_both_engines! {
             "params": null,
             "attribution": {
                 "network": "network_a", "matchType": "click_id", "linkId": site.link, "clickId": site.click,
+                "hold": null,
                 "campaign": {
                     "id": "238", "name": null, "adsetId": null, "adsetName": null, "adId": null, "adName": null,
                 },
@@ -59,8 +60,8 @@ on_both_engines! {
         assert_eq!(logged["sourceUrl"], refund["sourceUrl"]);
         let path = format!("{}/export", site.app);
         let csv = server.get(&path, &site.key).await.expect(200).text;
-        assert!(csv.lines().next().unwrap().ends_with(",originalTransactionId,sourceUrl"), "{csv}");
-        let end = format!(",order-1,{}", refund["sourceUrl"].as_str().unwrap());
+        assert!(csv.lines().next().unwrap().ends_with(",originalTransactionId,sourceUrl,hold"), "{csv}");
+        let end = format!(",order-1,{},", refund["sourceUrl"].as_str().unwrap());
         assert!(csv.lines().any(|line| line.contains("refund-1") && line.ends_with(&end)), "{csv}");
     }
 

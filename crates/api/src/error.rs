@@ -370,7 +370,7 @@ mod tests {
             .filter(|code| code.is_retryable())
             .map(|code| code.status().as_u16())
             .collect();
-        assert_eq!(retryable, [409, 429, 500, 503]);
+        assert_eq!(retryable, [409, 429, 500, 503, 503]);
     }
 
     #[test]
