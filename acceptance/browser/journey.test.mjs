@@ -144,7 +144,7 @@ test("a click, an install and a purchase appear without a reload", async () => {
 
 test("a flagged install is held until it is released", async () => {
   await open(`/apps/${app}`);
-  assert.match(await page.locator(".banner-notice").innerText(), /neither counted nor forwarded: 1 install/);
+  assert.match(await page.locator(".banner-notice").innerText(), /Held for a review in this period: 1 install\./);
   await page.getByRole("link", { name: "Review held installs" }).click();
   await page.waitForURL(`**/apps/${app}/held`);
   assert.match(await page.locator("main").innerText(), /opened impossibly soon after the click/);

@@ -116,7 +116,7 @@ pub(crate) fn notice(word: &str) -> Option<&'static str> {
         "removed" => "Removed.",
         "revoked" => "Revoked.",
         "retried" => "Queued for delivery again.",
-        "released" => "Released. The figures include it within seconds.",
+        "released" => "Released. The figures change within seconds.",
         "rejected" => "Rejected.",
         "more" => "Decided about 100 installs. More match the filter: decide again to continue.",
         "resumed" => "Resumed. Pending deliveries are sent now.",

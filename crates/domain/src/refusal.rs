@@ -29,7 +29,7 @@ pub enum Refusal {
     InstallForwarded,
     /// The device's install was never held.
     #[error(
-        "This install is not held. List the held installs with GET /api/v1/apps/{{appId}}/held."
+        "This install was never held. List the held installs with GET /api/v1/apps/{{appId}}/held."
     )]
     InstallNotHeld,
     /// Unknown network identifier.

@@ -51,8 +51,8 @@ pub(super) struct EnabledSdkCaller(pub(super) SdkCaller);
 
 impl SdkCaller {
     /// Returns a device's claim of a user, with what the server knows about the caller. A wrong
-    /// signature is no error, because an app release with a wrong secret must not lose its
-    /// events.
+    /// signature does not reject the call, because an app release with a wrong secret must not lose
+    /// its events.
     pub(super) fn claim(
         &self,
         state: &ApiState,

@@ -29,7 +29,8 @@ struct Line {
     actor: String,
     action: &'static str,
     app: Option<String>,
-    target: String,
+    /// Affected object; `None` if it is the app itself.
+    target: Option<String>,
     changes: Vec<FieldChange>,
     address: String,
 }
@@ -85,6 +86,8 @@ pub(crate) async fn show(
 
 fn line(entry: AuditEntry, names: &BTreeMap<String, String>) -> Line {
     let named = |id: String| names.get(&id).cloned().unwrap_or(id);
+    let app = entry.app.map(|app| app.to_string());
+    let target = Some(entry.target).filter(|target| Some(target) != app.as_ref());
     Line {
         at: text::moment_utc(entry.at),
         actor: match entry.actor {
@@ -94,9 +97,44 @@ fn line(entry: AuditEntry, names: &BTreeMap<String, String>) -> Line {
             Actor::Service => "server".to_owned(),
         },
         action: entry.action.as_str(),
-        app: entry.app.map(|app| named(app.to_string())),
-        target: named(entry.target),
+        app: app.map(named),
+        target: target.map(named),
         changes: entry.changes,
         address: entry.address.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use tributary_domain::access::Environment;
+    use tributary_domain::audit::Action;
+    use tributary_domain::vocabulary::id::OrganizationId;
+    use tributary_domain::vocabulary::time::Timestamp;
+
+    const APP: AppId = AppId::from_bytes([1; 16]);
+
+    #[rstest]
+    #[case::the_app_itself(APP.to_string(), None)]
+    #[case::a_link("lnk_1".to_owned(), Some("lnk_1"))]
+    fn an_app_is_named_once(#[case] target: String, #[case] expected: Option<&str>) {
+        let entry = AuditEntry {
+            id: AuditId::from_bytes([2; 16]),
+            organization: OrganizationId::from_bytes([3; 16]),
+            at: Timestamp::from_millis(0),
+            actor: Actor::Operator,
+            action: Action::AppUpdated,
+            app: Some(APP),
+            target,
+            changes: Vec::new(),
+            address: None,
+            request_id: None,
+            environment: Environment::Live,
+        };
+        let names = BTreeMap::from([(APP.to_string(), "Runner".to_owned())]);
+        let shown = line(entry, &names);
+        assert_eq!(shown.app.as_deref(), Some("Runner"));
+        assert_eq!(shown.target.as_deref(), expected);
     }
 }

@@ -95,7 +95,7 @@ fn decided(hold: InstallHold, zone: &Timezone) -> Option<String> {
         Actor::Key(id) => format!("API key {id}"),
         Actor::User(id) => format!("user {id}"),
         Actor::Operator => "the command line".to_owned(),
-        Actor::Service => "the service".to_owned(),
+        Actor::Service => "the server".to_owned(),
     };
     Some(format!(
         "{} by {actor}, {}",

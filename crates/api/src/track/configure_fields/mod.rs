@@ -147,8 +147,8 @@ fn traits(fields: &mut Fields<'_>, platform: Platform) -> Traits {
     }
 }
 
-/// Reads the signature of a user id. Any text is accepted, because a wrong signature is flagged and
-/// is no error.
+/// Reads the signature of a user id. Accepts any text: a wrong signature flags the device and does
+/// not reject the call.
 pub(super) fn user_id_signature(fields: &mut Fields<'_>) -> Option<String> {
     let text = text_as(|text| Ok(text.to_owned())).about(
         "HMAC-SHA256 of the user id in hexadecimal digits, computed by the app's backend with the \

@@ -52,7 +52,7 @@ pub(super) struct HeldOut {
     attribution_id: String,
     hold: Option<HoldOut>,
     /// Fraud signals: `unverified_time`, `short_ctit`, `implausible`, `impossible_device`,
-    /// `install_burst`.
+    /// `install_burst`, `attestation_failed`, `attestation_missing`.
     flags: Vec<&'static str>,
     /// Explanation of the attribution in one sentence.
     reason: String,

@@ -24,6 +24,8 @@ use tributary_store::BillingFigures;
 pub(super) struct BillingCard {
     pub(super) provider: &'static str,
     pub(super) name: &'static str,
+    /// Where the webhook URL is entered.
+    pub(super) console: &'static str,
     pub(super) url: String,
     pub(super) is_set: bool,
     /// Whether the provider authenticates with a secret. The App Store signs notifications instead.
@@ -53,6 +55,14 @@ const fn name(provider: BillingProvider) -> &'static str {
         BillingProvider::Revenuecat => "RevenueCat",
         BillingProvider::Superwall => "Superwall",
         BillingProvider::Appstore => "App Store",
+    }
+}
+
+/// Returns the name of the website on which a provider's webhook URL is entered.
+const fn console(provider: BillingProvider) -> &'static str {
+    match provider {
+        BillingProvider::Revenuecat | BillingProvider::Superwall => name(provider),
+        BillingProvider::Appstore => "App Store Connect",
     }
 }
 
@@ -92,6 +102,7 @@ impl BillingCard {
             refused: text::count(counted(*provider, |one| one.unauthorized)),
             provider: provider.as_str(),
             name: name(*provider),
+            console: console(*provider),
             url: format!("{base_url}/api/webhook/{}/{}", provider.as_str(), app.id),
             is_set: app.secrets.contains(&AppSecret::Billing(*provider)),
             takes_secret: BillingProvider::WITH_SECRET.contains(provider),
@@ -160,4 +171,22 @@ pub(crate) async fn update(
     Ok(see_other(&format!(
         "/apps/{app}/integrations?notice=saved#billing"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::TestDashboard;
+    use tributary_domain::access::person::Role;
+
+    #[tokio::test]
+    async fn cards_name_the_website_for_the_webhook_url() {
+        let dashboard = TestDashboard::start().await;
+        let owner = dashboard.sign_in_as(Role::Owner).await;
+        let app = owner.create_app().await;
+        let page = owner.get(&format!("/apps/{app}/integrations")).await;
+        for website in ["RevenueCat", "Superwall", "App Store Connect"] {
+            let hint = format!("Enter this webhook URL in {website}:");
+            assert!(page.text.contains(&hint), "{hint}");
+        }
+    }
 }

@@ -9,6 +9,13 @@ pub(crate) struct Kpi {
     pub(crate) label: &'static str,
     pub(crate) value: String,
     pub(crate) change: Option<KpiChange>,
+    /// Whether the previous period had no value and this one has.
+    pub(crate) is_new: bool,
+}
+
+/// Returns whether a metric went from zero to a positive value.
+pub(super) const fn is_new(before: i64, now: i64) -> bool {
+    before == 0 && now > 0
 }
 
 /// Change from the previous period: text and colour.
@@ -104,5 +111,14 @@ mod tests {
     fn formats_changes(#[case] before: i64, #[case] now: i64, #[case] expected: Option<&str>) {
         let change = KpiChange::of(before, now);
         assert_eq!(change.as_ref().map(|change| change.text.as_str()), expected);
+    }
+
+    #[rstest]
+    #[case::from_nothing(0, 5, true)]
+    #[case::still_nothing(0, 0, false)]
+    #[case::more(1, 5, false)]
+    #[case::from_a_loss(-1, 5, false)]
+    fn only_a_first_value_is_new(#[case] before: i64, #[case] now: i64, #[case] expected: bool) {
+        assert_eq!(is_new(before, now), expected);
     }
 }

@@ -23,7 +23,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use funnel::{Stage, funnel};
-use kpi::{Kpi, METRIC_DEFAULT};
+use kpi::{Kpi, METRIC_DEFAULT, is_new};
 use leaders::{TopList, figures_by, leaders, table};
 use std::collections::BTreeMap;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
@@ -186,6 +186,7 @@ async fn costs(
                 value: value.map_or_else(|| "–".to_owned(), write),
                 change: change
                     .and_then(|(now, before)| KpiChange::of(before.micros(), now.micros())),
+                is_new: false,
             }
         };
     let cost = |one: &ReportFigures| one.cost.map(Amount::from_micros);
@@ -263,6 +264,7 @@ pub(crate) async fn show(
                 label: one.label,
                 value: one.unit.write((one.of)(&total)),
                 change: KpiChange::of((one.of)(&before), (one.of)(&total)),
+                is_new: is_new((one.of)(&before), (one.of)(&total)),
             })
             .collect(),
         metric: metric.word,
