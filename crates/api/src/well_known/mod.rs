@@ -1,7 +1,7 @@
 //! Well-known paths: association files, which allow apps to open links, and Apple's postbacks.
 //!
-//! Each host has its own association files: an app's `linkDomain` lists that app, the service's
-//! host lists every app without a `linkDomain`, and other hosts have none. Apps claim only `/c/*`.
+//! Each host has its own association files: an app's verified `linkDomain` lists that app, the
+//! service's host lists every app without one, and other hosts have none. Apps claim only `/c/*`.
 //! Landing pages and web funnels open in the browser, even if the app is installed.
 
 mod android;
