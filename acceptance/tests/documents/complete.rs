@@ -126,6 +126,36 @@ fn every_decision_has_a_date_and_a_status() {
     }
 }
 
+/// Every attack names the file of a test, and named tests exist.
+#[test]
+fn every_test_in_the_table_of_attacks_exists() {
+    let security = page("docs/SECURITY.md");
+    let (_, table) = security.split_once("## Abuse").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    let sources = [files("acceptance/tests", "rs"), files("crates", "rs")].concat();
+    let sources: Vec<String> = sources
+        .into_iter()
+        .map(|file| fs::read_to_string(file).unwrap())
+        .collect();
+    let rows: Vec<&str> = table
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .collect();
+    assert!(rows.len() > 20, "{} attacks", rows.len());
+    for row in rows.iter().skip(1) {
+        let tests = row.rsplit(" | ").next().unwrap();
+        assert!(tests.contains(".rs`"), "no test: {row}");
+        for name in tests.split('`').skip(1).step_by(2) {
+            let is_function = name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            let function = format!("fn {name}(");
+            assert!(
+                !is_function || sources.iter().any(|source| source.contains(&function)),
+                "docs/SECURITY.md names {name}, which does not exist"
+            );
+        }
+    }
+}
+
 /// The API, the pages and the documents use these names. Only `BILLING.md` and the webhook parsers
 /// use the names of billing providers.
 #[test]
