@@ -1,9 +1,9 @@
 //! Black-box tests of Tributary.
 //!
 //! `spec/` tests the API, one file per part. `faults/` injects failures. `hostile/` sends random and
-//! hostile requests. `simulation/` compares
-//! random histories with a model. `documents/` checks documents and packaging. `operation/` starts,
-//! monitors and stops the binary. Tests that use a database run on both engines.
+//! hostile requests. `simulation/` compares random histories with a model. `documents/` checks
+//! documents and packaging. `operation/` starts, monitors and stops the binary. Tests that use a
+//! database run on both engines.
 
 #![expect(clippy::unwrap_used, reason = "a test fails on an unexpected result")]
 #![expect(clippy::print_stdout, reason = "the fault tests print their totals")]

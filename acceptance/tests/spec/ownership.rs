@@ -281,7 +281,7 @@ on_both_engines! {
         post(&server, SKADNETWORK, skadnetwork(2).to_string()).await.expect(200);
         assert_eq!(postback_counts(&server, &rivals).await, [0, 2]);
 
-        // The same notification proves nothing for the squatter, and nobody else can claim the id.
+        // The same notification proves nothing for the squatter, and no other organization can claim the id.
         let webhook = format!("/api/webhook/appstore/{}", rivals[0].0.rsplit('/').next().unwrap());
         post(&server, &webhook, body).await.expect(200);
         post(&server, SKADNETWORK, skadnetwork(3).to_string()).await.expect(200);

@@ -32,7 +32,7 @@ const REPORTS: &[&str] = &[
     "/api/v1/portfolio",
 ];
 
-/// One slot, and nobody waits.
+/// One slot and no queue.
 const ONE_SLOT: AdmissionLimits = AdmissionLimits {
     total: 1,
     per_organization: 1,

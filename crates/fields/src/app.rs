@@ -123,8 +123,8 @@ fn read_platforms(fields: &mut Fields<'_>, change: &mut AppChange, secrets: &mut
     );
     change.sdk_revenue = sdk.change("revenue", revenue);
     let attestation = choice(AttestationPolicy::ALL, AttestationPolicy::as_str).about(
-        "Whether devices must prove with App Attest or Play Integrity that they run the genuine \
-         app: no; flag installs without proof; or also forward no events without proof.",
+        "What happens to installs without proof of a genuine app (App Attest or Play Integrity). \
+         `flag`: they are flagged. `require`: also, their events are not forwarded.",
     );
     change.sdk_attestation = sdk.change("attestation", attestation);
     let identity = choice(IdentityMode::ALL, IdentityMode::as_str).about(
