@@ -37,6 +37,12 @@ impl HoldState {
     }
 }
 
+/// Returns whether an install counts as flagged. Its flags stay visible after a release, but the
+/// reviewer decided that the install is genuine.
+pub fn counts_as_flagged(has_flags: bool, hold: Option<HoldState>) -> bool {
+    has_flags && hold != Some(HoldState::Released)
+}
+
 /// Decision about a held install.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldDecision {
@@ -237,6 +243,20 @@ mod tests {
             assert_eq!((after.state, after.held_at), (decision.state(), AT));
             assert_eq!(after.review, Some(review(LATER)));
         }
+    }
+
+    #[rstest]
+    #[case::no_flags(false, None, false)]
+    #[case::flagged(true, None, true)]
+    #[case::held(true, Some(HoldState::Held), true)]
+    #[case::rejected(true, Some(HoldState::Rejected), true)]
+    #[case::released(true, Some(HoldState::Released), false)]
+    fn a_release_outweighs_flags(
+        #[case] has_flags: bool,
+        #[case] hold: Option<HoldState>,
+        #[case] expected: bool,
+    ) {
+        assert_eq!(counts_as_flagged(has_flags, hold), expected);
     }
 
     #[test]

@@ -26,6 +26,6 @@ pub use decision::{
     MatchMethod, MatchState, MatchType, Rejection, SettingsSummary, Signals, SupersededDecision,
 };
 pub use evidence::Evidence;
-pub use hold::{HoldDecision, HoldFilter, HoldReview, HoldState, InstallHold};
+pub use hold::{HoldDecision, HoldFilter, HoldReview, HoldState, InstallHold, counts_as_flagged};
 pub use improve::{AttributionSummary, PENDING_CLICK_TIMEOUT, effective_state, improves};
 pub use probabilistic::ADDRESS_CANDIDATES_MAX;

@@ -4,7 +4,7 @@ use crate::app::FraudPolicy;
 use crate::attestation::AttestationOutcome;
 use crate::attribution::{
     AttributionSummary, DECISION_CANDIDATES_MAX, Decision, Flag, HoldState, InstallHold, Rejection,
-    SupersededDecision, click_never_stored, effective_state,
+    SupersededDecision, click_never_stored, counts_as_flagged, effective_state,
 };
 use crate::device::{Device, Identity};
 use crate::event::Credit;
@@ -162,9 +162,9 @@ impl Attribution {
         updated
     }
 
-    /// Returns whether the install is flagged.
+    /// Returns whether the install counts as flagged.
     pub fn is_flagged(&self) -> bool {
-        !self.decision.flags.is_empty()
+        counts_as_flagged(!self.decision.flags.is_empty(), self.hold_state())
     }
 
     /// Returns the credit for the device's events.

@@ -34,7 +34,7 @@ pub(super) async fn find_person_links(
              ({SELECT_USER_LINKS}
               where links.app_id = $1 and links.environment = $2 and links.{column} = wanted.id
               order by {USER_LINK_ORDER} limit $4)
-             as stored (id, device_id, since, latest, is_used, is_signed, decision)"
+             as stored (id, device_id, since, latest, is_used, is_signed, decision, hold)"
         )
     };
     let (by_person, by_device) = (sql("user_id"), sql("device_id"));
@@ -60,7 +60,7 @@ pub(super) async fn find_advertising_links(
               where app_id = $1 and environment = $2 and {column} = wanted.id
                 and advertising_id is not null
               order by {ADVERTISING_LINK_ORDER} limit $4)
-             as stored (id, device_id, since, latest, is_used, is_signed, decision)"
+             as stored (id, device_id, since, latest, is_used, is_signed, decision, hold)"
         )
     };
     let (by_id, by_device) = (sql("advertising_id"), sql("device_id"));

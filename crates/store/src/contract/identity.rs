@@ -4,8 +4,9 @@ use super::erasure_fixtures::{billing_notification, device, person};
 use super::fixtures::{SharedStore, assert_rebuild_changes_nothing, at, first_page, origin};
 use super::sdk_fixtures::{Tenant, address_hash, tenant};
 use tributary_domain::access::{Authorized, Environment};
-use tributary_domain::app::{AppChange, AppSecret};
-use tributary_domain::billing::{NotificationMeaning, PaymentClaim};
+use tributary_domain::app::{AppChange, AppSecret, FraudPolicy};
+use tributary_domain::attribution::HoldDecision;
+use tributary_domain::billing::{NotificationMeaning, PERSON_IDS_MAX, PaymentClaim};
 use tributary_domain::device::{
     ADDRESS_CLAIMS_MAX, ClaimProof, ContactHashes, DEVICE_CLAIMS_MAX, DEVICE_USERS_MAX, Identity,
     IdentityClaim, IdentityFlag, IdentityMode,
@@ -151,6 +152,48 @@ pub async fn a_flagged_install_never_outranks_another(store: &SharedStore) {
     early.traits.model = Some("iPhone15,2".to_owned());
     tenant.call_configure(early).await;
     assert_eq!(tenant.paying_devices().await, some(&["phone", "phone"]));
+    assert_rebuild_changes_nothing(store).await;
+}
+
+/// Any number of flagged devices that claim a user first do not crowd out a device without flags.
+pub async fn flagged_installs_do_not_crowd_out_another(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    for number in 0..=PERSON_IDS_MAX {
+        let name = format!("fake-{number}");
+        let mut fake = tenant.configure(&name, 10);
+        fake.traits.model = Some("iPhone15,2".to_owned());
+        tenant.call_configure(fake).await;
+        tenant.claim_user(&name, "ann", 20).await;
+    }
+    tenant.call_configure(tenant.configure("phone", 30)).await;
+    tenant.claim_user("phone", "ann", 40).await;
+    tenant.pay("ann", "n-1", 50).await;
+    assert_eq!(tenant.paying_devices().await, some(&["phone"]));
+}
+
+/// An install that a reviewer released no longer counts as flagged.
+pub async fn a_released_install_does_not_count_as_flagged(store: &SharedStore) {
+    let mut tenant = tenant(store).await;
+    tenant.app.attribution.fraud = FraudPolicy::Hold;
+    let mut first = tenant.configure("first", 10);
+    first.traits.model = Some("iPhone15,2".to_owned());
+    tenant.call_configure(first).await;
+    tenant.call_configure(tenant.configure("later", 11)).await;
+    tenant.claim_user("first", "ann", 20).await;
+    tenant.claim_user("later", "ann", 30).await;
+    tenant.pay("ann", "n-1", 40).await;
+    assert_eq!(tenant.paying_devices().await, some(&["later"]));
+    let reviewer = Authorized::operator(tenant.writer.organization());
+    let released = store.review_install(
+        &reviewer,
+        tenant.app.id,
+        device("first"),
+        HoldDecision::Release,
+        origin(50),
+    );
+    released.await.expect("an install is released");
+    tenant.pay("ann", "n-2", 60).await;
+    assert_eq!(tenant.paying_devices().await, some(&["first", "first"]));
     assert_rebuild_changes_nothing(store).await;
 }
 

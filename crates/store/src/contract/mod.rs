@@ -216,6 +216,8 @@ macro_rules! contract_suite {
                 a_later_device_does_not_take_over_a_user,
                 a_device_that_claims_many_users_gets_none,
                 a_flagged_install_never_outranks_another,
+                flagged_installs_do_not_crowd_out_another,
+                a_released_install_does_not_count_as_flagged,
                 many_claims_from_one_address_are_only_flagged,
                 a_signed_claim_outranks_an_unsigned_one,
                 unused_claims_do_not_affect_erasure,

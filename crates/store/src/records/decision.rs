@@ -177,7 +177,7 @@ fn considered_to_json(considered: &ConsideredCandidate) -> ConsideredJson {
 }
 
 /// Returns whether JSON written by [`decision_to_json`] contains a flag.
-pub(super) fn is_flagged(text: &str) -> Result<bool, StoreError> {
+pub(super) fn has_flags(text: &str) -> Result<bool, StoreError> {
     #[derive(Deserialize)]
     struct FlagsJson {
         #[serde(default)]
