@@ -1,12 +1,18 @@
 //! Every route with the access that it needs and a valid request. A route without a row here fails
 //! `openapi::every_route_is_described_and_tested`.
 
+mod bodies;
 mod fixture;
 
 pub(crate) use fixture::RouteFixture;
 
+use bodies::{
+    challenge_body, configure_body, costs_body, decision_body, decisions_body, enabled_body,
+    evaluate_body, events_body, identify_body, name_body, retry_body, web_event_body,
+    web_events_enabled_body,
+};
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tributary_testkit::{TestResponse, TestServer};
 
 /// Access that a route needs.
@@ -383,63 +389,6 @@ pub(crate) const ROUTES: &[Route] = &[
         204,
     ),
 ];
-
-fn challenge_body() -> Value {
-    json!({"deviceId": DEVICE})
-}
-
-fn name_body() -> Value {
-    json!({"name": "Spring"})
-}
-
-fn web_events_enabled_body() -> Value {
-    json!({"webEvents": {"enabled": true}})
-}
-
-/// Builds a web event; [`RouteFixture::fill`] adds its click.
-fn web_event_body() -> Value {
-    json!({
-        "eventId": "order-1", "arClickId": "clk_", "deviceId": DEVICE, "timestampMs": 1_767_225_600_000_i64,
-        "eventType": "purchase", "revenue": 49.99, "currency": "USD", "sourceUrl": "https://shop.example.com/paid",
-    })
-}
-
-fn enabled_body() -> Value {
-    json!({"enabled": true})
-}
-
-fn costs_body() -> Value {
-    json!({"costs": [{"day": "2026-01-01", "network": "network_a", "amount": 12.5}]})
-}
-
-fn evaluate_body() -> Value {
-    json!({"events": [{"name": "purchase", "revenue": 9.99}]})
-}
-
-fn retry_body() -> Value {
-    json!({"status": "failed"})
-}
-
-/// Builds a call whose device cannot exist, so that its install is held.
-fn configure_body() -> Value {
-    json!({"deviceId": DEVICE, "platform": "android", "model": "iPhone15,2"})
-}
-
-fn decision_body() -> Value {
-    json!({"decision": "release"})
-}
-
-fn decisions_body() -> Value {
-    json!({"decision": "reject", "flag": "install_burst"})
-}
-
-fn events_body() -> Value {
-    json!({"deviceId": DEVICE, "events": [{"name": "sign_up"}]})
-}
-
-fn identify_body() -> Value {
-    json!({"deviceId": DEVICE, "userId": "user-42"})
-}
 
 /// Device of every [`RouteFixture`], live and test.
 pub(crate) const DEVICE: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";

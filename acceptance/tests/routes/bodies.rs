@@ -1,0 +1,61 @@
+//! Valid bodies for the routes.
+
+use super::DEVICE;
+use serde_json::{Value, json};
+
+pub(super) fn challenge_body() -> Value {
+    json!({"deviceId": DEVICE})
+}
+
+pub(super) fn name_body() -> Value {
+    json!({"name": "Spring"})
+}
+
+pub(super) fn web_events_enabled_body() -> Value {
+    json!({"webEvents": {"enabled": true}})
+}
+
+/// Builds a web event; [`super::RouteFixture::fill`] adds its click.
+pub(super) fn web_event_body() -> Value {
+    json!({
+        "eventId": "order-1", "arClickId": "clk_", "deviceId": DEVICE, "timestampMs": 1_767_225_600_000_i64,
+        "eventType": "purchase", "revenue": 49.99, "currency": "USD", "sourceUrl": "https://shop.example.com/paid",
+    })
+}
+
+pub(super) fn enabled_body() -> Value {
+    json!({"enabled": true})
+}
+
+pub(super) fn costs_body() -> Value {
+    json!({"costs": [{"day": "2026-01-01", "network": "network_a", "amount": 12.5}]})
+}
+
+pub(super) fn evaluate_body() -> Value {
+    json!({"events": [{"name": "purchase", "revenue": 9.99}]})
+}
+
+pub(super) fn retry_body() -> Value {
+    json!({"status": "failed"})
+}
+
+/// Builds a call whose device cannot exist, so that its install is held.
+pub(super) fn configure_body() -> Value {
+    json!({"deviceId": DEVICE, "platform": "android", "model": "iPhone15,2"})
+}
+
+pub(super) fn decision_body() -> Value {
+    json!({"decision": "release"})
+}
+
+pub(super) fn decisions_body() -> Value {
+    json!({"decision": "reject", "flag": "install_burst"})
+}
+
+pub(super) fn events_body() -> Value {
+    json!({"deviceId": DEVICE, "events": [{"name": "sign_up"}]})
+}
+
+pub(super) fn identify_body() -> Value {
+    json!({"deviceId": DEVICE, "userId": "user-42"})
+}
