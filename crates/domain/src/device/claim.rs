@@ -1,7 +1,8 @@
 //! Claims of user ids and matching values. The SDK key is public, so anyone can claim anything.
 //!
-//! [`claim`] decides what a call changes and which claims billing may use. The store records every
-//! claim up to [`DEVICE_CLAIMS_MAX`], so that a support team can see what a device tried.
+//! [`claim`] decides what a call changes and which claims billing may use. The store records signed
+//! claims, and unsigned ones up to [`DEVICE_CLAIMS_MAX`], so that a support team can see what a
+//! device tried.
 
 use super::{ContactHashes, Identity, UserKey};
 use crate::vocabulary::digest::Digest;
@@ -11,8 +12,8 @@ use std::time::Duration;
 /// Maximum number of distinct users of a device. A family shares a tablet; a device with more users
 /// is a test device or claims other people's user ids, so none of its unsigned claims are used.
 pub const DEVICE_USERS_MAX: usize = 3;
-/// Maximum number of recorded claims per device. Later claims only keep the flag, because an
-/// attacker can invent any number of user ids.
+/// Number of a device's claims after which unsigned ones are no longer recorded. They only keep the
+/// flag, because an attacker can invent any number of user ids.
 pub const DEVICE_CLAIMS_MAX: usize = 50;
 /// Number of new claims from one address within [`ADDRESS_CLAIMS_WINDOW`] that are not flagged. The
 /// flag has no further effect, because carriers share addresses.
@@ -184,7 +185,9 @@ fn claim_user(
     let is_current = identity.user.as_ref() == Some(user);
     let is_stored = is_current && (!is_signed || facts.signed.contains(user));
     let is_known = !is_new && (!is_used || is_stored);
-    if is_known || (is_new && facts.users.len() >= DEVICE_CLAIMS_MAX) {
+    // Signatures cannot be invented, so signed claims need no limit.
+    let is_beyond_limit = is_new && !is_signed && facts.users.len() >= DEVICE_CLAIMS_MAX;
+    if is_known || is_beyond_limit {
         return None;
     }
     if is_used {
@@ -247,6 +250,7 @@ mod tests {
     #[case::the_last_recorded_claim(Open, Unsigned, 49, Some(false), &[TooManyUsers])]
     #[case::too_many_to_record(Open, Unsigned, 50, None, &[TooManyUsers])]
     #[case::a_signature_beats_the_cap(Open, Signed, 3, Some(true), &[TooManyUsers])]
+    #[case::signed_claims_are_all_recorded(Open, Signed, 50, Some(true), &[TooManyUsers])]
     #[case::wrong_in_open_mode(Open, Wrong, 0, Some(true), &[WrongSignature])]
     #[case::unsigned(IdentityMode::Signed, Unsigned, 0, Some(false), &[UnsignedUser])]
     #[case::wrong(IdentityMode::Signed, Wrong, 0, Some(false), &[WrongSignature])]

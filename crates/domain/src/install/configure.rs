@@ -259,8 +259,8 @@ pub struct ConfigureDecision {
     /// The current decision.
     pub attribution: Attribution,
     /// Whether this call made or replaced the decision, or changed its attestation, so that the
-    /// device's events must be credited and planned again. The attribution is stored in any case, because its candidates may have
-    /// changed.
+    /// device's events must be credited and planned again. The attribution is stored in any case,
+    /// because its candidates may have changed.
     pub is_new_decision: bool,
     /// The install to record.
     pub install: Option<Event>,
