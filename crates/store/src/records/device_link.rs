@@ -32,11 +32,11 @@ pub const SELECT_USER_LINKS: &str = "select links.user_id, links.device_id, link
       and devices.device_id = links.device_id";
 
 /// Order of a user's links. If there are more than the limit, those that may win come first: any
-/// number of flagged devices must not crowd out one that is not. An install without flags is found
-/// by the text of its decision, which both engines compare alike; a value cannot contain this text,
-/// because its quotes are escaped.
+/// number of flagged devices must not crowd out one that is not. A flagged install is found by the
+/// text of its decision, which both engines compare alike; a value cannot contain this text, because
+/// its quotes are escaped.
 pub const USER_LINK_ORDER: &str = "links.is_used desc, links.is_signed desc, \
-     (coalesce(devices.decision like '%\"flags\":[]%', true) \
+     (coalesce(devices.decision not like '%\"flags\":[\"%', true) \
       or coalesce(devices.hold = 'released', false)) desc, \
      links.first_linked_at, links.device_id";
 
@@ -45,7 +45,7 @@ pub const SELECT_ADVERTISING_LINKS: &str = "select advertising_id, device_id, fi
      from devices";
 
 /// Order of an advertising id's links, as for [`USER_LINK_ORDER`].
-pub const ADVERTISING_LINK_ORDER: &str = "(coalesce(decision like '%\"flags\":[]%', true) \
+pub const ADVERTISING_LINK_ORDER: &str = "(coalesce(decision not like '%\"flags\":[\"%', true) \
       or coalesce(hold = 'released', false)) desc, \
      first_seen_at, device_id";
 
