@@ -2,7 +2,7 @@
 //!
 //! The connection is busy until the server has ended the transaction, so its permit is held until
 //! then. Otherwise abandoned reports would use up the connections of the public endpoints. The query
-//! of an abandoned read is cancelled, so that this takes milliseconds.
+//! of an abandoned report is cancelled, so that this takes milliseconds.
 
 use deadpool_postgres::Object;
 use std::time::Duration;
@@ -22,8 +22,8 @@ const CANCEL_WAIT_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct UsedConnection {
     connection: Object,
     permit: OwnedSemaphorePermit,
-    /// Set for reads, whose query is cancelled when they are abandoned. A cancelled write might
-    /// have been committed.
+    /// Set for reports, whose query is cancelled when they are abandoned. Other reads are short, and
+    /// a cancelled write might have been committed.
     cancels: Option<MakeRustlsConnect>,
 }
 
@@ -50,7 +50,8 @@ impl UsedConnection {
     }
 
     /// Rolls back in the background. Returns the connection to the pool only if the rollback
-    /// succeeds.
+    /// succeeds and nothing was cancelled. A cancellation may reach the server late, and would then
+    /// stop the query of the connection's next user.
     pub(crate) fn abandon(self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return self.close();
@@ -59,7 +60,7 @@ impl UsedConnection {
             self.cancel_query().await;
             let rollback = self.connection.batch_execute("rollback");
             let undone = tokio::time::timeout(ROLLBACK_WAIT_MAX, rollback).await;
-            if matches!(undone, Ok(Ok(()))) {
+            if self.cancels.is_none() && matches!(undone, Ok(Ok(()))) {
                 // The connection is back in the pool before another transaction may use it.
                 drop(self.connection);
                 drop(self.permit);

@@ -171,7 +171,8 @@ async fn try_once<T>(
         .await
         .map_err(AttemptError::Unavailable)?;
     let connection = pool.connection().await.map_err(AttemptError::Unavailable)?;
-    let cancels = (mode == TransactionMode::Read).then(|| pool.tls());
+    let is_report = share == ConnectionShare::Report && mode == TransactionMode::Read;
+    let cancels = is_report.then(|| pool.tls());
     let tx = Tx::new(
         UsedConnection::new(connection, permit, cancels),
         pool.options.statement_cache,

@@ -59,6 +59,51 @@ async fn a_report_whose_caller_left_is_cancelled() {
     wait_until_idle(&schema).await;
 }
 
+/// Returns the server process that runs the slow query.
+async fn slow_process(schema: &Schema) -> i32 {
+    let client = schema.client().await;
+    let slow = "select pid from pg_stat_activity
+                where application_name = $1 and state = 'active' and query like '%pg_sleep(60)%'";
+    loop {
+        let row = client.query_opt(slow, &[&schema.name]).await;
+        if let Some(row) = row.expect("sessions") {
+            return row.get(0);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The server may handle a cancellation late. Then it would stop the connection's next query.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_connection_of_a_cancelled_report_is_not_used_again() {
+    let schema = Schema::create().await;
+    let long = PostgresOptions {
+        report_timeout: Duration::from_mins(2),
+        ..options()
+    };
+    let store = open_named(&schema, long).await;
+    let slow = store.read("stats", async |tx| Ok(tx.query(SLOW, &[]).await?.len()));
+    let mut report = Box::pin(slow);
+    let process = tokio::select! {
+        _ = &mut report => panic!("the report has ended"),
+        process = slow_process(&schema) => process,
+    };
+    drop(report);
+    let client = schema.client().await;
+    let sessions = "select count(*) from pg_stat_activity where pid = $1";
+    let closed = async {
+        loop {
+            let row = client.query_one(sessions, &[&process]).await;
+            if row.expect("a count").get::<_, i64>(0) == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let closed = tokio::time::timeout(CANCELLED_WITHIN, closed).await;
+    closed.expect("the connection is closed");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_report_past_its_time_limit_is_cancelled() {
     let schema = Schema::create().await;
