@@ -60,6 +60,13 @@ impl Throttle {
         }
     }
 
+    /// Counts a new password like a failed attempt against the account. Someone with an account for
+    /// another person's address could otherwise guess that person's password without failures: choose
+    /// the guess as their own password, sign in, and see whether the page asks for the organization.
+    pub(crate) fn record_new_password(&self, email: &Email, now: Timestamp) {
+        self.record_failure(&Self::attempt(None, email), now);
+    }
+
     /// Clears the failures of the client's address after a correct password. The failures of the
     /// account expire by themselves: several organizations may have an account with the same email
     /// address, and the password of one must not allow more guesses against the others.
@@ -94,6 +101,22 @@ mod tests {
             throttle.record_failure(&attempt, now);
         }
         throttle.clear_failures(&attempt);
+        assert!(throttle.wait(&attempt, now).is_some());
+        let other = Email::parse("me@example.com").unwrap();
+        let attempt = Throttle::attempt(client, &other);
+        assert!(throttle.wait(&attempt, now).is_none());
+    }
+    #[test]
+    fn new_passwords_count_as_guesses_against_the_address_only() {
+        let (throttle, now) = (Throttle::default(), Timestamp::from_millis(0));
+        let email = Email::parse("you@example.com").unwrap();
+        let client = Some(IpAddr::from([192, 0, 2, 1]));
+        for _ in 0..FREE_FAILURES {
+            let attempt = Throttle::attempt(client, &email);
+            assert!(throttle.wait(&attempt, now).is_none());
+            throttle.record_new_password(&email, now);
+        }
+        let attempt = Throttle::attempt(client, &email);
         assert!(throttle.wait(&attempt, now).is_some());
         let other = Email::parse("me@example.com").unwrap();
         let attempt = Throttle::attempt(client, &other);

@@ -90,6 +90,7 @@ pub(crate) async fn change_password(
     };
     let origin = submission.origin(&handles);
     handles.store.change_password(session, hash, origin).await?;
+    handles.throttle.record_new_password(&user.email, now);
     let cookie = cookie::set(&handles, &token);
     Ok(with_cookie(see_other("/account?notice=password"), cookie))
 }

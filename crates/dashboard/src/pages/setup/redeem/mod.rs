@@ -107,6 +107,7 @@ pub(crate) async fn redeem(
         .redeem_setup_link(link.digest, redemption, origin);
     match redeemed.await {
         Ok(user) => {
+            handles.throttle.record_new_password(&email, at);
             tracing::info!(user = %user.id, organization = %user.organization, "account created");
             let ready = ReadyPage {
                 email: email.as_str(),
