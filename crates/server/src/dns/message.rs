@@ -160,6 +160,10 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let label = std::str::from_utf8(self.bytes(length)?).ok()?;
+            // One label `a.b` is another name than the labels `a` and `b`, but has the same text.
+            if label.contains('.') {
+                return None;
+            }
             if !name.is_empty() {
                 name.push('.');
             }
@@ -267,6 +271,7 @@ mod tests {
     #[case::pointer_to_itself(&[0xc0, 43], b"\x03abc")]
     #[case::pointer_past_the_end(&[0xff, 0xff], b"\x03abc")]
     #[case::string_past_the_record(SAME, b"\x09abc")]
+    #[case::label_with_dots(b"\x19_tributary.go.example.com\x00", b"\x03abc")]
     fn rejects_malformed_records(#[case] name: &[u8], #[case] data: &[u8]) {
         let message = response(RESPONSE, &[(name, TYPE_TXT, data)]);
         assert_eq!(parse(&message, ID, NAME), None);
