@@ -184,6 +184,14 @@ async fn an_address_has_a_limited_number_of_connections() {
             "{line}"
         );
     }
+    // Without a request, no reset overtakes the response.
+    let mut silent = TcpStream::connect(server.address).await.unwrap();
+    let mut answer = String::new();
+    silent.read_to_string(&mut answer).await.unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 429 Too Many Requests\r\n"),
+        "{answer}"
+    );
     drop(open);
     let accepted = async {
         while first_line(&server).await.1 != "HTTP/1.1 200 OK" {

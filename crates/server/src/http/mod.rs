@@ -16,6 +16,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use stalled_write::StalledWrite;
+use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,7 +83,7 @@ pub async fn serve(
             None
         } else {
             let Some(share) = addresses.take(address) else {
-                reject(&stream);
+                reject(stream);
                 continue;
             };
             Some(share)
@@ -108,11 +109,17 @@ pub async fn serve(
 const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 5\r\n\
     connection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// Rejects a connection without waiting for its request. The response is lost if the socket's
-/// buffer is full, which it is not after the accept.
-fn reject(stream: &TcpStream) {
+/// Rejects a connection without waiting for its request. Writes to the socket directly, because the
+/// runtime does not know yet that a new socket is writable. The response fits into the socket's
+/// empty buffer, so the write does not block.
+fn reject(stream: TcpStream) {
     crate::metrics::count_rejected_connection();
-    let _best_effort = stream.try_write(TOO_MANY_CONNECTIONS);
+    let written = stream
+        .into_std()
+        .and_then(|mut socket| socket.write_all(TOO_MANY_CONNECTIONS));
+    if let Err(error) = written {
+        tracing::debug!(%error, "failed to reject a connection");
+    }
 }
 
 fn connection(
