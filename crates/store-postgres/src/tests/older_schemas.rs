@@ -260,3 +260,40 @@ async fn derives_deep_link_schemes_and_the_environment_of_audit_entries() {
     let entries = "select target || ' ' || environment from audit_log order by audit_id";
     assert_eq!(rows(&client, entries).await, ["t test", "l live", "o live"]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keeps_accounts_sessions_and_app_store_ids() {
+    let (schema, client) = of_version(25).await;
+    let other = "'02000000-0000-0000-0000-000000000000'";
+    let old = r"
+        insert into organizations values (APP, 'O', 1), (OTHER, 'P', 1);
+        insert into users (user_id, organization_id, email, role, password_hash, created_at)
+        values (APP, APP, 'you@example.com', 'owner', 'h', 5);
+        insert into sessions (digest, user_id, created_at, last_seen_at, expires_at)
+        values ('\x09', APP, 1, 2, 3);
+        insert into apps values (APP, APP, 'A', false, '{}', 11, 1, 1);
+        insert into app_store_ids values ('123', APP);
+    ";
+    let old = old.replace("APP", APP).replace("OTHER", other);
+    client.batch_execute(&old).await.expect("old rows");
+    drop(schema.open().await);
+    let sessions =
+        "select concat_ws(' ', email, role, password_hash, encode(digest, 'hex'), expires_at)
+                    from users join sessions using (user_id)";
+    assert_eq!(
+        rows(&client, sessions).await,
+        ["you@example.com owner h 09 3"]
+    );
+    let claims = "select concat_ws(' ', app_store_id, claimed_at, proof, has_postback)
+                  from app_store_claims where app_id = organization_id";
+    assert_eq!(rows(&client, claims).await, ["123 11 existing f"]);
+    let another = |organization: &str| {
+        format!(
+            "insert into users (user_id, organization_id, email, role, password_hash, created_at)
+             values (gen_random_uuid(), {organization}, 'you@example.com', 'owner', 'h', 6)"
+        )
+    };
+    let elsewhere = client.batch_execute(&another(other)).await;
+    elsewhere.expect("one account per organization");
+    assert!(client.batch_execute(&another(APP)).await.is_err());
+}

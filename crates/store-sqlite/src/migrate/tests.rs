@@ -153,6 +153,39 @@ fn migrates_settings_to_known_values() {
     assert_eq!(rows(&connection, sql), expected);
 }
 
+#[test]
+fn keeps_accounts_sessions_and_app_store_ids() {
+    let mut connection = of_version(25);
+    let old = "
+        insert into organizations values (x'02', 'O', 1), (x'03', 'P', 1);
+        insert into users (user_id, organization_id, email, role, password_hash, created_at)
+        values (x'01', x'02', 'you@example.com', 'owner', 'h', 5);
+        insert into sessions (digest, user_id, created_at, last_seen_at, expires_at)
+        values (x'09', x'01', 1, 2, 3);
+        insert into apps values (x'07', x'02', 'A', 0, '{}', 11, 1, 1);
+        insert into app_store_ids values ('123', x'07');
+    ";
+    connection.execute_batch(old).unwrap();
+    migrate(&mut connection).unwrap();
+    let sessions = "select concat_ws(' ', email, role, password_hash, hex(digest), expires_at)
+                    from users join sessions using (user_id)";
+    assert_eq!(
+        rows(&connection, sessions),
+        ["you@example.com owner h 09 3"]
+    );
+    let claims =
+        "select concat_ws(' ', app_store_id, hex(app_id), hex(organization_id), claimed_at,
+                                   proof, has_postback) from app_store_claims";
+    assert_eq!(rows(&connection, claims), ["123 07 02 11 existing 0"]);
+    let another = |user: &str, organization: &str| {
+        format!(
+            "insert into users values (x'{user}', x'{organization}', 'you@example.com', 'owner', 'h', 6)"
+        )
+    };
+    connection.execute_batch(&another("04", "03")).unwrap();
+    assert!(connection.execute_batch(&another("05", "02")).is_err());
+}
+
 /// The old schema has figures for two quarter-hours in the same hour, and for one on the next day.
 #[test]
 fn migrates_quarter_hour_figures_to_hours_and_days() {
