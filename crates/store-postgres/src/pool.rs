@@ -36,7 +36,7 @@ pub struct PostgresOptions {
     pub worker_connections: usize,
     /// Number of connections that reports may use.
     pub report_connections: usize,
-    /// How long to wait for a connection, pooled or new.
+    /// How long to wait for a connection, pooled or new. Reports may wait as long as a report takes.
     pub connect_timeout: Duration,
     /// How long one statement may take.
     pub statement_timeout: Duration,
@@ -53,6 +53,15 @@ impl PostgresOptions {
         match share {
             ConnectionShare::Public | ConnectionShare::Worker => self.statement_timeout,
             ConnectionShare::Report => self.report_timeout,
+        }
+    }
+
+    /// Returns how long to wait for the permit to use a connection. Reports share few connections,
+    /// so one that waits for another is healthy.
+    fn permit_timeout_for(&self, share: ConnectionShare) -> Duration {
+        match share {
+            ConnectionShare::Public | ConnectionShare::Worker => self.connect_timeout,
+            ConnectionShare::Report => self.connect_timeout.max(self.report_timeout),
         }
     }
 }
@@ -206,7 +215,7 @@ impl Pool {
             ConnectionShare::Worker => &self.worker,
             ConnectionShare::Report => &self.report,
         };
-        let wait = self.options.connect_timeout;
+        let wait = self.options.permit_timeout_for(share);
         tokio::time::timeout(wait, permits.clone().acquire_owned())
             .await
             .map_err(|_| DatabaseError::new(format!("no connection within {wait:?}")))?

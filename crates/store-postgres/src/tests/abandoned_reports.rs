@@ -1,4 +1,4 @@
-//! Reports that take too long, and reports whose caller has left.
+//! Reports that take too long or wait, and reports whose caller has left.
 
 use super::database::{Schema, options, with_setting};
 use crate::{PostgresOptions, PostgresStore};
@@ -6,6 +6,8 @@ use std::time::Duration;
 
 /// Longer than any test waits.
 const SLOW: &str = "select pg_sleep(60)::text";
+/// Longer than it may take to connect in a test.
+const LONGER: &str = "select pg_sleep(3)::text";
 /// How long a query may survive its caller.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(8);
 
@@ -119,4 +121,19 @@ async fn a_report_past_its_time_limit_is_cancelled() {
     let other = "select pg_sleep(0.5)::text";
     let public = store.read("sdk_app", async |tx| Ok(tx.query(other, &[]).await?.len()));
     public.await.expect("the limit is for reports only");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_waits_for_another_longer_than_for_a_new_connection() {
+    let schema = Schema::create().await;
+    let one_at_a_time = PostgresOptions {
+        report_connections: 1,
+        connect_timeout: Duration::from_secs(2),
+        ..options()
+    };
+    let store = open_named(&schema, one_at_a_time).await;
+    let report = || store.read("stats", async |tx| Ok(tx.query(LONGER, &[]).await?.len()));
+    let (first, second) = tokio::join!(report(), report());
+    first.expect("the first report");
+    second.expect("the second report");
 }
