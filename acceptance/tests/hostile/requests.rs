@@ -42,6 +42,7 @@ const PATHS: &[&str] = &[
     "/api/v1/apps/{id}/web-events",
     "/api/v1/apps/{id}/stats",
     "/api/v1/audit-log",
+    "/api/track/attestation-challenge",
     "/api/track/configure",
     "/api/track/events",
     "/api/track/identify",
