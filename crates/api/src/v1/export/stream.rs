@@ -124,7 +124,8 @@ impl Export {
             };
             let Some(next) = part.next else {
                 if self.send(&file, part.bytes).await.is_some() {
-                    let _disconnected = file.send(ExportChunk::End).await;
+                    let idle_max = self.state.timeouts.export_idle;
+                    let _sent = send_chunk(&file, ExportChunk::End, idle_max).await;
                 }
                 return;
             };
@@ -161,14 +162,7 @@ impl Export {
         let idle_max = self.state.timeouts.export_idle;
         while !bytes.is_empty() {
             let chunk = bytes.split_to(bytes.len().min(CHUNK_BYTES_MAX));
-            match file.send_timeout(ExportChunk::Bytes(chunk), idle_max).await {
-                Ok(()) => {}
-                Err(SendTimeoutError::Closed(_)) => return None,
-                Err(SendTimeoutError::Timeout(_)) => {
-                    tracing::info!("export aborted: the client reads too slowly");
-                    return None;
-                }
-            }
+            send_chunk(file, ExportChunk::Bytes(chunk), idle_max).await?;
         }
         Some(())
     }
@@ -191,6 +185,22 @@ impl Export {
             from: self.period.0,
             until: self.period.1,
             limit: PART_RECORDS,
+        }
+    }
+}
+
+/// Sends a chunk or the end marker. Returns `None` if the client has disconnected or is too slow.
+async fn send_chunk(
+    file: &mpsc::Sender<ExportChunk>,
+    chunk: ExportChunk,
+    idle_max: Duration,
+) -> Option<()> {
+    match file.send_timeout(chunk, idle_max).await {
+        Ok(()) => Some(()),
+        Err(SendTimeoutError::Closed(_)) => None,
+        Err(SendTimeoutError::Timeout(_)) => {
+            tracing::info!("export aborted: the client reads too slowly");
+            None
         }
     }
 }
@@ -296,5 +306,16 @@ mod tests {
             reader.read_to_end(&mut file).unwrap();
         }
         assert_eq!(file, records::header(ExportKind::Clicks).as_bytes());
+    }
+
+    /// Otherwise a client that reads a byte now and then would keep its slot after the last chunk.
+    #[tokio::test(start_paused = true)]
+    async fn the_end_marker_does_not_wait_for_a_slow_client() {
+        let (sender, _unread) = ExportBody::new(CHUNKS_BUFFERED_MAX);
+        let idle_max = Duration::from_secs(30);
+        let last = ExportChunk::Bytes(Bytes::from_static(b"last"));
+        assert!(send_chunk(&sender, last, idle_max).await.is_some());
+        let end = send_chunk(&sender, ExportChunk::End, idle_max);
+        assert!(end.await.is_none());
     }
 }
