@@ -106,6 +106,7 @@ mod tests {
         let attempt = Throttle::attempt(client, &other);
         assert!(throttle.wait(&attempt, now).is_none());
     }
+
     #[test]
     fn new_passwords_count_as_guesses_against_the_address_only() {
         let (throttle, now) = (Throttle::default(), Timestamp::from_millis(0));
