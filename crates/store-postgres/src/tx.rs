@@ -173,10 +173,8 @@ async fn try_once<T>(
     let connection = pool.connection().await.map_err(AttemptError::Unavailable)?;
     let is_report = share == ConnectionShare::Report && mode == TransactionMode::Read;
     let cancels = is_report.then(|| pool.tls());
-    let tx = Tx::new(
-        UsedConnection::new(connection, permit, cancels),
-        pool.options.statement_cache,
-    );
+    let connection = UsedConnection::new(connection, permit, cancels);
+    let tx = Tx::new(connection, pool.options.statement_cache);
     let unreplicated = pool.unreplicated();
     let timeout = pool.options.statement_timeout_for(share);
     let worked = match begin_and_run(&tx, mode, timeout, work).await {
