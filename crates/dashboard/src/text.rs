@@ -62,11 +62,22 @@ pub(crate) fn rfc3339(at: Timestamp) -> String {
     moment.map_or_else(|_| String::new(), |moment| moment.to_string())
 }
 
-/// Returns the path of a device's page. Device ids may contain any characters.
+/// Returns the path of a device's page.
 pub(crate) fn device_path(device: &str) -> String {
+    format!("devices/{}", path_segment(device))
+}
+
+/// Returns the path of the decision about a held install.
+pub(crate) fn hold_decision_path(device: &str) -> String {
+    format!("held/{}/decision", path_segment(device))
+}
+
+/// Encodes a device id as one segment of a path. Senders choose device ids: a slash in an id would
+/// otherwise lead to another device's form.
+fn path_segment(device: &str) -> String {
     let encoded: String = url::form_urlencoded::byte_serialize(device.as_bytes()).collect();
     // In a path, a space must be `%20`; `+` would be a literal plus sign.
-    format!("devices/{}", encoded.replace('+', "%20"))
+    encoded.replace('+', "%20")
 }
 
 /// Formats dollars like [`usd`], but without cents from $1,000 up, for places with little space.
@@ -155,6 +166,16 @@ mod tests {
         assert_eq!(moment(at, &berlin), "15 Nov 2025, 03:17:00");
         assert_eq!(moment_utc(at), "15 Nov 2025, 02:17 UTC");
         assert_eq!(rfc3339(at), "2025-11-15T02:17:00.007Z");
+    }
+
+    #[rstest]
+    #[case("phone-1", "held/phone-1/decision")]
+    #[case("../held/victim", "held/..%2Fheld%2Fvictim/decision")]
+    #[case("a b?c#d", "held/a%20b%3Fc%23d/decision")]
+    fn a_device_id_is_one_segment_of_a_path(#[case] device: &str, #[case] expected: &str) {
+        assert_eq!(hold_decision_path(device), expected);
+        let page = device_path(device);
+        assert_eq!(page.matches('/').count(), 1, "{page}");
     }
 
     #[rstest]
