@@ -108,20 +108,22 @@ impl DayValues {
         }
     }
 
-    /// Adds figures that are not merged yet. Those of other days are left out.
+    /// Adds figures that are not merged yet. Those of other days, and those that change nothing, are
+    /// left out.
     pub fn add_increments(&mut self, increments: &Increments) {
         let at = self.at;
-        let is_included = |key: &BucketKey| {
+        let is_included = |key: &BucketKey, figures: &Figures| {
             (key.app, key.environment) == (at.app, at.environment)
                 && key.bucket.within(Grain::Day) == at.bucket
+                && !figures.is_zero()
         };
         for (key, figures) in &increments.credits {
-            if is_included(&key.at) {
+            if is_included(&key.at, figures) {
                 self.each_credit(key, |value| value.added.add(figures, 1));
             }
         }
         for (key, figures) in &increments.names {
-            if is_included(&key.at)
+            if is_included(&key.at, figures)
                 && let Some(value) = self.name(&key.name)
             {
                 value.added.add(figures, 1);

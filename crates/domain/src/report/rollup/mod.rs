@@ -244,15 +244,20 @@ impl Increments {
         parts
     }
 
-    /// Returns the values whose cardinality is limited.
+    /// Returns the values whose cardinality is limited. Values whose figures do not change, such as
+    /// those of rejected installs and duplicates, are left out: they have no rows.
     pub fn capped_values(&self) -> BTreeSet<CappedValue> {
         let mut values = BTreeSet::new();
-        for key in self.credits.keys() {
-            values.extend(CappedValue::campaign(&key.at, &key.campaign));
-            values.extend(CappedValue::ad(&key.at, &key.campaign, &key.adset, &key.ad));
+        for (key, figures) in &self.credits {
+            if !figures.is_zero() {
+                values.extend(CappedValue::campaign(&key.at, &key.campaign));
+                values.extend(CappedValue::ad(&key.at, &key.campaign, &key.adset, &key.ad));
+            }
         }
-        for key in self.names.keys() {
-            values.extend(CappedValue::name(&key.at, &key.name));
+        for (key, figures) in &self.names {
+            if !figures.is_zero() {
+                values.extend(CappedValue::name(&key.at, &key.name));
+            }
         }
         values
     }

@@ -305,3 +305,32 @@ fn increments_are_split_by_app() {
     all.cohorts.sort_by_key(|entry| entry.member.app);
     assert_eq!(whole, all);
 }
+
+/// Otherwise a rejected device could store any number of names.
+#[rstest]
+#[case::rejected(Some(HoldState::Rejected), 0)]
+#[case::held(Some(HoldState::Held), 2)]
+#[case::released(Some(HoldState::Released), 2)]
+fn values_without_figures_are_not_stored(#[case] hold: Option<HoldState>, #[case] expected: usize) {
+    let mut event = event("invented");
+    event.revenue = Some(Revenue {
+        amount: Amount::from_micros(5),
+        currency: None,
+        usd: Some(Amount::from_micros(5)),
+        rate_day: None,
+        rate: None,
+        rate_source: None,
+        uncounted: None,
+    });
+    event.credit = Some(Credit {
+        campaign: Campaign {
+            id: Some("c".to_owned()),
+            ..Campaign::default()
+        },
+        hold,
+        ..credit(CreditedNetwork::Other, MatchType::ClickId)
+    });
+    let mut increments = Increments::default();
+    increments.add_event(&event);
+    assert_eq!(increments.capped_values().len(), expected);
+}
