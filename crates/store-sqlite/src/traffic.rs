@@ -141,14 +141,17 @@ impl Traffic for SqliteStore {
         until: Timestamp,
     ) -> StoreResult<Vec<(AppId, Digest, i64)>> {
         self.read("busiest_addresses", move |connection| {
-            // With `max`, SQLite takes the other columns from the row with the maximum.
             let mut statement = connection.prepare_cached(
-                "select app_id, address_hash, max(installs) from (
-                     select app_id, address_hash, count(*) as installs from devices
-                     where first_seen_at >= ?1 and first_seen_at < ?2
-                       and address_hash is not null and +environment = 'live'
-                     group by +app_id, address_hash)
-                 group by app_id",
+                "select app_id, address_hash, installs from (
+                     select app_id, address_hash, installs,
+                            row_number() over (
+                                partition by app_id order by installs desc, address_hash) as place
+                     from (
+                         select app_id, address_hash, count(*) as installs from devices
+                         where first_seen_at >= ?1 and first_seen_at < ?2
+                           and address_hash is not null and +environment = 'live'
+                         group by +app_id, address_hash))
+                 where place = 1",
             )?;
             let rows = statement.query_map((from.as_millis(), until.as_millis()), |row| {
                 let app = AppId::from_bytes(row.get(0)?);
