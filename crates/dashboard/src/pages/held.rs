@@ -80,13 +80,21 @@ fn filter(query: &UrlQuery, zone: &Timezone) -> HoldFilter {
     }
 }
 
-/// Returns whether a filter selects some of the held installs. Deciding about all of them at once is
-/// not offered, because one click would release everything.
-const fn narrows(filter: &HoldFilter) -> bool {
-    filter.flag.is_some()
-        || filter.link.is_some()
-        || filter.from.is_some()
-        || filter.until.is_some()
+/// Returns whether a decision about all matching installs is allowed. The filter must select some of
+/// the held installs, because one click would otherwise release everything. Every criterion must be
+/// valid: the list ignores an invalid one, so a misspelled link id would match all links.
+fn may_decide_all(query: &UrlQuery, filter: &HoldFilter) -> bool {
+    let criteria = [
+        ("flag", filter.flag.is_some()),
+        ("link", filter.link.is_some()),
+        ("from", filter.from.is_some()),
+        ("to", filter.until.is_some()),
+    ];
+    let is_given = |name: &str| query.get(name).is_some();
+    criteria.iter().any(|(_, is_valid)| *is_valid)
+        && criteria
+            .iter()
+            .all(|(name, is_valid)| *is_valid || !is_given(name))
 }
 
 fn decided(hold: InstallHold, zone: &Timezone) -> Option<String> {
@@ -161,7 +169,7 @@ pub(crate) async fn show(
             .collect(),
         query: context.query.with(&[("before", None)]),
         is_held,
-        can_decide_all: is_held && narrows(&filter),
+        can_decide_all: is_held && may_decide_all(&context.query, &filter),
     };
     Ok(context.page(&page))
 }
@@ -204,7 +212,7 @@ pub(crate) async fn decide_many(
     let decision = decision(&submission)?;
     let app = submission.app()?;
     let filter = filter(&submission.query, &app.timezone);
-    if !narrows(&filter) {
+    if !may_decide_all(&submission.query, &filter) {
         return back(&submission, "unchanged");
     }
     let (caller, origin) = (&submission.authorized, submission.origin(&handles));
@@ -218,4 +226,27 @@ pub(crate) async fn decide_many(
         (_, false) => decision.state().as_str(),
     };
     back(&submission, notice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::everything("", false)]
+    #[case::only_the_state("state=held&flag=&from=", false)]
+    #[case::flag("flag=short_ctit", true)]
+    #[case::days("from=2026-01-01&to=2026-01-31", true)]
+    #[case::misspelled_link("flag=short_ctit&link=lnk_x", false)]
+    #[case::not_a_day("flag=short_ctit&to=tomorrow", false)]
+    #[case::unknown_flag("flag=odd&from=2026-01-01", false)]
+    fn all_installs_are_decided_only_by_a_valid_filter(
+        #[case] query: &str,
+        #[case] expected: bool,
+    ) {
+        let query = UrlQuery::of(Some(query));
+        let filter = filter(&query, &Timezone::UTC);
+        assert_eq!(may_decide_all(&query, &filter), expected);
+    }
 }
