@@ -5,9 +5,11 @@ use crate::networks::{
 };
 use crate::outbox::{Outcome, connect, settle};
 use crate::website::Website;
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tributary_domain::access::person::Role;
 use tributary_simulator::SimulatedNetwork;
 use tributary_testkit::{TestResponse, TestServer, on_both_engines};
 
@@ -192,5 +194,36 @@ on_both_engines! {
         }
         decide(&site, "unknown", "release").await.expect(404);
         assert_eq!(reject_forwarded(&server).await.expect(409).code(), "install_forwarded");
+    }
+
+    async fn the_page_decides_about_the_install_in_the_row(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let (site, reader) = Website::open_with_reader(&server).await;
+        hold_flagged(&site).await;
+        // A device id is chosen by its sender, who would rather have another install rejected.
+        for device in ["phone-1", "../held/phone-1"] {
+            install_from_click(&site, NETWORK, device).await;
+        }
+        let cookie = server.sign_in_as(reader.organization(), Role::Admin).await;
+        let app = site.app.rsplit('/').next().unwrap();
+        let path = format!("/apps/{app}/held");
+        let request = server.request(Method::GET, &path).header("cookie", &cookie);
+        let page = server.send(request).await.expect(200).text;
+        let action = format!("{path}/..%2Fheld%2Fphone-1/decision");
+        assert!(page.contains(&format!("action=\"{action}?\"")), "{page}");
+        let (_, token) = page.split_once("name=\"formToken\" value=\"").unwrap();
+        let token = token.split('"').next().unwrap();
+        let request = server.request(Method::POST, &action)
+            .header("cookie", &cookie)
+            .header("sec-fetch-site", "same-origin")
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(format!("formToken={token}&decision=reject"));
+        server.send(request).await.expect(303);
+        let devices = async |state: &str| {
+            let list = get(&site, &format!("/held?state={state}")).await;
+            list["data"].as_array().unwrap().iter().map(|item| item["deviceId"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(devices("held").await, [json!("phone-1")]);
+        assert_eq!(devices("rejected").await, [json!("../held/phone-1")]);
     }
 }
