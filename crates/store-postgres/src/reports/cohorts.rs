@@ -11,7 +11,7 @@ use tributary_domain::report::cohort::{CohortFigures, CohortReportQuery, CohortR
 use tributary_domain::vocabulary::id::AppId;
 use tributary_recording::unmerged_cohorts;
 use tributary_store::records::{
-    cohort_column, read_cohort_figures, read_dimension, read_period, sum_columns,
+    cohort_column, has_figures, read_cohort_figures, read_dimension, read_period, sum_columns,
 };
 
 /// Reads the merged roll-ups and adds the pending increments.
@@ -41,9 +41,10 @@ async fn find_merged(
     params.extend([&app as &dyn Param, &environment, &age_max, &rows_max]);
     let sql = format!(
         "select pieces.n, {value}, age::bigint, {} from {PIECES} {}
-         group by 1, 2, 3 limit $8",
+         group by 1, 2, 3 having {} limit $8",
         sum_columns(&CohortFigures::COLUMNS),
-        join_rollup(table, " and age <= $7")
+        join_rollup(table, " and age <= $7"),
+        has_figures(&CohortFigures::COLUMNS)
     );
     let mut found = Vec::new();
     for row in &tx.query(&sql, &params).await? {

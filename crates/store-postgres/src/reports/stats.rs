@@ -12,7 +12,8 @@ use tributary_domain::report::{
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_recording::unmerged_figures;
 use tributary_store::records::{
-    dimension_column, read_dimension, read_figures, read_period, rollup_table, sum_columns,
+    dimension_column, has_figures, read_dimension, read_figures, read_period, rollup_table,
+    sum_columns,
 };
 use uuid::Uuid;
 
@@ -107,9 +108,10 @@ async fn find_merged(
     let grouped = grouped.join(", ");
     let sql = format!(
         "select {grouped}, {} from {PIECES} {}
-         group by {grouped} limit $7",
+         group by {grouped} having {} limit $7",
         sum_columns(&Figures::COLUMNS),
-        join_rollup(rollup_table(table), &further)
+        join_rollup(rollup_table(table), &further),
+        has_figures(&Figures::COLUMNS)
     );
     let mut found = Vec::new();
     for row in &tx.query(&sql, &params).await? {

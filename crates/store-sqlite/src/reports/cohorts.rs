@@ -11,7 +11,7 @@ use tributary_domain::report::cohort::{CohortFigures, CohortReportQuery, CohortR
 use tributary_domain::vocabulary::id::AppId;
 use tributary_recording::unmerged_cohorts;
 use tributary_store::records::{
-    cohort_column, read_cohort_figures, read_dimension, read_period, sum_columns,
+    cohort_column, has_figures, read_cohort_figures, read_dimension, read_period, sum_columns,
 };
 
 /// Reads the merged roll-ups and adds the pending increments.
@@ -38,8 +38,9 @@ fn find_merged(
         "{PIECES} select pieces.n, {value}, age, {} from pieces cross join {table} as rollup
          where app_id = ? and environment = ? and rollup.grain = pieces.grain
            and bucket >= pieces.begins and bucket < pieces.ends and age <= ?
-         group by 1, 2, 3 limit ?",
-        sum_columns(&CohortFigures::COLUMNS)
+         group by 1, 2, 3 having {} limit ?",
+        sum_columns(&CohortFigures::COLUMNS),
+        has_figures(&CohortFigures::COLUMNS)
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params![

@@ -105,11 +105,16 @@ fn find_merged(
     let rows_max = usize::try_from(question.rows_max).unwrap_or(usize::MAX);
     let (mut found, mut positions, mut key) = (Vec::<StatsRow>::new(), HashMap::new(), Vec::new());
     while let Some(row) = rows.next()? {
+        let figures = read_figures(&SqliteRow(row), question.group_by.len() + 1)?;
+        // Values that moved to `(other)` leave rows of zeros, which must not use up the rows of a
+        // report.
+        if figures.is_zero() {
+            continue;
+        }
         key.clear();
         for index in 0..=question.group_by.len() {
             write_key(row, index, &mut key)?;
         }
-        let figures = read_figures(&SqliteRow(row), question.group_by.len() + 1)?;
         if let Some(position) = positions.get(&key) {
             let stored: &mut StatsRow = &mut found[*position];
             stored.figures.add(&figures, 1);

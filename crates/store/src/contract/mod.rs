@@ -342,6 +342,7 @@ macro_rules! contract_suite {
             report_values: {
                 invented_campaigns_do_not_hide_real_ones,
                 invented_names_do_not_hide_real_ones,
+                displaced_values_use_up_no_rows,
             }
             postbacks: {
                 a_postback_is_read_as_it_was_stored,

@@ -37,11 +37,20 @@ async fn attack(tenant: &Tenant, first: i64, count: i64) {
 
 /// Returns the figures by value of a dimension.
 async fn figures_by(tenant: &Tenant, dimension: Dimension) -> BTreeMap<String, Figures> {
+    figures_in_rows(tenant, dimension, 10_000).await
+}
+
+/// Returns the figures by value of a dimension, in a report of limited size.
+async fn figures_in_rows(
+    tenant: &Tenant,
+    dimension: Dimension,
+    rows_max: u32,
+) -> BTreeMap<String, Figures> {
     let query = ReportQuery {
         periods: vec![(at(0), at(10_000_000))],
         group_by: vec![dimension],
         filters: Vec::new(),
-        rows_max: 10_000,
+        rows_max,
     };
     let found = tenant.store.stats(&tenant.reader, tenant.app.id, query);
     let found = found.await.expect("figures are read").into_iter();
@@ -158,4 +167,21 @@ pub async fn invented_names_do_not_hide_real_ones(store: &SharedStore) {
     assert_eq!(events, names + 3);
     assert!(found.contains_key(OTHER));
     assert_settled(&tenant).await;
+}
+
+/// Values that lost their rows to others do not fill a report whose size is limited.
+pub async fn displaced_values_use_up_no_rows(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let limit = i64::try_from(CAMPAIGNS_PER_DAY_MAX).unwrap_or(i64::MAX);
+    attack(&tenant, 1_000, limit).await;
+    assert_settled(&tenant).await;
+    // Their names sort before the first ones.
+    attack(&tenant, 0, limit).await;
+    assert_settled(&tenant).await;
+    let rows_max = u32::try_from(limit + 1).unwrap_or(u32::MAX);
+    let found = figures_in_rows(&tenant, Dimension::Campaign, rows_max).await;
+    assert_eq!(found.len(), CAMPAIGNS_PER_DAY_MAX + 1);
+    let other = found.get(OTHER).map(|figures| figures.clicks);
+    assert_eq!(other, Some(limit));
+    assert!(found.contains_key("!00000") && !found.contains_key("!01000"));
 }

@@ -76,6 +76,16 @@ pub fn sum_columns(columns: &[&str]) -> String {
     sums.join(", ")
 }
 
+/// Returns an SQL condition for groups with figures. Values that moved to `(other)` leave rows of
+/// zeros, which must not use up the rows of a report.
+pub fn has_figures(columns: &[&str]) -> String {
+    let sums: Vec<String> = columns
+        .iter()
+        .map(|column| format!("sum({column}) <> 0"))
+        .collect();
+    sums.join(" or ")
+}
+
 /// Reads the link in a row's key. Key columns are never null: a missing link is stored as empty
 /// bytes or as zeros, depending on the engine.
 fn read_link<R: StoredRow>(row: &R, index: usize) -> Result<Option<LinkId>, R::Failure> {

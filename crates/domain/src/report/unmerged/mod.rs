@@ -147,6 +147,7 @@ impl RollupRows {
                 figures,
             }));
         }
+        stored.retain(|row| row.figures != CohortFigures::default());
         stored.truncate(row_limit(query.rows_max));
         stored
     }
