@@ -15,10 +15,12 @@ use crate::template::IdOrder;
 use crate::web_events::{EngineArgument, summary_line};
 use anyhow::{Context as _, anyhow};
 use clap::Args;
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tributary_testkit::TestDatabase;
 
@@ -40,7 +42,7 @@ const EXPORT_ANSWER_MAX: Duration = Duration::from_secs(20);
 /// The noisy tenant's reports, relative to its app's path.
 const REPORTS: [&str; 3] = [
     "overview",
-    "stats?groupBy=day,network,link,campaign",
+    "stats?groupBy=day,link,campaign",
     "events?name=missing",
 ];
 
@@ -78,7 +80,8 @@ pub(crate) struct NoisyTenantBenchOptions {
 struct NoiseCounts {
     answered: AtomicU64,
     rejected: AtomicU64,
-    failed: AtomicU64,
+    /// Other responses by status; an empty status stands for a connection without a response.
+    others: Mutex<BTreeMap<String, u64>>,
 }
 
 /// p99 latencies of all rounds of one kind.
@@ -196,10 +199,10 @@ impl<'a> Bench<'a> {
             })?;
             let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
             print_line(format_args!(
-                "    noisy tenant: {} reports, {} rejected with 429, {} failed",
+                "    noisy tenant: {} reports, {} rejected with 429, others by status: {:?}",
                 count(&counts.answered),
                 count(&counts.rejected),
-                count(&counts.failed)
+                lock(&counts.others)
             ));
         }
         check_p99("taps", calm.taps, noisy.taps, requirements)?;
@@ -263,6 +266,10 @@ impl<'a> Bench<'a> {
     }
 }
 
+fn lock<T>(counts: &Mutex<T>) -> MutexGuard<'_, T> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Requests reports until the round is over.
 fn make_noise(
     server: SocketAddr,
@@ -276,12 +283,15 @@ fn make_noise(
         let answer = send_request(server, "GET", path, &headers, "");
         let head = answer.map(|(head, _)| head).unwrap_or_default();
         let status = head.get(9..12).unwrap_or_default();
-        let counter = match status {
-            "200" => &counts.answered,
-            "429" => &counts.rejected,
-            _ => &counts.failed,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
+        match status {
+            "200" => {
+                counts.answered.fetch_add(1, Ordering::Relaxed);
+            }
+            "429" => {
+                counts.rejected.fetch_add(1, Ordering::Relaxed);
+            }
+            other => *lock(&counts.others).entry(other.to_owned()).or_default() += 1,
+        }
         if status != "200" {
             std::thread::sleep(REJECTED_PAUSE);
         }
