@@ -80,7 +80,7 @@ pub(crate) struct NoisyTenantBenchOptions {
 struct NoiseCounts {
     answered: AtomicU64,
     rejected: AtomicU64,
-    /// Other responses by status; an empty status stands for a connection without a response.
+    /// Other responses by status. The status is empty if the server did not respond.
     others: Mutex<BTreeMap<String, u64>>,
 }
 

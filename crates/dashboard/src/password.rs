@@ -169,8 +169,8 @@ mod tests {
         assert_eq!(right, [true, false, true]);
         let wrong = hasher.verify("a lazy fox.!".to_owned(), hashes).await;
         assert_eq!(wrong.unwrap(), [false; 3]);
-        let nobody = hasher.verify(password(), Vec::new()).await.unwrap();
-        assert!(nobody.is_empty());
+        let matches = hasher.verify(password(), Vec::new()).await.unwrap();
+        assert!(matches.is_empty());
     }
 
     #[tokio::test]

@@ -202,7 +202,7 @@ fn open_all(
     (0..READERS).map(|_| connection()).collect()
 }
 
-/// Runs a report's read on a thread of its own with low priority, so that it leaves the processor to
+/// Runs a report's read on a separate thread with low priority, so that it leaves the processor to
 /// the public endpoints. A thread cannot raise its priority again, so it is not reused; starting one
 /// takes a fraction of a report's time. Returns `None` if no thread can be started.
 async fn run_with_low_priority<T: Send + 'static>(

@@ -30,7 +30,7 @@ impl Tenant {
         self.identify(name, of_user(user), second).await;
     }
 
-    /// Stores a payment of a user, in a subscription of its own.
+    /// Stores a payment of a user, in a separate subscription.
     async fn pay(&self, user: &str, id: &str, second: i64) {
         let meaning = NotificationMeaning::Payment(PaymentClaim::Start);
         let mut paid = billing_notification(self, id, &format!("sub-{user}"), second, meaning);

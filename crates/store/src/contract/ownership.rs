@@ -30,7 +30,7 @@ pub async fn a_link_domain_belongs_to_the_first_app_that_verifies_it(store: &Sha
     for (caller, app) in [(&squatter, first.id), (&owner, second.id)] {
         let change = link_domain("go.example.com");
         let claimed = store.update_app(caller, app, change, Precondition::None, origin(2));
-        let claimed = claimed.await.expect("claims exclude nobody");
+        let claimed = claimed.await.expect("several claims are allowed");
         assert_eq!(claimed.verified_link_domain(), None);
     }
     let owners = async || {

@@ -254,7 +254,7 @@ fn read(
                 window_hours: stored.window_hours,
             },
         },
-        // Stored in columns of its own.
+        // Stored in separate columns.
         hold: None,
     })
 }
