@@ -56,6 +56,9 @@ pub(crate) async fn read_claim_facts<T: Tables>(
         let since = at.minus(ADDRESS_CLAIMS_WINDOW);
         facts.claims_from_address = tables.claims_from_address(device, address, since).await?;
     }
+    if let Some(user) = &claim.user {
+        facts.links_of_user = tables.count_links(device, user).await?;
+    }
     Ok(facts)
 }
 

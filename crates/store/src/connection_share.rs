@@ -57,7 +57,7 @@ const WORKER: &[&str] = &[
 ];
 
 /// Transactions that read many rows for a caller. They have a time limit.
-const REPORT: &[&str] = &[
+pub const REPORT: &[&str] = &[
     "audit_log",
     "billing_figures",
     "cohorts",

@@ -116,6 +116,9 @@ const fn identity_flag_label(flag: IdentityFlag) -> &'static str {
         IdentityFlag::ClaimBurst => "many users claimed from one address within an hour",
         IdentityFlag::UnsignedUser => "claimed a user without the required signature",
         IdentityFlag::WrongSignature => "sent a wrong signature of a user id",
+        IdentityFlag::CrowdedUser => {
+            "claimed a user that too many devices had claimed; the claim is not recorded"
+        }
         IdentityFlag::TooManyMatchingChanges => {
             "changed matching values too often; later ones are not used"
         }

@@ -15,6 +15,12 @@ pub const DEVICE_USERS_MAX: usize = 3;
 /// Number of a device's claims after which unsigned ones are no longer recorded. They only keep the
 /// flag, because an attacker can invent any number of user ids.
 pub const DEVICE_CLAIMS_MAX: usize = 50;
+/// Number of a user's links after which unsigned claims by further devices are no longer recorded.
+/// Nobody owns a thousand devices, and each settlement sorts the user's links.
+pub const USER_LINKS_MAX: usize = 1_000;
+/// The same for signed claims. A stranger can use up [`USER_LINKS_MAX`] for any user, but not this:
+/// only the user has a signature.
+pub const SIGNED_USER_LINKS_MAX: usize = 2 * USER_LINKS_MAX;
 /// Number of new claims from one address within [`ADDRESS_CLAIMS_WINDOW`] that are not flagged. The
 /// flag has no further effect, because carriers share addresses.
 pub const ADDRESS_CLAIMS_MAX: usize = 20;
@@ -37,6 +43,9 @@ pub enum IdentityFlag {
     UnsignedUser,
     /// The device sent a wrong signature.
     WrongSignature,
+    /// The device claimed a user that [`USER_LINKS_MAX`] other devices had claimed, or
+    /// [`SIGNED_USER_LINKS_MAX`] with a signature.
+    CrowdedUser,
     /// The device changed its matching values more than [`MATCHING_CHANGES_MAX`] times.
     TooManyMatchingChanges,
 }
@@ -47,6 +56,7 @@ crate::keywords! {
         ClaimBurst => "claimBurst",
         UnsignedUser => "unsignedUser",
         WrongSignature => "wrongSignature",
+        CrowdedUser => "crowdedUser",
         TooManyMatchingChanges => "tooManyMatchingChanges",
     }
 }
@@ -105,6 +115,8 @@ pub struct ClaimFacts {
     /// Claims from the same address within [`ADDRESS_CLAIMS_WINDOW`], at most
     /// [`ADDRESS_CLAIMS_MAX`].
     pub claims_from_address: usize,
+    /// Devices that claimed the user, at most [`SIGNED_USER_LINKS_MAX`].
+    pub links_of_user: usize,
 }
 
 /// Claim of a user to record.
@@ -163,6 +175,12 @@ fn claim_user(
     let is_over = facts.users.len() + usize::from(is_new) > DEVICE_USERS_MAX;
     let is_signed = claim.proof == ClaimProof::Signed;
     let is_required = claim.mode == IdentityMode::Signed;
+    let links_max = if is_signed {
+        SIGNED_USER_LINKS_MAX
+    } else {
+        USER_LINKS_MAX
+    };
+    let is_crowded = is_new && facts.links_of_user >= links_max;
     let flags = [
         (is_over, IdentityFlag::TooManyUsers),
         (
@@ -177,6 +195,7 @@ fn claim_user(
             claim.proof == ClaimProof::Wrong,
             IdentityFlag::WrongSignature,
         ),
+        (is_crowded, IdentityFlag::CrowdedUser),
     ];
     let raised = flags.into_iter().filter(|(is_raised, _)| *is_raised);
     identity.flags.extend(raised.map(|(_, flag)| flag));
@@ -185,9 +204,9 @@ fn claim_user(
     let is_current = identity.user.as_ref() == Some(user);
     let is_stored = is_current && (!is_signed || facts.signed.contains(user));
     let is_known = !is_new && (!is_used || is_stored);
-    // Signatures cannot be invented, so signed claims need no limit.
+    // Signatures cannot be invented, so a device may have any number of signed claims.
     let is_beyond_limit = is_new && !is_signed && facts.users.len() >= DEVICE_CLAIMS_MAX;
-    if is_known || is_beyond_limit {
+    if is_known || is_beyond_limit || is_crowded {
         return None;
     }
     if is_used {
@@ -331,6 +350,38 @@ mod tests {
         let flags = &decided.identity.flags;
         assert_eq!(flags.contains(&IdentityFlag::ClaimBurst), is_flagged);
         assert!(decided.user_claim.is_some_and(|claim| claim.is_used));
+    }
+
+    #[rstest]
+    #[case::below(Unsigned, 999, true)]
+    #[case::at_the_limit(Unsigned, 1_000, false)]
+    #[case::signed_beyond_the_limit(Signed, 1_000, true)]
+    #[case::signed_at_its_limit(Signed, 2_000, false)]
+    fn a_crowded_user_gets_no_further_links(
+        #[case] proof: ClaimProof,
+        #[case] links: usize,
+        #[case] is_recorded: bool,
+    ) {
+        let call = IdentityClaim {
+            proof,
+            ..of_user("new")
+        };
+        let facts = ClaimFacts {
+            links_of_user: links,
+            ..ClaimFacts::default()
+        };
+        let decided = claim(&Identity::default(), &call, &facts);
+        assert_eq!(decided.user_claim.is_some(), is_recorded);
+        assert_eq!(decided.identity.user.is_some(), is_recorded);
+        let flags = &decided.identity.flags;
+        assert_eq!(flags.contains(&IdentityFlag::CrowdedUser), !is_recorded);
+        // A device that has a link keeps it.
+        let linked = ClaimFacts {
+            users: BTreeSet::from([user("new")]),
+            ..facts
+        };
+        let decided = claim(&Identity::default(), &call, &linked);
+        assert!(decided.identity.flags.is_empty() && decided.identity.user.is_some());
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod signature;
 pub use claim::{
     ADDRESS_CLAIMS_MAX, ADDRESS_CLAIMS_WINDOW, ClaimDecision, ClaimFacts, ClaimProof,
     DEVICE_CLAIMS_MAX, DEVICE_USERS_MAX, IdentityClaim, IdentityFlag, IdentityMode,
-    MATCHING_CHANGES_MAX, UserClaim, claim,
+    MATCHING_CHANGES_MAX, SIGNED_USER_LINKS_MAX, USER_LINKS_MAX, UserClaim, claim,
 };
 pub use consent::{Consent, Tracking};
 pub use identity::{AdvertisingId, ContactHashes, DeviceKey, UserKey};

@@ -122,7 +122,7 @@ pub trait UserLinkTable: EngineTransaction {
     /// Marks a device's unsigned links as not used.
     async fn revoke_unsigned(&self, device: DeviceRef<'_>) -> Result<(), Self::Failure>;
 
-    /// Returns the users that a device has claimed, without the claims from its address.
+    /// Returns the users that a device has claimed, without the other facts.
     async fn claimed_users(&self, device: DeviceRef<'_>) -> Result<ClaimFacts, Self::Failure>;
 
     /// Counts the links that were first claimed from an address at or after `since`, at most
@@ -132,6 +132,14 @@ pub trait UserLinkTable: EngineTransaction {
         device: DeviceRef<'_>,
         address: Digest,
         since: Timestamp,
+    ) -> Result<usize, Self::Failure>;
+
+    /// Counts the links of a user of the device's app, at most
+    /// [`tributary_domain::device::SIGNED_USER_LINKS_MAX`].
+    async fn count_links(
+        &self,
+        device: DeviceRef<'_>,
+        user: &UserKey,
     ) -> Result<usize, Self::Failure>;
 
     /// Returns the users of a device's used links.

@@ -10,7 +10,8 @@ use tributary_domain::access::Environment;
 use tributary_domain::billing::PERSON_IDS_MAX;
 use tributary_domain::billing::join::{AdvertisingLink, DeviceLink, PersonLink};
 use tributary_domain::device::{
-    ADDRESS_CLAIMS_MAX, AdvertisingId, ClaimFacts, DeviceRef, UserClaim, UserKey,
+    ADDRESS_CLAIMS_MAX, AdvertisingId, ClaimFacts, DeviceRef, SIGNED_USER_LINKS_MAX, UserClaim,
+    UserKey,
 };
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
@@ -173,6 +174,19 @@ impl UserLinkTable for Tx {
                     &since.as_millis(),
                     &limit,
                 ],
+            )
+            .await?;
+        Ok(rows.len())
+    }
+
+    async fn count_links(&self, device: DeviceRef<'_>, user: &UserKey) -> Result<usize, Failure> {
+        let limit = i64::try_from(SIGNED_USER_LINKS_MAX).unwrap_or(i64::MAX);
+        let (app, environment, _) = device.columns();
+        let rows = self
+            .query(
+                "select 1 from user_links
+                 where app_id = $1 and environment = $2 and user_id = $3 limit $4",
+                &[&app, &environment, &user.as_str(), &limit],
             )
             .await?;
         Ok(rows.len())

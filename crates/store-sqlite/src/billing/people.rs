@@ -9,7 +9,8 @@ use tributary_domain::access::Environment;
 use tributary_domain::billing::PERSON_IDS_MAX;
 use tributary_domain::billing::join::{AdvertisingLink, DeviceLink, PersonLink};
 use tributary_domain::device::{
-    ADDRESS_CLAIMS_MAX, AdvertisingId, ClaimFacts, DeviceKey, DeviceRef, UserClaim, UserKey,
+    ADDRESS_CLAIMS_MAX, AdvertisingId, ClaimFacts, DeviceKey, DeviceRef, SIGNED_USER_LINKS_MAX,
+    UserClaim, UserKey,
 };
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
@@ -166,6 +167,22 @@ impl UserLinkTable for SqliteTables<'_> {
                 row.get(0)
             })?;
         Ok(usize::try_from(count).unwrap_or(ADDRESS_CLAIMS_MAX))
+    }
+
+    async fn count_links(&self, device: DeviceRef<'_>, user: &UserKey) -> Result<usize, Failure> {
+        let limit = i64::try_from(SIGNED_USER_LINKS_MAX).unwrap_or(i64::MAX);
+        let (app, environment) = (device.app.as_bytes(), device.environment.as_str());
+        let count: i64 = self
+            .0
+            .prepare_cached(
+                "select count(*) from (
+                     select 1 from user_links
+                     where app_id = ?1 and environment = ?2 and user_id = ?3 limit ?4)",
+            )?
+            .query_row(params![app, environment, user.as_str(), limit], |row| {
+                row.get(0)
+            })?;
+        Ok(usize::try_from(count).unwrap_or(SIGNED_USER_LINKS_MAX))
     }
 
     async fn linked_people(&self, device: DeviceRef<'_>) -> Result<BTreeSet<UserKey>, Failure> {

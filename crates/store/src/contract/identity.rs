@@ -1,7 +1,9 @@
 //! Claims of user ids: a stranger's device does not get a customer's purchases.
 
 use super::erasure_fixtures::{billing_notification, device, person};
-use super::fixtures::{SharedStore, assert_rebuild_changes_nothing, at, first_page, origin};
+use super::fixtures::{
+    SharedStore, assert_rebuild_changes_nothing, at, first_page, join_all, origin,
+};
 use super::sdk_fixtures::{Tenant, address_hash, tenant};
 use tributary_domain::access::{Authorized, Environment};
 use tributary_domain::app::{AppChange, AppSecret, FraudPolicy};
@@ -9,7 +11,7 @@ use tributary_domain::attribution::HoldDecision;
 use tributary_domain::billing::{NotificationMeaning, PERSON_IDS_MAX, PaymentClaim};
 use tributary_domain::device::{
     ADDRESS_CLAIMS_MAX, ClaimProof, ContactHashes, DEVICE_CLAIMS_MAX, DEVICE_USERS_MAX, Identity,
-    IdentityClaim, IdentityFlag, IdentityMode,
+    IdentityClaim, IdentityFlag, IdentityMode, USER_LINKS_MAX,
 };
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::event::{Event, EventFilter, EventSource};
@@ -93,6 +95,33 @@ pub async fn a_later_device_does_not_take_over_a_user(store: &SharedStore) {
     let all = some(&["phone", "phone", "phone"]);
     assert_eq!(tenant.paying_devices().await, all);
     assert_rebuild_changes_nothing(store).await;
+}
+
+/// Invented devices cannot make a user's settlements slow: a user has a limited number of links.
+/// The device that was first keeps the purchases, and one with a signature is still linked.
+pub async fn a_user_of_many_devices_gets_no_further_links(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    tenant.claim_user("phone", "ann", 10).await;
+    let names: Vec<String> = (1..USER_LINKS_MAX)
+        .map(|number| format!("fake-{number}"))
+        .collect();
+    for names in names.chunks(50) {
+        let claims = names.iter().map(|name| tenant.claim_user(name, "ann", 20));
+        join_all(claims.collect()).await;
+    }
+    tenant.claim_user("late", "ann", 30).await;
+    let late = tenant.identity_of("late").await;
+    assert_eq!(late.user, None);
+    assert_eq!(late.flags, [IdentityFlag::CrowdedUser].into());
+    assert!(tenant.identity_of("fake-999").await.flags.is_empty());
+    tenant.pay("ann", "n-1", 40).await;
+    assert_eq!(tenant.paying_devices().await, some(&["phone"]));
+    let signed = IdentityClaim {
+        proof: ClaimProof::Signed,
+        ..of_user("ann")
+    };
+    tenant.identify("tablet", signed, 50).await;
+    assert_eq!(tenant.paying_devices().await, some(&["tablet"]));
 }
 
 /// A device that claims many users gets the purchases of none of them, not even of those that were

@@ -215,6 +215,7 @@ macro_rules! contract_suite {
                 identities_accumulate_over_calls,
                 a_later_device_does_not_take_over_a_user,
                 a_device_that_claims_many_users_gets_none,
+                a_user_of_many_devices_gets_no_further_links,
                 a_flagged_install_never_outranks_another,
                 flagged_installs_do_not_crowd_out_another,
                 a_released_install_does_not_count_as_flagged,

@@ -31,7 +31,7 @@ pub(super) struct StoryOut {
     /// Which of the user's hashed identifiers are known.
     matching: MatchingOut,
     /// Suspicious properties of the identity: `tooManyUsers`, `claimBurst`, `unsignedUser`,
-    /// `wrongSignature`, `tooManyMatchingChanges`.
+    /// `wrongSignature`, `crowdedUser`, `tooManyMatchingChanges`.
     identity_flags: Vec<&'static str>,
     /// The device; null if it was never configured.
     device: Option<DeviceOut>,
