@@ -1,7 +1,7 @@
 //! Describes the machine, because results are comparable only on equal hardware.
 
-use crate::pace::median;
-use anyhow::Context as _;
+use crate::pace::{median, thousandths};
+use anyhow::{Context as _, ensure};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -15,6 +15,39 @@ const SYNCED_BYTES: usize = 8 * 1024;
 /// Returns the number of cores.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Time of all cores since the machine started, in ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CoreTimes {
+    total: u64,
+    /// Time that the host gave to other machines while this one had work.
+    stolen: u64,
+}
+
+impl CoreTimes {
+    /// Reads the times from `/proc/stat`.
+    pub(crate) fn read() -> anyhow::Result<Self> {
+        Self::parse(&std::fs::read_to_string("/proc/stat")?)
+    }
+
+    /// Parses the line `cpu user nice system idle iowait irq softirq steal …`.
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        let line = text.lines().next().unwrap_or_default();
+        let ticks = line.split_ascii_whitespace().skip(1).take(8);
+        let ticks: Vec<u64> = ticks.map(str::parse).collect::<Result<_, _>>()?;
+        ensure!(ticks.len() == 8, "/proc/stat does not list stolen time");
+        Ok(Self {
+            total: ticks.iter().sum(),
+            stolen: ticks[7],
+        })
+    }
+
+    /// Returns the stolen time since `before`, in thousandths of the time of all cores.
+    pub(crate) fn stolen_since(self, before: Self) -> u64 {
+        let total = self.total.saturating_sub(before.total);
+        thousandths(self.stolen.saturating_sub(before.stolen), total)
+    }
 }
 
 /// Returns the median time to write and sync 8 kB in this folder.
@@ -34,4 +67,19 @@ pub(crate) fn sync_time(folder: &Path) -> anyhow::Result<Duration> {
     }
     std::fs::remove_file(path)?;
     median(times).context("no sync was timed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_stolen_time() {
+        let before = CoreTimes::parse("cpu  10 0 5 80 0 0 0 5 0 0\ncpu0 1\n").unwrap();
+        let after = CoreTimes::parse("cpu  40 0 15 230 0 0 0 15 0 0\n").unwrap();
+        assert_eq!(after.stolen_since(before), 50);
+        assert_eq!(before.stolen_since(before), 0);
+        assert!(CoreTimes::parse("cpu 1 2 3\n").is_err());
+        assert!(CoreTimes::parse("").is_err());
+    }
 }

@@ -1,11 +1,13 @@
 //! One noisy tenant: taps and web events of quiet tenants without and with 48 concurrent reports of
 //! another organization's key, and the server's memory with 80 slow readers of exports.
 //!
-//! Rounds alternate, so that other activity on the machine affects both. The results are medians.
+//! Rounds alternate, so that other activity on the machine affects both. On a virtual machine, the
+//! host may take the cores away for tens of milliseconds, which is all that a p99 then shows. Such
+//! rounds are repeated. The results are medians.
 
 use crate::child::Server;
 use crate::load::{Load, LoadResult, StopCondition};
-use crate::machine;
+use crate::machine::{self, CoreTimes};
 use crate::pace::{LoadPace, median, thousandths};
 use crate::preload;
 use crate::quiet_tenants::{QuietTenants, create_tenants};
@@ -13,7 +15,7 @@ use crate::report::{Requirements, megabytes, millis, print_line, ratio};
 use crate::site::{BenchSite, send_request};
 use crate::template::IdOrder;
 use crate::web_events::{EngineArgument, summary_line};
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, ensure};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -28,6 +30,10 @@ use tributary_testkit::TestDatabase;
 const WARM_UP: Duration = Duration::from_secs(1);
 /// Maximum p99 with the noisy tenant, in thousandths of the p99 without.
 const P99_TIMES_MAX: u64 = 2_000;
+/// Maximum stolen time of a round that counts, in thousandths of the time of all cores.
+const STOLEN_MAX: u64 = 10;
+/// Number of attempts per round that counts.
+const ATTEMPTS_MAX: usize = 6;
 /// Maximum growth of the server's memory by slow readers of exports.
 const MEMORY_GROWTH_MAX: u64 = 64 * 1024 * 1024;
 /// How long the slow readers stay connected.
@@ -67,7 +73,7 @@ pub(crate) struct NoisyTenantBenchOptions {
     /// Length of a round in seconds.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Number of rounds without and with the noisy tenant.
+    /// Number of undisturbed rounds without and with the noisy tenant.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Number of slow readers of exports.
@@ -89,6 +95,19 @@ struct NoiseCounts {
 struct QuietLatencies {
     taps: Vec<Duration>,
     events: Vec<Duration>,
+}
+
+impl QuietLatencies {
+    fn push(&mut self, round: &QuietRound) {
+        self.taps.push(round.taps.times.p99);
+        self.events.push(round.events.times.p99);
+    }
+}
+
+/// Results of the quiet tenants in one round.
+struct QuietRound {
+    taps: LoadResult,
+    events: LoadResult,
 }
 
 struct Bench<'a> {
@@ -179,10 +198,14 @@ impl<'a> Bench<'a> {
     /// Alternates rounds without and with the noisy tenant, and compares their p99.
     fn measure_rounds(&mut self, requirements: &mut Requirements) -> anyhow::Result<()> {
         let (mut calm, mut noisy) = (QuietLatencies::default(), QuietLatencies::default());
-        for round in 1..=self.options.rounds {
-            self.measure_quiet(&format!("round {round} without"), &mut calm)?;
+        for round in 1..=self.options.rounds * ATTEMPTS_MAX {
+            if calm.taps.len() == self.options.rounds {
+                break;
+            }
+            let before = CoreTimes::read()?;
+            let without = self.measure_quiet(&format!("round {round} without"))?;
             let (is_over, counts) = (AtomicBool::new(false), NoiseCounts::default());
-            std::thread::scope(|scope| {
+            let with = std::thread::scope(|scope| {
                 for number in 0..self.options.reports {
                     let path = format!(
                         "/api/v1/apps/{}/{}",
@@ -193,10 +216,11 @@ impl<'a> Bench<'a> {
                     let (is_over, counts) = (&is_over, &counts);
                     scope.spawn(move || make_noise(address, &path, &key, is_over, counts));
                 }
-                let measured = self.measure_quiet(&format!("round {round} with   "), &mut noisy);
+                let measured = self.measure_quiet(&format!("round {round} with   "));
                 is_over.store(true, Ordering::Relaxed);
                 measured
             })?;
+            let stolen = CoreTimes::read()?.stolen_since(before);
             let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
             print_line(format_args!(
                 "    noisy tenant: {} reports, {} rejected with 429, others by status: {:?}",
@@ -204,36 +228,48 @@ impl<'a> Bench<'a> {
                 count(&counts.rejected),
                 lock(&counts.others)
             ));
+            if stolen > STOLEN_MAX {
+                print_line(format_args!(
+                    "    does not count: the host took away {stolen} thousandths of the cores"
+                ));
+                continue;
+            }
+            calm.push(&without);
+            noisy.push(&with);
         }
+        let counted = calm.taps.len();
+        ensure!(
+            counted == self.options.rounds,
+            "only {counted} rounds were undisturbed; the host is too busy for this benchmark"
+        );
         check_p99("taps", calm.taps, noisy.taps, requirements)?;
         check_p99("web events", calm.events, noisy.events, requirements)
     }
 
     /// Runs the quiet tenants' taps and web events at the same time.
-    fn measure_quiet(&mut self, name: &str, into: &mut QuietLatencies) -> anyhow::Result<()> {
+    fn measure_quiet(&mut self, name: &str) -> anyhow::Result<QuietRound> {
+        self.send_quiet(WARM_UP)?;
+        let round = self.send_quiet(Duration::from_secs(self.options.seconds))?;
+        let show = |kind: &str, outcome: &LoadResult| {
+            print_line(format_args!("  {name}: {kind} {}", summary_line(outcome)));
+        };
+        show("taps      ", &round.taps);
+        show("web events", &round.events);
+        Ok(round)
+    }
+
+    fn send_quiet(&mut self, time: Duration) -> anyhow::Result<QuietRound> {
         let pace = LoadPace::PerSecond(self.options.rate);
-        for time in [WARM_UP, Duration::from_secs(self.options.seconds)] {
-            let end = StopCondition::After(time);
-            let (taps, events) = (&mut self.taps, &mut self.events);
-            let (taps, events) = std::thread::scope(|scope| {
-                let taps = scope.spawn(move || taps.run(pace, end));
-                let events = events.run(pace, end);
-                let taps = taps.join().map_err(|_| anyhow!("the load panicked"))?;
-                anyhow::Ok((taps?, events?))
-            })?;
-            self.answered_taps += taps.answered;
-            if time == WARM_UP {
-                continue;
-            }
-            let show = |kind: &str, outcome: &LoadResult| {
-                print_line(format_args!("  {name}: {kind} {}", summary_line(outcome)));
-            };
-            show("taps      ", &taps);
-            show("web events", &events);
-            into.taps.push(taps.times.p99);
-            into.events.push(events.times.p99);
-        }
-        Ok(())
+        let end = StopCondition::After(time);
+        let (taps, events) = (&mut self.taps, &mut self.events);
+        let round = std::thread::scope(|scope| {
+            let taps = scope.spawn(move || taps.run(pace, end));
+            let events = events.run(pace, end)?;
+            let taps = taps.join().map_err(|_| anyhow!("the load panicked"))??;
+            anyhow::Ok(QuietRound { taps, events })
+        })?;
+        self.answered_taps += round.taps.answered;
+        Ok(round)
     }
 
     /// Measures the server's memory while clients request exports and do not read them.
