@@ -89,6 +89,8 @@ mod tenants;
 mod traffic;
 mod web_events;
 
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -1,14 +1,19 @@
-//! A fresh database per test, removed when the test ends.
+//! A separate database per test.
 
 use crate::DirectConnection;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio_postgres::{Client, NoTls};
 use tributary_store::Store;
+use tributary_store_postgres::testing::PooledDatabase;
 use tributary_store_postgres::{PostgresOptions, PostgresStore};
 use tributary_store_sqlite::SqliteStore;
+
+/// Name of the SQLite file in a server's data folder.
+pub(crate) const SQLITE_FILE: &str = "tributary.db";
 
 /// A database engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,18 +35,44 @@ pub struct TestDatabase {
 }
 
 #[derive(Debug)]
-struct Schema {
+enum Schema {
+    /// Migrated and without rows. Later tests use it again.
+    Pooled(PooledDatabase),
+    /// Created without tables. The end of the test drops it.
+    Temporary(TemporarySchema),
+}
+
+#[derive(Debug)]
+struct TemporarySchema {
     name: String,
     server: String,
 }
 
 impl TestDatabase {
-    /// Creates an empty database.
+    /// Creates a database without tables, which the first start migrates.
     pub async fn new(engine: Engine) -> Self {
-        let folder = tempfile::tempdir().expect("create temporary folder");
+        let folder = Self::temp_folder();
         let schema = match engine {
             Engine::Sqlite => None,
-            Engine::Postgres => Some(Schema::create(&folder).await),
+            Engine::Postgres => Some(Schema::Temporary(TemporarySchema::create(&folder).await)),
+        };
+        Self {
+            engine,
+            folder,
+            schema,
+        }
+    }
+
+    /// Provides a migrated database without rows, which takes less time.
+    pub async fn migrated(engine: Engine) -> Self {
+        let folder = Self::temp_folder();
+        let schema = match engine {
+            Engine::Sqlite => {
+                let file = folder.path().join(SQLITE_FILE);
+                std::fs::write(file, migrated_sqlite()).expect("write database");
+                None
+            }
+            Engine::Postgres => Some(Schema::Pooled(PooledDatabase::take(&server_url()).await)),
         };
         Self {
             engine,
@@ -68,12 +99,13 @@ impl TestDatabase {
     /// Returns `database_url` for a server on this database.
     pub fn url(&self) -> String {
         match &self.schema {
-            None => format!(
-                "sqlite:{}",
-                self.folder.path().join("tributary.db").display()
-            ),
+            None => format!("sqlite:{}", self.sqlite_file().display()),
             Some(schema) => schema.url(),
         }
+    }
+
+    fn sqlite_file(&self) -> PathBuf {
+        self.folder.path().join(SQLITE_FILE)
     }
 
     /// Opens a connection that bypasses the server.
@@ -85,8 +117,8 @@ impl TestDatabase {
     pub async fn ids(&self, table: &str, column: &str) -> BTreeSet<[u8; 16]> {
         let rows: Vec<Vec<u8>> = match &self.schema {
             None => {
-                let path = self.folder.path().join("tributary.db");
-                let connection = rusqlite::Connection::open(path).expect("open database");
+                let connection = rusqlite::Connection::open(self.sqlite_file());
+                let connection = connection.expect("open database");
                 let sql = format!("select {column} from {table}");
                 let mut statement = connection.prepare(&sql).expect("table exists");
                 let rows = statement
@@ -95,8 +127,10 @@ impl TestDatabase {
                 rows.collect::<Result<_, _>>().expect("read ids")
             }
             Some(schema) => {
-                let sql = format!("select uuid_send({column}) from {}.{table}", schema.name);
-                schema.query(&sql).await
+                let sql = format!("select uuid_send({column}) from {table}");
+                let client = connect(&schema.url()).await;
+                let rows = client.query(&sql, &[]).await.expect("run SQL");
+                rows.iter().map(|row| row.get(0)).collect()
             }
         };
         let id = |bytes: Vec<u8>| bytes.try_into().expect("an id has 16 bytes");
@@ -112,8 +146,8 @@ impl TestDatabase {
     pub async fn open_with(&self, report_timeout: Duration) -> Arc<dyn Store> {
         match &self.schema {
             None => {
-                let path = self.folder.path().join("tributary.db");
-                Arc::new(SqliteStore::open_with(&path, report_timeout).expect("open database"))
+                let store = SqliteStore::open_with(&self.sqlite_file(), report_timeout);
+                Arc::new(store.expect("open database"))
             }
             Some(schema) => {
                 let options = PostgresOptions {
@@ -133,6 +167,15 @@ impl TestDatabase {
 }
 
 impl Schema {
+    fn url(&self) -> String {
+        match self {
+            Self::Pooled(database) => database.url.clone(),
+            Self::Temporary(schema) => schema.url(),
+        }
+    }
+}
+
+impl TemporarySchema {
     async fn create(folder: &TempDir) -> Self {
         let name = folder
             .path()
@@ -144,7 +187,9 @@ impl Schema {
             name: format!("t_{}", name.to_lowercase()),
             server: server_url(),
         };
-        schema.run(&format!("create schema {}", schema.name)).await;
+        let sql = format!("create schema {}", schema.name);
+        let client = connect(&schema.server).await;
+        client.batch_execute(&sql).await.expect("create schema");
         schema
     }
 
@@ -155,30 +200,9 @@ impl Schema {
             self.server, self.name
         )
     }
-
-    async fn run(&self, sql: &str) {
-        let (client, connection) = tokio_postgres::connect(&self.server, tokio_postgres::NoTls)
-            .await
-            .expect("connect to the PostgreSQL server in TEST_DATABASE_URL");
-        let connection = tokio::spawn(connection);
-        client.batch_execute(sql).await.expect("run SQL");
-        drop(client);
-        let _ended = connection.await;
-    }
-
-    async fn query(&self, sql: &str) -> Vec<Vec<u8>> {
-        let (client, connection) = tokio_postgres::connect(&self.server, tokio_postgres::NoTls)
-            .await
-            .expect("connect to the PostgreSQL server in TEST_DATABASE_URL");
-        let connection = tokio::spawn(connection);
-        let rows = client.query(sql, &[]).await.expect("run SQL");
-        drop(client);
-        let _ended = connection.await;
-        rows.iter().map(|row| row.get(0)).collect()
-    }
 }
 
-impl Drop for Schema {
+impl Drop for TemporarySchema {
     fn drop(&mut self) {
         // The test's runtime may be shutting down, so a separate thread drops the schema.
         let (name, server) = (self.name.clone(), self.server.clone());
@@ -187,19 +211,38 @@ impl Drop for Schema {
                 .enable_all()
                 .build();
             runtime.expect("build runtime").block_on(async {
-                let Ok((client, connection)) =
-                    tokio_postgres::connect(&server, tokio_postgres::NoTls).await
-                else {
-                    return;
-                };
-                tokio::spawn(connection);
-                let _best_effort = client
-                    .batch_execute(&format!("drop schema {name} cascade"))
-                    .await;
+                let sql = format!("drop schema {name} cascade");
+                let _best_effort = connect(&server).await.batch_execute(&sql).await;
             });
         });
         let _best_effort = dropped.join();
     }
+}
+
+/// Connects to the PostgreSQL server.
+async fn connect(url: &str) -> Client {
+    let connected = tokio_postgres::connect(url, NoTls).await;
+    let (client, connection) =
+        connected.expect("connect to the PostgreSQL server in TEST_DATABASE_URL");
+    tokio::spawn(connection);
+    client
+}
+
+/// Returns the file of a migrated SQLite database without rows. The first call migrates it.
+fn migrated_sqlite() -> &'static [u8] {
+    static FILE: OnceLock<Vec<u8>> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let folder = TestDatabase::temp_folder();
+        let file = folder.path().join(SQLITE_FILE);
+        drop(SqliteStore::open(&file).expect("create database"));
+        // The changes may still be in the log.
+        let connection = rusqlite::Connection::open(&file).expect("open database");
+        let checkpoint = connection.query_row("pragma wal_checkpoint(truncate)", (), |row| {
+            row.get::<_, i64>(0)
+        });
+        assert_eq!(checkpoint, Ok(0), "the log is empty");
+        std::fs::read(&file).expect("read database")
+    })
 }
 
 #[expect(

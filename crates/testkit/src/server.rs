@@ -112,14 +112,14 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// Starts a server on a fresh database.
+    /// Starts a server on a migrated database without rows.
     pub async fn start(engine: Engine) -> Self {
         Self::start_with(engine, TestServerSettings::default()).await
     }
 
     /// Starts a server with these settings.
     pub async fn start_with(engine: Engine, settings: TestServerSettings) -> Self {
-        let database = TestDatabase::new(engine).await;
+        let database = TestDatabase::migrated(engine).await;
         let store = database.open_with(settings.report_timeout).await;
         let clock = Arc::new(TestClock::default());
         let runtime = Runtime::new(clock.clone(), Arc::new(TestRandom::default()));

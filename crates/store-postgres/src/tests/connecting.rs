@@ -114,7 +114,7 @@ async fn an_unresponsive_server_times_out() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rejects_a_server_that_may_lose_commits() {
     for setting in ["fsync", "full_page_writes"] {
-        let schema = Schema::create().await;
+        let schema = Schema::create_without_tables().await;
         // Pretends that the setting is off instead of making the shared server unsafe.
         let fake = format!(
             "create function {}.current_setting(text) returns text language sql as
@@ -136,7 +136,7 @@ async fn rejects_a_server_that_may_lose_commits() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_start_together_migrate_once() {
-    let schema = Schema::create().await;
+    let schema = Schema::create_without_tables().await;
     let starts: Vec<_> = (0..6)
         .map(|_| {
             let url = schema.url.clone();
@@ -160,7 +160,7 @@ async fn nodes_that_start_together_migrate_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rejects_an_unknown_schema_without_changing_it() {
-    let schema = Schema::create().await;
+    let schema = Schema::create_without_tables().await;
     drop(schema.open().await);
     drop(schema.open().await);
     let client = schema.client().await;

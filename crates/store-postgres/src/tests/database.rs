@@ -1,5 +1,6 @@
-//! A separate schema for each test, on the server that `./test` starts.
+//! A separate database or schema for each test, on the server that `./test` starts.
 
+use crate::testing::PooledDatabase;
 use crate::tx::TransactionMode;
 use crate::{Failure, PostgresOptions, PostgresStore, Tx, rollups, tx};
 use std::collections::hash_map::RandomState;
@@ -25,7 +26,7 @@ pub(super) fn options() -> PostgresOptions {
     clippy::disallowed_methods,
     reason = "./test passes the server URL to the tests"
 )]
-pub(super) fn server_url() -> String {
+pub(crate) fn server_url() -> String {
     std::env::var("TEST_DATABASE_URL").expect(
         "TEST_DATABASE_URL is not set; ./test starts a PostgreSQL server and sets it, \
          or set it to something like postgres://user@127.0.0.1:5432/postgres",
@@ -47,15 +48,28 @@ pub(super) async fn client(url: &str) -> Client {
     client
 }
 
-/// An empty schema, dropped at the end of the test.
+/// A schema for one test.
 pub(super) struct Schema {
     pub(super) name: String,
     /// URL with the schema as search path.
     pub(super) url: String,
+    /// Database of the pool that contains the schema. `None` if the test created the schema.
+    pooled: Option<PooledDatabase>,
 }
 
 impl Schema {
+    /// Takes a migrated schema without rows.
     pub(super) async fn create() -> Self {
+        let pooled = PooledDatabase::take(&server_url()).await;
+        Self {
+            name: pooled.name.clone(),
+            url: pooled.url.clone(),
+            pooled: Some(pooled),
+        }
+    }
+
+    /// Creates a schema without tables. The end of the test drops it.
+    pub(super) async fn create_without_tables() -> Self {
         let name = format!("t_{:016x}", RandomState::new().hash_one("schema"));
         let server = server_url();
         client(&server)
@@ -64,7 +78,11 @@ impl Schema {
             .await
             .expect("create schema");
         let url = with_setting(&server, &format!("options=-csearch_path%3D{name}"));
-        Self { name, url }
+        Self {
+            name,
+            url,
+            pooled: None,
+        }
     }
 
     pub(super) async fn open(&self) -> PostgresStore {
@@ -107,6 +125,9 @@ impl Schema {
 
 impl Drop for Schema {
     fn drop(&mut self) {
+        if self.pooled.is_some() {
+            return;
+        }
         // Fails instead of hanging when a test left a lock behind.
         let sql = format!(
             "set lock_timeout = '10s'; drop schema {} cascade",

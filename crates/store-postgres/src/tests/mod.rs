@@ -21,6 +21,7 @@ mod web_batches;
 mod web_site;
 
 use crate::PostgresStore;
+pub(crate) use database::server_url;
 use database::{Schema, options};
 use std::sync::Arc;
 use tributary_store::Store;

@@ -12,7 +12,7 @@ use tributary_store::contract::fixtures::SharedStore;
 
 /// Creates a schema with the first migrations only.
 async fn of_version(steps: usize) -> (Schema, Client) {
-    let schema = Schema::create().await;
+    let schema = Schema::create_without_tables().await;
     let client = schema.client().await;
     let known = "create table schema_migrations (
                      number bigint primary key,
@@ -189,7 +189,7 @@ async fn migrates_page_urls_and_refund_totals() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn duplicates_from_before_the_upgrade_are_corrected() {
-    let schema = Schema::create().await;
+    let schema = Schema::create_without_tables().await;
     let store: SharedStore = Arc::new(schema.open().await);
     let one = store_pairs(&store).await;
     let client = schema.client().await;
