@@ -1,0 +1,4 @@
+//! Tests the binary from outside.
+
+mod signals;
+mod workers;
