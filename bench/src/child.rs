@@ -1,5 +1,6 @@
 //! Runs servers as child processes of this binary.
 
+use crate::machine;
 use crate::site::send_request;
 use anyhow::{Context as _, bail};
 use serde_json::Value;
@@ -12,17 +13,31 @@ use tributary_testkit::TestDatabase;
 
 /// `secret_key` for all servers.
 const SECRET_KEY: &str = "0909090909090909090909090909090909090909090909090909090909090909";
+/// `secret_key` as bytes.
+pub(crate) const SECRET_KEY_BYTES: [u8; 32] = [9; 32];
+/// Highest rate limit that the settings accept.
+const RATE_MAX: &str = "1000000";
 /// Prefix of the first line that the server prints.
-const GREETING: &str = "Tributary is running at http://";
+pub(crate) const GREETING: &str = "Tributary is running at http://";
 /// Prefix of the first line that the simulator prints.
 const SIMULATOR_GREETING: &str = "The simulator is running at http://";
-/// Settings that differ from the defaults. Rate limits are off because they would cap the result.
-/// Exchange rates are not downloaded.
-const SETTINGS: [(&str, &str); 6] = [
+/// Settings that differ from the defaults. Rate limits are so high that they do not cap the result,
+/// but still cost their time. Exchange rates are not downloaded.
+const SETTINGS: [(&str, &str); 9] = [
     ("TRIBUTARY_SECRET_KEY", SECRET_KEY),
     ("TRIBUTARY_LISTEN", "127.0.0.1:0"),
-    ("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_KEY", "0"),
-    ("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_ADDRESS", "0"),
+    ("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_KEY", RATE_MAX),
+    (
+        "TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_ADDRESS",
+        RATE_MAX,
+    ),
+    ("TRIBUTARY_LIMITS__UNVERIFIED_WRITES_PER_DAY", "0"),
+    (
+        "TRIBUTARY_LIMITS__UNVERIFIED_WRITES_PER_DAY_PER_ADDRESS",
+        "0",
+    ),
+    // Requests name the visitor's address like behind a proxy.
+    ("TRIBUTARY_TRUSTED_PROXIES", "127.0.0.1"),
     ("TRIBUTARY_RATES__URL", ""),
     ("TRIBUTARY_RATES__SECOND_URL", ""),
 ];
@@ -63,9 +78,30 @@ impl Server {
         Self::spawn(command, GREETING)
     }
 
-    /// Starts the parse-only baseline.
-    pub(crate) fn bare(database: &TestDatabase) -> anyhow::Result<Self> {
-        Self::start(database, &["bare"])
+    /// Starts the bare server.
+    pub(crate) fn bare() -> anyhow::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("bare").env_clear().stdin(Stdio::null());
+        Self::spawn(command, GREETING)
+    }
+
+    /// Starts the product under a tool such as `valgrind`: its program and arguments.
+    pub(crate) fn under_tool(database: &TestDatabase, tool: &[String]) -> anyhow::Result<Self> {
+        let product = command(database, &["postback-keys"])?;
+        let (program, arguments) = tool.split_first().context("no tool")?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .arg(product.get_program())
+            .args(product.get_args())
+            .env_clear()
+            .stdin(Stdio::null());
+        for (name, value) in product.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        // Idle threads that look for work would add instructions at random.
+        command.env("TOKIO_WORKER_THREADS", "1");
+        Self::spawn(command, GREETING)
     }
 
     /// Starts the product with test keys for postback signatures.
@@ -109,20 +145,7 @@ impl Server {
 
     /// Returns the CPU time used so far, user and system.
     pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The process name may contain any character and ends at the last `)`. Field 3 and the
-        // later fields follow.
-        let (_, fields) = stat
-            .rsplit_once(')')
-            .context("no process name in /proc stat")?;
-        let ticks: Vec<u64> = fields
-            .split_whitespace()
-            .skip(11)
-            .take(2)
-            .map(str::parse)
-            .collect::<Result<_, _>>()?;
-        let tick = Duration::from_secs(1) / u32::try_from(rustix::param::clock_ticks_per_second())?;
-        Ok(tick * u32::try_from(ticks.iter().sum::<u64>())?)
+        machine::processor_time(self.child.id())
     }
 
     /// Sends SIGTERM and waits until the server has finished the accepted requests.

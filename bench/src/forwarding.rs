@@ -2,13 +2,13 @@
 //! ingestion. The network simulator runs as a separate process on the same machine.
 
 use crate::child::{Server, SimulatorProcess};
+use crate::engine::EngineArgument;
 use crate::load::{Load, StopCondition};
 use crate::machine;
 use crate::pace::{LoadPace, median, per_second, thousandths};
 use crate::report::{Requirements, millis, print_line, ratio};
 use crate::site::BenchSite;
 use crate::template::{IdOrder, Template};
-use crate::web_events::EngineArgument;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::json;
@@ -82,7 +82,7 @@ impl Bench {
         let site = BenchSite::open(&server, database)?;
         let load = Load {
             address: server.address,
-            requests: site.purchase(server.address, &site.path(), IdOrder::Scattered),
+            requests: site.purchase(&server.address.to_string(), IdOrder::Scattered),
             connections: options.connections,
             next: 0,
         };

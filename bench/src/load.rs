@@ -29,6 +29,11 @@ pub(crate) trait Requests {
 
     /// Returns the expected response status.
     fn expected_status(&self, number: u64) -> u16;
+
+    /// Builds requests that cost more to build than to send: `count` requests from number `first`.
+    fn prepare(&mut self, first: u64, count: u64) {
+        let _built_when_sent = (first, count);
+    }
 }
 
 /// When a run stops sending.
@@ -66,6 +71,11 @@ struct Connection {
 }
 
 impl<R: Requests> Load<R> {
+    /// Builds the next `count` requests, if they cost more to build than to send.
+    pub(crate) fn prepare(&mut self, count: u64) {
+        self.requests.prepare(self.next, count);
+    }
+
     /// Sends until the stop condition holds, then waits for the requests in flight.
     pub(crate) fn run(&mut self, pace: LoadPace, end: StopCondition) -> anyhow::Result<LoadResult> {
         let mut run = Run::open(self, pace, end)?;
@@ -92,6 +102,8 @@ struct Run<'a, R> {
     /// long enough for the server to close it.
     idle: VecDeque<usize>,
     events: Vec<epoll::Event>,
+    /// Shared by all connections, because clearing a buffer per response would cost time.
+    buffer: Vec<u8>,
     sent: u64,
     times: Vec<Duration>,
 }
@@ -116,6 +128,7 @@ impl<'a, R: Requests> Run<'a, R> {
         Ok(Self {
             idle: (0..connections.len()).collect(),
             events: Vec::with_capacity(connections.len()),
+            buffer: vec![0; ANSWER_BYTES_MAX],
             connections,
             load,
             pace,
@@ -195,14 +208,15 @@ impl<'a, R: Requests> Run<'a, R> {
 
     fn receive(&mut self, number: usize) -> anyhow::Result<()> {
         let connection = &mut self.connections[number];
-        let mut bytes = [0; ANSWER_BYTES_MAX];
-        let length = match (&connection.stream).read(&mut bytes) {
+        let length = match (&connection.stream).read(&mut self.buffer) {
             Ok(0) => bail!("the server closed a connection"),
             Ok(length) => length,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        connection.received.extend_from_slice(&bytes[..length]);
+        connection
+            .received
+            .extend_from_slice(&self.buffer[..length]);
         let Some(response) = response::read(&connection.received) else {
             return Ok(());
         };

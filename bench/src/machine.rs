@@ -4,7 +4,7 @@ use crate::pace::{median, thousandths};
 use anyhow::{Context as _, ensure};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Number of timed syncs.
@@ -67,6 +67,43 @@ pub(crate) fn sync_time(folder: &Path) -> anyhow::Result<Duration> {
     }
     std::fs::remove_file(path)?;
     median(times).context("no sync was timed")
+}
+
+/// Returns the CPU time that a process has used so far, user and system.
+pub(crate) fn processor_time(process: u32) -> anyhow::Result<Duration> {
+    processor_time_in(&PathBuf::from(format!("/proc/{process}/stat")))
+}
+
+/// Returns the CPU time that all running processes of PostgreSQL have used so far, user and system.
+/// Returns zero if PostgreSQL runs on another machine.
+pub(crate) fn postgres_processor_time() -> anyhow::Result<Duration> {
+    let mut total = Duration::ZERO;
+    for entry in std::fs::read_dir("/proc")? {
+        let folder = entry?.path();
+        // A process may end at any time.
+        let name = std::fs::read_to_string(folder.join("comm")).unwrap_or_default();
+        if name.trim_end() == "postgres" {
+            total += processor_time_in(&folder.join("stat")).unwrap_or_default();
+        }
+    }
+    Ok(total)
+}
+
+fn processor_time_in(stat: &Path) -> anyhow::Result<Duration> {
+    let stat = std::fs::read_to_string(stat)?;
+    // The process name may contain any character and ends at the last `)`. Field 3 and the
+    // later fields follow.
+    let (_, fields) = stat
+        .rsplit_once(')')
+        .context("no process name in /proc stat")?;
+    let ticks: Vec<u64> = fields
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .map(str::parse)
+        .collect::<Result<_, _>>()?;
+    let tick = Duration::from_secs(1) / u32::try_from(rustix::param::clock_ticks_per_second())?;
+    Ok(tick * u32::try_from(ticks.iter().sum::<u64>())?)
 }
 
 #[cfg(test)]

@@ -2,14 +2,19 @@
 //! because absolute numbers mostly describe the machine.
 //!
 //! Servers run as child processes of this binary: `tributary-bench tributary serve` is
-//! `tributary serve`, `tributary-bench bare` adds a parse-only route, and
-//! `tributary-bench postback-keys` trusts test keys. See `docs/BENCHMARKS.md`.
+//! `tributary serve`, `tributary-bench postback-keys` also trusts test keys, and
+//! `tributary-bench bare` is axum without Tributary. See `docs/BENCHMARKS.md`.
 
 mod bare;
-mod billing;
 mod child;
+mod endpoints;
+mod engine;
 mod forwarding;
+mod growth;
+mod idle;
+mod instructions;
 mod load;
+mod load_process;
 mod machine;
 mod noisy_tenant;
 mod pace;
@@ -17,12 +22,12 @@ mod pages;
 mod postbacks;
 mod preload;
 mod quiet_tenants;
+mod recent_clicks;
 mod report;
 mod reports;
 mod response;
 mod site;
 mod template;
-mod web_events;
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -38,8 +43,12 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Web events, compared with a route that only parses the same body.
-    WebEvents(web_events::WebEventsBenchOptions),
+    /// Each endpoint that records data, compared with bare axum.
+    Endpoints(endpoints::EndpointsBenchOptions),
+    /// A large database compared with an empty one; disk, memory, start and idle connections.
+    Growth(growth::GrowthBenchOptions),
+    /// Instructions per request under callgrind, compared with a baseline.
+    Instructions(instructions::InstructionsBenchOptions),
     /// Deliveries to a simulated network, and ingestion while that network hangs.
     Forwarding(forwarding::ForwardingBenchOptions),
     /// Apple's postbacks: genuine, forged and replayed.
@@ -48,11 +57,12 @@ enum Command {
     Reports(reports::ReportsBenchOptions),
     /// Quiet tenants' taps and web events beside one noisy tenant, and slow readers of exports.
     NoisyTenant(noisy_tenant::NoisyTenantBenchOptions),
-    /// Billing webhooks.
-    Billing(billing::BillingBenchOptions),
-    /// Serve with an extra parse-only route (started by the benchmarks).
+    /// Serve with bare axum (started by the benchmarks).
     #[command(hide = true)]
     Bare,
+    /// Generate load (started by the benchmarks).
+    #[command(hide = true)]
+    Load,
     /// Serve with test keys for postbacks (started by the benchmarks).
     #[command(hide = true)]
     PostbackKeys,
@@ -67,13 +77,15 @@ enum Command {
 
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
-        Command::WebEvents(options) => web_events::run(&options),
+        Command::Endpoints(options) => endpoints::run(&options),
+        Command::Growth(options) => growth::run(&options),
+        Command::Instructions(options) => instructions::run(&options),
         Command::Forwarding(options) => forwarding::run(&options),
         Command::Postbacks(options) => postbacks::run(&options),
         Command::Reports(options) => reports::run(&options),
         Command::NoisyTenant(options) => noisy_tenant::run(&options),
-        Command::Billing(options) => billing::run(&options),
         Command::Bare => bare::serve(),
+        Command::Load => load_process::serve(),
         Command::PostbackKeys => postbacks::serve(),
         Command::Tributary { arguments } => {
             let all = [OsString::from("tributary")].into_iter().chain(arguments);

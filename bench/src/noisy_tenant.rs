@@ -6,15 +6,16 @@
 //! rounds are repeated. The results are medians.
 
 use crate::child::Server;
+use crate::engine::EngineArgument;
 use crate::load::{Load, LoadResult, StopCondition};
-use crate::machine::{self, CoreTimes};
+use crate::machine::CoreTimes;
 use crate::pace::{LoadPace, median, thousandths};
 use crate::preload;
 use crate::quiet_tenants::{QuietTenants, create_tenants};
+use crate::report::summary_line;
 use crate::report::{Requirements, megabytes, millis, print_line, ratio};
 use crate::site::{BenchSite, send_request};
 use crate::template::IdOrder;
-use crate::web_events::{EngineArgument, summary_line};
 use anyhow::{Context as _, anyhow, ensure};
 use clap::Args;
 use std::collections::BTreeMap;
@@ -125,12 +126,7 @@ struct Bench<'a> {
 pub(crate) fn run(options: &NoisyTenantBenchOptions) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new()?;
     let database = runtime.block_on(TestDatabase::new(options.engine.engine()));
-    print_line(options.engine.durability());
-    print_line(format_args!(
-        "{} cores for server, database and load; syncing 8 kB takes {}",
-        machine::cores(),
-        millis(machine::sync_time(&database.folder())?)
-    ));
+    options.engine.print_conditions(&database)?;
     let mut bench = Bench::open(options, &database, &runtime)?;
     let before = runtime.block_on(database.ids("clicks", "click_id")).len();
     let mut requirements = Requirements::default();
@@ -158,16 +154,17 @@ impl<'a> Bench<'a> {
         let mut keys = runtime.block_on(create_tenants(database, options.quiet + 1))?;
         let server = Server::product(database)?;
         let noisy_keys = keys.pop().context("no tenant")?;
-        let noisy = BenchSite::for_key(&server, noisy_keys.full)?;
+        let noisy = BenchSite::for_key(&server, noisy_keys.full, 0)?;
         let mut quiet = Vec::new();
-        for keys in keys {
-            quiet.push(BenchSite::for_key(&server, keys.full)?);
+        for (keys, number) in keys.into_iter().zip(1..) {
+            quiet.push(BenchSite::for_key(&server, keys.full, number)?);
         }
         server.stop()?;
         let preloaded = async {
             let store = database.open().await;
             let count = options.events_before;
-            preload::web_events(store.clone(), &noisy, count, IdOrder::InOrder).await?;
+            let noisy = std::slice::from_ref(&noisy);
+            preload::web_events(store.clone(), noisy, count, IdOrder::InOrder).await?;
             store.close().await;
             anyhow::Ok(())
         };

@@ -87,7 +87,8 @@ impl QuietTenants {
 
     /// Purchases on the tenants' websites.
     pub(crate) fn web_events(sites: &[BenchSite], server: SocketAddr) -> Self {
-        let purchase = |site: &BenchSite| site.purchase(server, &site.path(), IdOrder::InOrder);
+        let host = server.to_string();
+        let purchase = |site: &BenchSite| site.purchase(&host, IdOrder::InOrder);
         Self(sites.iter().map(purchase).collect())
     }
 

@@ -1,5 +1,7 @@
 //! Output: results with their conditions, and which requirements are met.
 
+use crate::load::LoadResult;
+use crate::pace::Latencies;
 use std::io::Write as _;
 use std::time::Duration;
 
@@ -25,6 +27,14 @@ pub(crate) fn millis(time: Duration) -> String {
 pub(crate) fn megabytes(bytes: u64) -> String {
     let tenths = bytes * 10 / (1024 * 1024);
     format!("{}.{} MB", tenths / 10, tenths % 10)
+}
+
+/// Formats a result in one line.
+pub(crate) fn summary_line(outcome: &LoadResult) -> String {
+    let Latencies { p50, p99, max } = outcome.times;
+    let rate = outcome.per_second;
+    let (p50, p99, max) = (millis(p50), millis(p99), millis(max));
+    format!("{rate}/s, p50 {p50}, p99 {p99}, max {max}")
 }
 
 /// A benchmark's requirements.

@@ -2,12 +2,12 @@
 //! two sizes, loads both through the store, and runs the same queries on each.
 
 use crate::child::Server;
+use crate::engine::EngineArgument;
 use crate::machine;
 use crate::pace::{Latencies, per_second};
 use crate::pages::{PAGES, SignedInBrowser};
 use crate::report::{Requirements, megabytes, millis, print_line, ratio};
 use crate::site::{BenchSite, send_request};
-use crate::web_events::EngineArgument;
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use serde_json::{Value, json};

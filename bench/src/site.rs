@@ -1,54 +1,82 @@
-//! The website under test: an app with web events enabled, a link to the website, and a click.
+//! The app under test, with a website: links to the website and to the app store, and a click.
 
 use crate::child::{Server, full_key};
 use crate::template::{ID_PLACEHOLDER, IdOrder, TIME_PLACEHOLDER, Template};
 use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use tributary_testkit::TestDatabase;
+use tributary_testkit::postbacks::APP_STORE_ID;
+
+/// Bearer token of RevenueCat's webhook.
+pub(crate) const WEBHOOK_SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 /// A phone browser's user agent.
 const USER_AGENT: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 \
      (KHTML, like Gecko) Version/26.1 Mobile/15E148 Safari/604.1";
 
-/// The website and its ids.
-#[derive(Debug, Clone)]
+/// The app and its ids.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct BenchSite {
     pub(crate) key: String,
     pub(crate) app: String,
+    /// Link to the website.
     pub(crate) link: String,
+    /// Click on the link to the website.
     pub(crate) click: String,
+    /// Link to the app store.
+    pub(crate) install_link: String,
+    /// SDK key for live events.
+    pub(crate) sdk_key: String,
 }
 
 impl BenchSite {
     /// Origin of the website.
     pub(crate) const SHOP: &str = "https://shop.example.com";
 
-    /// Creates app, link and click over HTTP.
+    /// Creates an app with its links and click over HTTP.
     pub(crate) fn open(server: &Server, database: &TestDatabase) -> anyhow::Result<Self> {
-        Self::for_key(server, full_key(database)?)
+        Self::for_key(server, full_key(database)?, 0)
     }
 
-    /// Creates app, link and click over HTTP, for the key's organization.
-    pub(crate) fn for_key(server: &Server, key: String) -> anyhow::Result<Self> {
+    /// Creates an app with its links and click over HTTP, for the key's organization. Apps with
+    /// different numbers have different ids in the app stores.
+    pub(crate) fn for_key(server: &Server, key: String, number: u32) -> anyhow::Result<Self> {
         let visitor = ApiClient {
             server: server.address,
             key,
         };
         let app = created_id(&visitor.call("POST", "", &json!({"name": "Shop"}))?)?;
-        let enabled = json!({"webEvents": {"enabled": true}});
-        visitor.call("PATCH", &format!("/{app}"), &enabled)?;
-        let link = json!({
-            "name": "Funnel", "type": "web_funnel", "destinationUrl": format!("{}/start", Self::SHOP)
+        let settings = json!({
+            "webEvents": {"enabled": true},
+            "ios": {"appStoreId": (APP_STORE_ID + i64::from(number)).to_string()},
+            "android": {"packageName": format!("com.example.runner{number}")},
+            "billing": {"revenuecat": {"secret": format!("Bearer {WEBHOOK_SECRET}")}},
         });
-        let link = created_id(&visitor.call("POST", &format!("/{app}/links"), &link)?)?;
+        let changed = visitor.call("PATCH", &format!("/{app}"), &settings)?;
+        let sdk_key = changed["data"]["sdk"]["liveKey"].as_str();
+        let sdk_key = sdk_key.context("no SDK key in the response")?.to_owned();
+        let create_link = |link: Value| {
+            anyhow::Ok(created_id(&visitor.call(
+                "POST",
+                &format!("/{app}/links"),
+                &link,
+            )?)?)
+        };
+        let link = create_link(json!({
+            "name": "Funnel", "type": "web_funnel", "destinationUrl": format!("{}/start", Self::SHOP)
+        }))?;
+        let install_link = create_link(json!({"name": "Install", "network": "network_c"}))?;
         let click = visitor.tap(&link)?;
         Ok(Self {
             key: visitor.key,
             app,
             link,
             click,
+            install_link,
+            sdk_key,
         })
     }
 
@@ -58,21 +86,21 @@ impl BenchSite {
     }
 
     /// Returns a request template for purchases, each from a different device.
-    pub(crate) fn purchase(&self, server: SocketAddr, path: &str, ids: IdOrder) -> Template {
+    pub(crate) fn purchase(&self, host: &str, ids: IdOrder) -> Template {
         let body = json!({
             "eventId": ID_PLACEHOLDER, "arClickId": self.click, "deviceId": format!("visitor-{ID_PLACEHOLDER}"),
             "timestampMs": TIME_PLACEHOLDER, "eventType": "purchase", "revenue": 49.99, "currency": "USD",
             "sourceUrl": Self::payment_url(),
         });
-        let server = server.to_string();
-        Template::post(&server, path, &self.key, &body.to_string(), ids)
+        let path = format!("/api/v1/apps/{}/web-events", self.app);
+        Template::post(host, &path, &self.key, &body.to_string(), ids)
     }
 
     /// Returns a tap on the link.
     pub(crate) fn tap_request(&self, server: SocketAddr) -> Template {
         let path = format!("/w/{}?fbclid=f1&campaign_id=238", self.link);
         let agent = format!("User-Agent: {USER_AGENT}\r\n");
-        Template::get(&server.to_string(), &path, &agent)
+        Template::get(&server.to_string(), &path, &agent, IdOrder::InOrder)
     }
 
     /// Calls the app's REST resource or a path below it, such as `/links`.
@@ -88,11 +116,6 @@ impl BenchSite {
             key: self.key.clone(),
         };
         visitor.call(method, &format!("/{}{path}", self.app), body)
-    }
-
-    /// Returns the path to the web-events endpoint.
-    pub(crate) fn path(&self) -> String {
-        format!("/api/v1/apps/{}/web-events", self.app)
     }
 }
 

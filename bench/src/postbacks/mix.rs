@@ -60,7 +60,7 @@ const BLOCK: [Kind; 20] = [
     Kind::AdAttributionKit,
 ];
 /// Requests per block.
-pub(super) const BLOCK_REQUESTS: u64 = BLOCK.len() as u64;
+pub(crate) const BLOCK_REQUESTS: u64 = BLOCK.len() as u64;
 /// Position of the replayed postback in its block.
 const REPLAYED: u64 = 0;
 /// Position of the replayed AdAttributionKit postback in its block.
@@ -68,16 +68,16 @@ const REPLAYED_JWS: u64 = 1;
 
 /// Postback counts, expected or stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct PostbackMixCounts {
-    pub(super) stored: u64,
-    pub(super) counted: u64,
-    pub(super) invalid: u64,
-    pub(super) conflicting: u64,
+pub(crate) struct PostbackMixCounts {
+    pub(crate) stored: u64,
+    pub(crate) counted: u64,
+    pub(crate) invalid: u64,
+    pub(crate) conflicting: u64,
 }
 
 impl PostbackMixCounts {
     /// Returns the expected counts after `blocks` blocks.
-    pub(super) fn of(blocks: u64) -> Self {
+    pub(crate) fn of(blocks: u64) -> Self {
         let of = |kinds: &[Kind]| {
             let count = BLOCK.iter().filter(|kind| kinds.contains(kind)).count();
             blocks * count as u64
@@ -101,7 +101,7 @@ impl PostbackMixCounts {
 /// Requests signed in advance, because signing costs more than sending. After the last request the
 /// list repeats, so the requests become replays.
 #[derive(Debug)]
-pub(super) struct PreparedRequests {
+pub(crate) struct PreparedRequests {
     first: u64,
     /// Request bytes and expected status.
     requests: Vec<(Vec<u8>, u16)>,
@@ -109,7 +109,7 @@ pub(super) struct PreparedRequests {
 
 impl PreparedRequests {
     /// Prepares `blocks` blocks. `first` must be the number of a block's first request.
-    pub(super) fn blocks(server: SocketAddr, first: u64, blocks: u64) -> Self {
+    pub(crate) fn blocks(server: SocketAddr, first: u64, blocks: u64) -> Self {
         let numbers = first..first + blocks * BLOCK_REQUESTS;
         Self {
             first,
@@ -117,12 +117,21 @@ impl PreparedRequests {
         }
     }
 
-    pub(super) fn len(&self) -> u64 {
+    /// Prepares the blocks with these requests. `first` may be any request's number.
+    pub(crate) fn covering(server: SocketAddr, first: u64, count: u64) -> Self {
+        let (begin, end) = (
+            first / BLOCK_REQUESTS,
+            (first + count).div_ceil(BLOCK_REQUESTS),
+        );
+        Self::blocks(server, begin * BLOCK_REQUESTS, end - begin)
+    }
+
+    pub(crate) fn len(&self) -> u64 {
         self.requests.len() as u64
     }
 
     /// Returns how many requests expect this status.
-    pub(super) fn count_with_status(&self, status: u16) -> usize {
+    pub(crate) fn count_with_status(&self, status: u16) -> usize {
         let all = self.requests.iter();
         all.filter(|(_, expected)| *expected == status).count()
     }

@@ -3,15 +3,15 @@
 //!
 //! The server trusts test keys, because only Apple can sign with Apple's keys.
 
-mod mix;
+pub(crate) mod mix;
 
 use crate::child::{Server, full_key};
+use crate::engine::EngineArgument;
 use crate::load::{Load, StopCondition};
-use crate::machine;
 use crate::pace::{LoadPace, thousandths};
-use crate::report::{Requirements, millis, print_line};
+use crate::report::summary_line;
+use crate::report::{Requirements, print_line};
 use crate::site::{ApiClient, created_id};
-use crate::web_events::{EngineArgument, summary_line};
 use anyhow::Context as _;
 use clap::Args;
 use mix::{BLOCK_REQUESTS, PostbackMixCounts, PreparedRequests};
@@ -70,12 +70,7 @@ struct Bench {
 pub(crate) fn run(options: &PostbacksBenchOptions) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new()?;
     let database = runtime.block_on(TestDatabase::new(options.engine.engine()));
-    print_line(options.engine.durability());
-    print_line(format_args!(
-        "{} cores for server, database and load; syncing 8 kB takes {}",
-        machine::cores(),
-        millis(machine::sync_time(&database.folder())?)
-    ));
+    options.engine.print_conditions(&database)?;
     let mut bench = Bench::open(&database)?;
     let mut requirements = Requirements::default();
     bench.measure_at_required_rate(options, &mut requirements)?;

@@ -1,0 +1,211 @@
+//! The endpoints that record data, compared with a bare axum server that parses the same requests.
+//!
+//! Rounds alternate between the bare server and the product, so that other activity on the machine
+//! affects both. The results are medians.
+
+mod fixture;
+mod result;
+pub(crate) mod traffic;
+
+use crate::engine::EngineArgument;
+use crate::load::{LoadResult, StopCondition};
+use crate::machine;
+use crate::pace::{LoadPace, median};
+use crate::report::{Requirements, print_line, ratio, summary_line};
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use fixture::EndpointFixture;
+pub(crate) use fixture::{Side, create_sites, fill};
+use result::{EndpointResult, ThroughputRound, print_table, to_json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use traffic::MeasuredEndpoint;
+use tributary_testkit::Engine;
+
+/// Warm-up before each measured round.
+const WARM_UP: Duration = Duration::from_secs(1);
+/// Load for latency measurements, in percent of the own maximum throughput.
+const PACED_PERCENT: u64 = 70;
+/// Postbacks in a closed loop, per second of a round. They are signed in advance, so a round has a
+/// fixed number of them.
+const POSTBACKS_PER_SECOND: u64 = 2_000;
+
+/// Command-line options.
+#[derive(Debug, Args)]
+pub(crate) struct EndpointsBenchOptions {
+    /// Database engine. PostgreSQL uses the server in `TEST_DATABASE_URL`, in a temporary schema.
+    #[arg(long, value_enum, default_value_t = EngineArgument::Sqlite)]
+    engine: EngineArgument,
+    /// Endpoints, separated by commas.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_values_t = MeasuredEndpoint::value_variants().to_vec()
+    )]
+    endpoint: Vec<MeasuredEndpoint>,
+    /// Number of apps that the requests go to in turn; several numbers, separated by commas, are
+    /// measured one after the other.
+    #[arg(long, value_delimiter = ',', default_value = "100")]
+    apps: Vec<u32>,
+    /// Number of rounds for each measurement.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Length of a round in seconds.
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    /// Number of client connections.
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// Web events stored before `web-events`, `sdk-events` and `billing`.
+    #[arg(long, default_value_t = 100_000)]
+    events_before: u64,
+    /// Clicks of the last 20 hours stored before `clicks` and `configure`. Published results use a
+    /// million.
+    #[arg(long, default_value_t = 100_000)]
+    clicks_before: u64,
+    /// Configured devices that send `sdk-events`.
+    #[arg(long, default_value_t = 10_000)]
+    devices: u64,
+    /// Measure throughput only, not latency.
+    #[arg(long)]
+    no_latency: bool,
+    /// Also write the results to this file, as JSON.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// Runs the benchmark. The exit code is 1 if a requirement is not met.
+pub(crate) fn run(options: &EndpointsBenchOptions) -> anyhow::Result<ExitCode> {
+    let mut results = Vec::new();
+    let mut requirements = Requirements::default();
+    for endpoint in &options.endpoint {
+        for apps in &options.apps {
+            let result = measure(options, *endpoint, *apps)?;
+            result.check(&mut requirements);
+            results.push(result);
+            // After each measurement, so that an interrupted run leaves its results.
+            if let Some(file) = &options.json {
+                std::fs::write(file, to_json(&results)?)
+                    .with_context(|| format!("cannot write {}", file.display()))?;
+            }
+        }
+    }
+    print_table(&results);
+    Ok(ExitCode::from(u8::from(!requirements.all_met())))
+}
+
+/// Measures an endpoint.
+fn measure(
+    options: &EndpointsBenchOptions,
+    endpoint: MeasuredEndpoint,
+    apps: u32,
+) -> anyhow::Result<EndpointResult> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let mut fixture = runtime.block_on(EndpointFixture::open(options, endpoint, apps))?;
+    let mut rounds = Vec::new();
+    for number in 1..=options.rounds {
+        let bare = run_round(options, &mut fixture.bare, None)?;
+        let product = match endpoint {
+            MeasuredEndpoint::Postbacks => run_postbacks(options, &mut fixture.product)?,
+            _ => run_round(options, &mut fixture.product, None)?,
+        };
+        let round = ThroughputRound { bare, product };
+        print_line(format_args!("  round {number}: {}", round.line()));
+        rounds.push(round);
+    }
+    let memory = fixture.product.server.memory()?;
+    let (mut bare_p99, mut product_p99) = (Vec::new(), Vec::new());
+    if !options.no_latency {
+        let pace = |rates: Vec<u64>| median(rates).map(|rate| rate * PACED_PERCENT / 100);
+        let bare = pace(rounds.iter().map(|round| round.bare.rate).collect());
+        let product = pace(rounds.iter().map(|round| round.product.rate).collect());
+        for number in 1..=options.rounds {
+            for (name, side, rate, into) in [
+                ("bare", &mut fixture.bare, bare, &mut bare_p99),
+                ("product", &mut fixture.product, product, &mut product_p99),
+            ] {
+                let measured = run_round(options, side, rate)?;
+                let line = summary_line(&measured.outcome);
+                print_line(format_args!("  paced round {number}: {name} {line}"));
+                into.push(measured.outcome.times.p99);
+            }
+        }
+    }
+    fixture.close()?;
+    Ok(EndpointResult {
+        endpoint,
+        engine: options.engine,
+        apps,
+        rounds,
+        p99: median(bare_p99).zip(median(product_p99)),
+        memory,
+    })
+}
+
+/// Result of one round on one side.
+#[derive(Debug)]
+pub(crate) struct SideRound {
+    pub(crate) outcome: LoadResult,
+    pub(crate) rate: u64,
+    /// CPU time per request of the server, of PostgreSQL and of the load generator.
+    pub(crate) server: Duration,
+    pub(crate) postgres: Duration,
+    pub(crate) load: Duration,
+}
+
+/// Runs a round after a warm-up. Without a rate, it finds the maximum.
+fn run_round(
+    options: &EndpointsBenchOptions,
+    side: &mut Side,
+    rate: Option<u64>,
+) -> anyhow::Result<SideRound> {
+    let pace = rate.map_or(LoadPace::FlatOut, LoadPace::PerSecond);
+    side.load.run(pace, StopCondition::After(WARM_UP))?;
+    let time = Duration::from_secs(options.seconds);
+    side.measure(pace, StopCondition::After(time))
+}
+
+/// Sends a fixed number of postbacks in a closed loop.
+fn run_postbacks(options: &EndpointsBenchOptions, side: &mut Side) -> anyhow::Result<SideRound> {
+    let sent = |seconds: u64| StopCondition::Sent(seconds * POSTBACKS_PER_SECOND);
+    side.load.run(LoadPace::FlatOut, sent(WARM_UP.as_secs()))?;
+    side.measure(LoadPace::FlatOut, sent(options.seconds))
+}
+
+impl Side {
+    /// Runs the load and measures the CPU time meanwhile.
+    pub(crate) fn measure(
+        &mut self,
+        pace: LoadPace,
+        end: StopCondition,
+    ) -> anyhow::Result<SideRound> {
+        let postgres_time = |side: &Self| match side.engine {
+            Some(Engine::Postgres) => machine::postgres_processor_time(),
+            _ => Ok(Duration::ZERO),
+        };
+        let before = (
+            self.server.processor_time()?,
+            postgres_time(self)?,
+            self.load.processor_time()?,
+        );
+        let outcome = self.load.run(pace, end)?;
+        let answered = u32::try_from(outcome.answered)?.max(1);
+        let each = |after: Duration, before: Duration| after.saturating_sub(before) / answered;
+        Ok(SideRound {
+            rate: outcome.per_second,
+            server: each(self.server.processor_time()?, before.0),
+            postgres: each(postgres_time(self)?, before.1),
+            load: each(self.load.processor_time()?, before.2),
+            outcome,
+        })
+    }
+}
+
+/// Formats thousandths as `min to max`.
+fn range(values: &[u64]) -> String {
+    let shown = |value: Option<&u64>| value.map_or_else(String::new, |value| ratio(*value));
+    let (least, most) = (values.iter().min(), values.iter().max());
+    format!("{} to {}", shown(least), shown(most))
+}
