@@ -373,3 +373,75 @@ fn no_two_visible_types_share_a_name() {
     declared.retain(|_, files| files.len() > 1);
     assert!(declared.is_empty(), "qualify these names: {declared:#?}");
 }
+
+/// Tables from which nodes cache values.
+const CACHED_TABLES: [&str; 7] = [
+    "api_keys",
+    "app_secrets",
+    "apps",
+    "link_domains",
+    "link_slugs",
+    "links",
+    "sdk_keys",
+];
+
+/// The statements that write these tables, by file. Before you add one, make sure that a cached value
+/// cannot become outdated: the transaction writes an audit entry whose action changes the version of
+/// the configuration (`docs/adr/0035-configuration-is-cached-until-it-changes.md`). Three need none: a
+/// key's last use, an app's first billing notification (the mark in `app_secrets` is shown, but no
+/// cached value decides by it), and new rows.
+const CACHED_TABLES_WRITTEN: [&str; 13] = [
+    "app_table.rs: insert into app_secrets",
+    "apps.rs: delete from app_secrets",
+    "apps.rs: delete from link_domains",
+    "apps.rs: insert into app_secrets",
+    "apps.rs: insert into apps",
+    "apps.rs: insert into link_domains",
+    "apps.rs: insert into sdk_keys",
+    "apps.rs: update apps",
+    "links.rs: insert into link_slugs",
+    "links.rs: insert into links",
+    "links.rs: update links",
+    "tenants.rs: insert into api_keys",
+    "tenants.rs: update api_keys",
+];
+
+/// Returns the statements in a source that write one of [`CACHED_TABLES`].
+fn cached_tables_written(text: &str) -> Vec<String> {
+    let product = text.split("#[cfg(test)]").next().unwrap_or(text);
+    let words: Vec<&str> = product
+        .split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let statement = |words: &[&str]| match words {
+        [
+            verb @ ("insert" | "delete"),
+            link @ ("into" | "from"),
+            table,
+        ] => Some((format!("{verb} {link} {table}"), (*table).to_owned())),
+        ["update", table, "set"] => Some((format!("update {table}"), (*table).to_owned())),
+        _ => None,
+    };
+    let written = words.windows(3).filter_map(statement);
+    written
+        .filter(|(_, table)| CACHED_TABLES.contains(&table.as_str()))
+        .map(|(statement, _)| statement)
+        .collect()
+}
+
+#[test]
+fn statements_that_write_cached_tables_are_known() {
+    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates"));
+    let known: BTreeSet<String> = CACHED_TABLES_WRITTEN.map(str::to_owned).into();
+    for adapter in ["store-sqlite", "store-postgres"] {
+        let folder = root.join(adapter).join("src");
+        let mut found = BTreeSet::new();
+        for file in sources(&folder) {
+            let text = std::fs::read_to_string(&file).expect("a source is readable");
+            let path = file.strip_prefix(&folder).expect("a path in the folder");
+            let written = cached_tables_written(&text).into_iter();
+            found.extend(written.map(|statement| format!("{}: {statement}", path.display())));
+        }
+        assert_eq!(found, known, "{adapter}");
+    }
+}

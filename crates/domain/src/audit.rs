@@ -138,6 +138,36 @@ pub struct AuditEntry {
     pub environment: Environment,
 }
 
+impl Action {
+    /// Returns whether the action changes an existing key, app or link. Nodes cache these, so the
+    /// configuration gets a new version. A new object needs none, because a lookup that finds
+    /// nothing is never cached.
+    pub const fn changes_cached_configuration(self) -> bool {
+        match self {
+            Self::KeyRevoked | Self::AppUpdated | Self::LinkUpdated | Self::LinkDeleted => true,
+            Self::OrganizationCreated
+            | Self::UserCreated
+            | Self::UserSignedIn
+            | Self::UserPasswordChanged
+            | Self::UserUpdated
+            | Self::UserRemoved
+            | Self::SetupLinkCreated
+            | Self::SetupLinkRevoked
+            | Self::KeyCreated
+            | Self::AppCreated
+            | Self::LinkCreated
+            | Self::IntegrationUpdated
+            | Self::IntegrationResumed
+            | Self::DeliveriesRetried
+            | Self::SkanUpdated
+            | Self::CostsUpdated
+            | Self::HeldReleased
+            | Self::HeldRejected
+            | Self::DeviceErased => false,
+        }
+    }
+}
+
 impl Authorized<AppsRead> {
     /// Returns the environment that the caller's audit log is limited to; `None` means no limit.
     /// Test keys are handed out more freely than live keys, so they do not read who changed live

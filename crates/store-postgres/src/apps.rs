@@ -1,5 +1,6 @@
 //! Apps.
 
+use crate::instance::write_configuration_version;
 use crate::params::column;
 use crate::rows::{
     APP_COLUMNS, AppLockMode, Conditions, find_app, insert_audit, read_apps, read_row, require_app,
@@ -13,7 +14,7 @@ use tributary_domain::app::{App, AppChange, AppSecret};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::ownership::store_id::StoreIdProof;
-use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_domain::vocabulary::id::{AppId, AuditId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -27,8 +28,12 @@ use tributary_store::records::{AppRow, AuditRow};
 use tributary_store::{APP_NAMES_MAX, AppName, Apps, StoreResult};
 
 impl AuditTable for Tx {
-    async fn insert_audit(&self, row: &AuditRow) -> Result<(), Failure> {
+    async fn insert_audit_row(&self, row: &AuditRow) -> Result<(), Failure> {
         insert_audit(self, row).await
+    }
+
+    async fn write_configuration_version(&self, version: AuditId) -> Result<(), Failure> {
+        write_configuration_version(self, version).await
     }
 }
 
@@ -297,7 +302,7 @@ impl Apps for PostgresStore {
         origin: AuditContext,
     ) -> StoreResult<bool> {
         let id = app_store_id.to_owned();
-        self.write("prove_store_id", async move |tx| {
+        self.write_invalidating("prove_store_id", async move |tx| {
             prove_store_id(tx, app, &id, proof, &origin).await
         })
         .await

@@ -4,8 +4,9 @@ use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use std::sync::atomic::Ordering;
+use tributary_domain::vocabulary::id::AuditId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::{Instance, InstanceReport, StoreResult};
+use tributary_store::{Instance, InstanceReport, StoreError, StoreResult};
 
 /// A transaction idle for longer than this blocks vacuum for the whole database.
 const IDLE_TRANSACTION_SECONDS_MAX: i64 = 5 * 60;
@@ -66,6 +67,17 @@ pub(crate) async fn find_warnings(
         ));
     }
     Ok(concerns)
+}
+
+/// Writes the version of the configuration.
+pub(crate) async fn write_configuration_version(tx: &Tx, version: AuditId) -> Result<(), Failure> {
+    tx.execute(
+        "insert into instance (name, value) values ('configuration_version', $1)
+         on conflict (name) do update set value = excluded.value",
+        &[&version.as_bytes().as_slice()],
+    )
+    .await?;
+    Ok(())
 }
 
 #[async_trait]
@@ -131,6 +143,20 @@ impl Instance for PostgresStore {
                 server_time: Some(Timestamp::from_millis(row.try_get(3)?)),
                 warnings: find_warnings(tx, connections, IDLE_TRANSACTION_SECONDS_MAX).await?,
             })
+        })
+        .await
+    }
+
+    async fn configuration_version(&self) -> StoreResult<Option<AuditId>> {
+        self.read("configuration_version", async move |tx| {
+            let sql = "select value from instance where name = 'configuration_version'";
+            let Some(row) = tx.query_opt(sql, &[]).await? else {
+                return Ok(None);
+            };
+            let version: &[u8] = row.try_get(0)?;
+            let version = <[u8; 16]>::try_from(version);
+            let corrupt = |_| StoreError::corrupt("instance", "value", "configuration_version");
+            Ok(Some(AuditId::from_bytes(version.map_err(corrupt)?)))
         })
         .await
     }

@@ -11,6 +11,9 @@
 //!   in a fixed order of tables. A transaction that holds a name never waits for a row, so there
 //!   are no deadlocks.
 //! * A unique constraint decides which of two transactions was first, never a preceding read.
+//! * A transaction that changes a key, an app or a link writes the version of the configuration, one
+//!   row for the whole instance, with its audit entry. That is its last write, so it waits for no
+//!   lock after that.
 //!
 //! Device traffic is far more frequent than configuration changes, so it does not lock the app:
 //!
@@ -118,7 +121,7 @@ pub struct PostgresStore {
     postbacks: BatchWriter<ReceivedPostback, PostbackOutcome>,
     notifications: BatchWriter<billing::NotificationItem, NotificationOutcome>,
     merge_task: rollups::MergeTask,
-    /// Incremented by changes to keys and apps, so that callers invalidate their caches.
+    /// Incremented by changes to keys, apps and links, so that callers invalidate their caches.
     changes: AtomicU64,
 }
 
@@ -156,8 +159,8 @@ impl PostgresStore {
         tx::run(&self.pool, name, TransactionMode::Write, work).await
     }
 
-    /// Like [`Self::write`], for changes to keys and apps. Invalidates caches whatever the outcome,
-    /// because a commit may succeed even if its confirmation is lost.
+    /// Like [`Self::write`], for changes to keys, apps and links. Invalidates this process's caches
+    /// whatever the outcome, because a commit may succeed even if its confirmation is lost.
     async fn write_invalidating<T>(
         &self,
         name: &'static str,

@@ -185,7 +185,7 @@ impl Links for PostgresStore {
         origin: AuditContext,
     ) -> StoreResult<Link> {
         let organization = caller.organization();
-        self.write("update_link", async move |tx| {
+        self.write_invalidating("update_link", async move |tx| {
             let of = (organization, app, link);
             update_link(tx, of, &change, &precondition, &origin).await
         })
@@ -201,7 +201,7 @@ impl Links for PostgresStore {
         origin: AuditContext,
     ) -> StoreResult<()> {
         let organization = caller.organization();
-        self.write("delete_link", async move |tx| {
+        self.write_invalidating("delete_link", async move |tx| {
             let of = (organization, app, link);
             delete_link(tx, of, &precondition, &origin).await
         })

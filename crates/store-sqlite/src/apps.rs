@@ -1,5 +1,6 @@
 //! Apps.
 
+use crate::instance::write_configuration_version;
 use crate::rows::{
     APP_COLUMNS, app_secrets, find_app, insert_audit, page_start, read_row, require_app,
 };
@@ -12,7 +13,7 @@ use tributary_domain::app::{App, AppChange, AppSecret};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::ownership::store_id::StoreIdProof;
-use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_domain::vocabulary::id::{AppId, AuditId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -26,8 +27,12 @@ use tributary_store::records::{AppRow, AuditRow};
 use tributary_store::{APP_NAMES_MAX, AppName, Apps, StoreResult};
 
 impl AuditTable for SqliteTables<'_> {
-    async fn insert_audit(&self, row: &AuditRow) -> Result<(), Failure> {
+    async fn insert_audit_row(&self, row: &AuditRow) -> Result<(), Failure> {
         insert_audit(self.0, row)
+    }
+
+    async fn write_configuration_version(&self, version: AuditId) -> Result<(), Failure> {
+        write_configuration_version(self.0, version)
     }
 }
 
@@ -304,7 +309,7 @@ impl Apps for SqliteStore {
         origin: AuditContext,
     ) -> StoreResult<bool> {
         let id = app_store_id.to_owned();
-        self.write("prove_store_id", move |connection| {
+        self.write_invalidating("prove_store_id", move |connection| {
             let tables = SqliteTables(connection);
             run(prove_store_id(&tables, app, &id, proof, &origin))
         })

@@ -1,11 +1,26 @@
 //! Instance-wide state: secret check, commit probe, report and shutdown.
 
-use crate::SqliteStore;
+use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
-use rusqlite::OptionalExtension;
+use rusqlite::{Connection, OptionalExtension};
 use std::sync::atomic::Ordering;
+use tributary_domain::vocabulary::id::AuditId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Instance, InstanceReport, StoreResult};
+
+/// Writes the version of the configuration.
+pub(crate) fn write_configuration_version(
+    connection: &Connection,
+    version: AuditId,
+) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "insert into instance (name, value) values ('configuration_version', ?1)
+             on conflict (name) do update set value = excluded.value",
+        )?
+        .execute([version.as_bytes()])?;
+    Ok(())
+}
 
 #[async_trait]
 impl Instance for SqliteStore {
@@ -68,6 +83,17 @@ impl Instance for SqliteStore {
                 server_time: None,
                 warnings: Vec::new(),
             })
+        })
+        .await
+    }
+
+    async fn configuration_version(&self) -> StoreResult<Option<AuditId>> {
+        self.read("configuration_version", |connection| {
+            let version: Option<[u8; 16]> = connection
+                .prepare_cached("select value from instance where name = 'configuration_version'")?
+                .query_row((), |row| row.get(0))
+                .optional()?;
+            Ok(version.map(AuditId::from_bytes))
         })
         .await
     }

@@ -73,7 +73,7 @@ pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
     integrity_check: integrity::IntegrityCheck,
-    /// Incremented by changes to keys and apps, so that callers invalidate their caches.
+    /// Incremented by changes to keys, apps and links, so that callers invalidate their caches.
     changes: AtomicU64,
 }
 
@@ -147,8 +147,8 @@ impl SqliteStore {
         outcome
     }
 
-    /// Like [`Self::write`], for changes to keys and apps. Invalidates caches whatever the outcome,
-    /// because a commit may succeed even if its confirmation is lost.
+    /// Like [`Self::write`], for changes to keys, apps and links. Invalidates this process's caches
+    /// whatever the outcome, because a commit may succeed even if its confirmation is lost.
     async fn write_invalidating<T: Send + 'static>(
         &self,
         name: &'static str,

@@ -175,7 +175,7 @@ impl Links for SqliteStore {
         origin: AuditContext,
     ) -> StoreResult<Link> {
         let organization = caller.organization();
-        self.write("update_link", move |connection| {
+        self.write_invalidating("update_link", move |connection| {
             let (tables, of) = (SqliteTables(connection), (organization, app, link));
             run(update_link(&tables, of, &change, &precondition, &origin))
         })
@@ -191,7 +191,7 @@ impl Links for SqliteStore {
         origin: AuditContext,
     ) -> StoreResult<()> {
         let organization = caller.organization();
-        self.write("delete_link", move |connection| {
+        self.write_invalidating("delete_link", move |connection| {
             let (tables, of) = (SqliteTables(connection), (organization, app, link));
             run(delete_link(&tables, of, &precondition, &origin))
         })

@@ -2,6 +2,7 @@
 
 use crate::StoreResult;
 use async_trait::async_trait;
+use tributary_domain::vocabulary::id::AuditId;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// Report about the database for operators.
@@ -35,7 +36,12 @@ pub trait Instance: Send + Sync {
     /// Returns a report about the database.
     async fn report(&self) -> StoreResult<InstanceReport>;
 
-    /// Returns the number of changes to existing keys and apps made through this store, for
+    /// Returns the version of the keys, apps and links, for invalidating caches: the id of the audit
+    /// entry of the latest change to an existing one, by any process. `None` before the first
+    /// change. Versions have no order.
+    async fn configuration_version(&self) -> StoreResult<Option<AuditId>>;
+
+    /// Returns the number of changes to existing keys, apps and links made through this store, for
     /// invalidating caches. The number increases before the changing call returns. Changes made by
     /// other processes are not counted.
     fn change_count(&self) -> u64;

@@ -16,15 +16,33 @@ use tributary_domain::report::cost::{CostKey, StoredCost};
 use tributary_domain::skan::Configuration;
 use tributary_domain::skan::device::EventSum;
 use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::{AppId, KeyId, LinkId, OrganizationId, UserId};
+use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, LinkId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{AuditRow, TerminalCounts};
 use tributary_store::{LeaseId, NewKey, NewSetupLink, Organization, QueueRef};
 
-/// The audit log table.
+/// The audit log table, and the version of the configuration.
 pub trait AuditTable: EngineTransaction {
-    /// Adds an entry.
-    async fn insert_audit(&self, row: &AuditRow) -> Result<(), Self::Failure>;
+    /// Adds an entry. If the change affects keys, apps or links that nodes cache, the configuration
+    /// gets a new version in the same transaction. Every change to them is audited, so no change
+    /// can leave the version as it is.
+    ///
+    /// Call this last: the version is one row for the whole instance, and a transaction that has
+    /// written it must not wait for another one.
+    async fn insert_audit(&self, row: &AuditRow) -> Result<(), Self::Failure> {
+        self.insert_audit_row(row).await?;
+        if row.changes_cached_configuration() {
+            self.write_configuration_version(AuditId::from_bytes(row.audit_id))
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the entry's row.
+    async fn insert_audit_row(&self, row: &AuditRow) -> Result<(), Self::Failure>;
+
+    /// Writes the version of the configuration.
+    async fn write_configuration_version(&self, version: AuditId) -> Result<(), Self::Failure>;
 }
 
 /// Apps, as seen by the organizations that manage them.

@@ -1,9 +1,16 @@
 //! The instance.
 
-use super::fixtures::{SharedStore, app, at, new_key, organization, origin};
-use crate::StoreError;
+use super::fixtures::{SharedStore, app, at, link, new_key, organization, origin};
+use crate::{StoreError, StoreResult};
+use std::collections::BTreeSet;
+use tributary_domain::access::{AppsWrite, Authorized};
 use tributary_domain::app::AppChange;
+use tributary_domain::link::LinkChange;
+use tributary_domain::ownership::store_id::StoreIdProof;
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::id::{AppId, KeyId, LinkId};
 use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::web_url::HostName;
 
 /// The first secret is stored. A node with a different secret is refused.
 pub async fn the_first_secret_is_stored_and_another_is_refused(store: &SharedStore) {
@@ -30,28 +37,118 @@ pub async fn the_probe_commits_and_the_report_names_engine_and_schema(store: &Sh
     );
 }
 
-/// The change count increases, so that caches of keys and apps can be invalidated.
-pub async fn changes_of_keys_and_apps_are_counted(store: &SharedStore) {
-    let caller = organization(store).await;
-    let new = new_key(caller.organization());
-    store
-        .create_key(new.clone(), origin(0))
-        .await
-        .expect("a key is created");
-    let app = app(store, &caller).await;
-    let before = store.change_count();
-    store
-        .revoke_key(new.key.id, origin(1))
-        .await
-        .expect("a key is revoked");
-    let between = store.change_count();
-    assert!(between > before);
-    let change = AppChange::default();
-    store
-        .update_app(&caller, app.id, change, Precondition::None, origin(2))
-        .await
-        .expect("the app is changed");
-    assert!(store.change_count() > between);
+/// A name for each change, to find the change that a failed check is about.
+const CHANGES: [&str; 6] = [
+    "revoke_key",
+    "update_app",
+    "set_link_domain_verified",
+    "prove_store_id",
+    "update_link",
+    "delete_link",
+];
+
+/// Everything that the changes in [`CHANGES`] are made to.
+struct ChangedObjects {
+    caller: Authorized<AppsWrite>,
+    key: KeyId,
+    app: AppId,
+    link: LinkId,
+}
+
+impl ChangedObjects {
+    async fn create(store: &SharedStore) -> Self {
+        let caller = organization(store).await;
+        let new = new_key(caller.organization());
+        let created = store.create_key(new.clone(), origin(0)).await;
+        created.expect("a key is created");
+        let app = app(store, &caller).await.id;
+        let link = link(store, &caller, app).await.id;
+        Self {
+            caller,
+            key: new.key.id,
+            app,
+            link,
+        }
+    }
+
+    async fn change(&self, store: &SharedStore, change: &str) -> StoreResult<()> {
+        let Self {
+            caller,
+            key,
+            app,
+            link,
+        } = self;
+        let (app, link, any) = (*app, *link, Precondition::None);
+        let host = HostName::parse("go.example.com").expect("a host");
+        match change {
+            "revoke_key" => drop(store.revoke_key(*key, origin(1)).await?),
+            "update_app" => {
+                let change = AppChange {
+                    link_domain: Change::Set(host),
+                    ios_app_store_id: Change::Set("42".to_owned()),
+                    ..AppChange::default()
+                };
+                drop(
+                    store
+                        .update_app(caller, app, change, any, origin(2))
+                        .await?,
+                );
+            }
+            "set_link_domain_verified" => {
+                let verified = store.set_link_domain_verified(caller, app, host, true, origin(3));
+                drop(verified.await?);
+            }
+            "prove_store_id" => {
+                let proof = StoreIdProof::Operator;
+                assert!(store.prove_store_id(app, "42", proof, origin(4)).await?);
+            }
+            "update_link" => {
+                let change = LinkChange {
+                    active: Change::Set(false),
+                    ..LinkChange::default()
+                };
+                let updated = store.update_link(caller, app, link, change, any, origin(5));
+                drop(updated.await?);
+            }
+            _ => store.delete_link(caller, app, link, any, origin(6)).await?,
+        }
+        Ok(())
+    }
+}
+
+/// Every change to an existing key, app or link invalidates caches: in this process by the change
+/// count, in other processes by the version.
+pub async fn changes_of_keys_apps_and_links_give_a_new_version(store: &SharedStore) {
+    let objects = ChangedObjects::create(store).await;
+    let version = store.configuration_version().await.expect("a version");
+    assert_eq!(version, None, "new objects are not cached anywhere");
+    let mut versions = BTreeSet::from([version]);
+    for change in CHANGES {
+        let before = store.change_count();
+        let changed = objects.change(store, change).await;
+        changed.unwrap_or_else(|error| panic!("{change}: {error}"));
+        assert!(store.change_count() > before, "{change}");
+        let version = store.configuration_version().await.expect("a version");
+        assert!(versions.insert(version), "{change} gives a new version");
+    }
+}
+
+/// New objects and a refused change leave the version as it is, so that caches stay valid.
+pub async fn other_changes_keep_the_version(store: &SharedStore) {
+    let objects = ChangedObjects::create(store).await;
+    let changed = objects.change(store, "update_link").await;
+    changed.expect("the link is changed");
+    let version = store.configuration_version().await.expect("a version");
+    ChangedObjects::create(store).await;
+    store.note_key_use(objects.key, at(7)).await.expect("a use");
+    let caller = &objects.caller;
+    let outdated = Precondition::AnyOf(vec!["outdated".to_owned()]);
+    let refused = store
+        .delete_link(caller, objects.app, objects.link, outdated, origin(8))
+        .await;
+    refused.expect_err("the revision is outdated");
+    let after = store.configuration_version().await.expect("a version");
+    assert_eq!(after, version);
 }
 
 /// After closing, calls return unavailable instead of hanging.

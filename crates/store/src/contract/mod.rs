@@ -56,7 +56,8 @@ macro_rules! contract_suite {
             instance: {
                 the_first_secret_is_stored_and_another_is_refused,
                 the_probe_commits_and_the_report_names_engine_and_schema,
-                changes_of_keys_and_apps_are_counted,
+                changes_of_keys_apps_and_links_give_a_new_version,
+                other_changes_keep_the_version,
                 a_closed_store_is_unavailable,
             }
             tenants: {

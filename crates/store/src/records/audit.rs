@@ -73,6 +73,11 @@ pub fn audit_row(
 }
 
 impl AuditRow {
+    /// Returns whether the audited change needs a new version of the configuration.
+    pub fn changes_cached_configuration(&self) -> bool {
+        Action::parse(&self.action).is_some_and(Action::changes_cached_configuration)
+    }
+
     /// Reads the entry.
     pub fn read(self) -> Result<AuditEntry, StoreError> {
         let id = AuditId::from_bytes(self.audit_id);
