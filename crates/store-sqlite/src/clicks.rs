@@ -4,10 +4,10 @@ use crate::links::LINK_COLUMNS;
 use crate::rows::{APP_COLUMNS, app_secrets, read_row};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Statement, params};
+use std::sync::LazyLock;
 use tributary_domain::app::App;
 use tributary_domain::click::{Click, PageHints};
-use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::web_url::HostName;
@@ -17,16 +17,23 @@ use tributary_store::{Clicks, LinkRef, StoreResult, TrackedLink};
 /// The columns of `clicks`.
 pub(crate) const CLICK_COLUMNS: &str = ClickRow::COLUMNS;
 
-/// Inserts a click. Returns true if the click is new.
-pub(crate) fn insert_click(connection: &Connection, click: &Click) -> Result<bool, Failure> {
-    let row = ClickRow::write(click);
-    let sql = format!(
+static INSERT: LazyLock<String> = LazyLock::new(|| {
+    format!(
         "insert into clicks ({CLICK_COLUMNS})
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
                  ?20, ?21, ?22)
          on conflict (app_id, click_id) do nothing"
-    );
-    let stored = connection.prepare_cached(&sql)?.execute(params![
+    )
+});
+
+/// Inserts a click. Returns true if the click is new.
+pub(crate) fn insert_click(connection: &Connection, click: &Click) -> Result<bool, Failure> {
+    let mut statement = connection.prepare_cached(&INSERT)?;
+    insert(&mut statement, &ClickRow::write(click))
+}
+
+fn insert(statement: &mut Statement<'_>, row: &ClickRow) -> Result<bool, Failure> {
+    let stored = statement.execute(params![
         row.app_id,
         row.click_id,
         row.link_id,
@@ -133,12 +140,17 @@ impl Clicks for SqliteStore {
     }
 
     async fn record_click(&self, click: Click) -> StoreResult<()> {
-        self.write_counted("record_click", move |connection| {
-            let mut increments = Increments::default();
-            if insert_click(connection, &click)? {
-                increments.add_click(&click);
+        // Built here, because the writer thread is the bottleneck.
+        let row = ClickRow::write(&click);
+        self.write_decided("record_click", move |batch| {
+            let statement = &batch.statements.new_click;
+            let is_new = statement.with(batch.connection, &INSERT, |insert_click| {
+                insert(insert_click, &row)
+            })?;
+            if is_new {
+                batch.count(|increments| increments.add_click(&click));
             }
-            Ok(((), increments))
+            Ok(())
         })
         .await
     }

@@ -72,6 +72,7 @@ pub(crate) struct Statements<'a> {
     pub(crate) device: LazyStatement<'a>,
     pub(crate) identity: LazyStatement<'a>,
     pub(crate) click: LazyStatement<'a>,
+    pub(crate) new_click: LazyStatement<'a>,
     pub(crate) key: LazyStatement<'a>,
     pub(crate) event: LazyStatement<'a>,
     pub(crate) first_payment: LazyStatement<'a>,

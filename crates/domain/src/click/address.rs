@@ -6,7 +6,7 @@
 
 use crate::app::PROBABILISTIC_WINDOW_HOURS;
 use crate::device::AdvertisingId;
-use crate::keyring::Keyring;
+use crate::keyring::{Keyring, Tagger};
 use crate::vocabulary::day::Day;
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::time::Timestamp;
@@ -91,17 +91,25 @@ impl std::fmt::Debug for ComparableAddress {
     }
 }
 
-/// Keyed hasher for addresses and advertising ids.
-#[derive(Debug, Clone)]
+/// Keyed hasher for addresses and advertising ids. Creating one derives two keys, so create it once.
+#[derive(Clone)]
 pub struct AddressHasher {
-    keyring: Keyring,
+    addresses: Tagger,
+    advertising_ids: Tagger,
+}
+
+impl std::fmt::Debug for AddressHasher {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("AddressHasher(***)")
+    }
 }
 
 impl AddressHasher {
     /// Creates a hasher with the instance's secret.
     pub fn new(keyring: &Keyring) -> Self {
         Self {
-            keyring: keyring.clone(),
+            addresses: keyring.tagger("address/1"),
+            advertising_ids: keyring.tagger("advertising-id/1"),
         }
     }
 
@@ -130,17 +138,14 @@ impl AddressHasher {
     /// Returns the hash of an advertising id. It never changes, because ids are compared over the
     /// whole click window.
     pub fn advertising_id(&self, id: &AdvertisingId) -> Digest {
-        let tag = self
-            .keyring
-            .tag("advertising-id/1", &[id.as_str().as_bytes()]);
-        Digest::from_bytes(tag)
+        Digest::from_bytes(self.advertising_ids.tag(&[id.as_str().as_bytes()]))
     }
 
     fn hash_on(&self, address: ComparableAddress, day: Day) -> Digest {
         let day = day.as_days().to_be_bytes();
         let tag = match address.0 {
-            IpAddr::V4(address) => self.keyring.tag("address/1", &[&day, &address.octets()]),
-            IpAddr::V6(address) => self.keyring.tag("address/1", &[&day, &address.octets()]),
+            IpAddr::V4(address) => self.addresses.tag(&[&day, &address.octets()]),
+            IpAddr::V6(address) => self.addresses.tag(&[&day, &address.octets()]),
         };
         Digest::from_bytes(tag)
     }

@@ -29,58 +29,59 @@ crate::keywords! {
 /// Values of `Purpose`, `Sec-Purpose`, `X-Purpose` and `X-Moz` that mark a prefetch.
 const PREFETCH_PURPOSES: &[&str] = &["prefetch", "preview", "prerender"];
 
-/// Parts of bot user agents, in lower case. Words that end in `bot` need no entry.
+/// Parts of bot user agents, in lower case and sorted, so that the words with the same first letter
+/// are neighbours. Words that end in `bot` need no entry.
 const BOT_SUBSTRINGS: &[&str] = &[
-    "crawl",
-    "spider",
-    "slurp",
-    "facebookexternalhit",
-    "facebookcatalog",
-    "meta-externalagent",
-    "meta-externalfetcher",
-    "slack-imgproxy",
+    "aiohttp",
+    "apache-httpclient",
+    "apis-google",
+    "bingpreview",
     "chatgpt-user",
+    "chrome-lighthouse",
     "claude-user",
-    "perplexity-user",
-    "mistralai-user",
+    "crawl",
+    "curl/",
+    "datadogsynthetics",
+    "embedly",
+    "facebookcatalog",
+    "facebookexternalhit",
+    "flipboardproxy",
+    "go-http-client",
+    "google web preview",
     "google-inspectiontool",
     "googleother",
-    "mediapartners-google",
-    "apis-google",
-    "google web preview",
-    "bingpreview",
-    "skypeuripreview",
-    "kakaotalk-scrap",
-    "line-poker",
-    "vkshare",
-    "embedly",
-    "iframely",
-    "flipboardproxy",
-    "ia_archiver",
-    "headlesschrome",
-    "phantomjs",
-    "puppeteer",
-    "playwright",
-    "selenium",
-    "chrome-lighthouse",
     "gtmetrix",
+    "headlesschrome",
+    "ia_archiver",
+    "iframely",
+    "kakaotalk-scrap",
+    "libwww-perl",
+    "line-poker",
+    "mediapartners-google",
+    "meta-externalagent",
+    "meta-externalfetcher",
+    "mistralai-user",
+    "nikto",
+    "okhttp",
+    "perplexity-user",
+    "phantomjs",
     "pingdom",
-    "statuscake",
-    "datadogsynthetics",
-    "curl/",
-    "wget",
+    "playwright",
+    "postmanruntime",
+    "puppeteer",
+    "python-httpx",
     "python-requests",
     "python-urllib",
-    "python-httpx",
-    "aiohttp",
-    "go-http-client",
-    "okhttp",
-    "apache-httpclient",
-    "libwww-perl",
-    "postmanruntime",
-    "zgrab",
-    "nikto",
+    "selenium",
+    "skypeuripreview",
+    "slack-imgproxy",
+    "slurp",
+    "spider",
     "sqlmap",
+    "statuscake",
+    "vkshare",
+    "wget",
+    "zgrab",
 ];
 
 /// Prefixes of bot user agents, in lower case. Elsewhere in a user agent they also occur in phone
@@ -117,10 +118,10 @@ const NOT_BOTS: &[&str] = &["cubot"];
 /// Returns why a click counts as a bot's; `None` for a person's. `purposes` are the values of all
 /// headers that state the purpose of a request.
 pub fn detect_bot(is_head: bool, purposes: &[&str], user_agent: Option<&str>) -> Option<BotReason> {
-    let user_agent = user_agent.unwrap_or_default().trim().to_ascii_lowercase();
+    let user_agent = user_agent.unwrap_or_default().trim().as_bytes();
     let is_prefetch = |purpose: &&str| {
-        let purpose = purpose.to_ascii_lowercase();
-        PREFETCH_PURPOSES.iter().any(|word| purpose.contains(word))
+        let mut words = PREFETCH_PURPOSES.iter();
+        words.any(|word| contains_ignoring_case(purpose.as_bytes(), word.as_bytes()))
     };
     if is_head {
         Some(BotReason::Head)
@@ -128,24 +129,90 @@ pub fn detect_bot(is_head: bool, purposes: &[&str], user_agent: Option<&str>) ->
         Some(BotReason::Prefetch)
     } else if user_agent.is_empty() {
         Some(BotReason::NoUserAgent)
-    } else if is_known(&user_agent) {
+    } else if is_known(user_agent) {
         Some(BotReason::KnownAgent)
     } else {
         None
     }
 }
 
-fn is_known(user_agent: &str) -> bool {
-    BOT_SUBSTRINGS.iter().any(|word| user_agent.contains(word))
-        || BOT_PREFIXES.iter().any(|word| user_agent.starts_with(word))
-        || has_bot(user_agent)
+fn is_known(user_agent: &[u8]) -> bool {
+    let begins_with = |word: &&str| starts_ignoring_case(user_agent, word.as_bytes());
+    BOT_PREFIXES.iter().any(begins_with) || has_bot_substring(user_agent) || has_bot(user_agent)
+}
+
+/// Returns whether a user agent contains one of [`BOT_SUBSTRINGS`]. Every tap is checked, so one
+/// pass compares each position only with the words that begin with its letter.
+fn has_bot_substring(user_agent: &[u8]) -> bool {
+    let mut rest = user_agent;
+    while let Some((first, after)) = rest.split_first() {
+        let candidates = words_with_first(first.to_ascii_lowercase());
+        if candidates
+            .iter()
+            .any(|word| starts_ignoring_case(rest, word.as_bytes()))
+        {
+            return true;
+        }
+        rest = after;
+    }
+    false
+}
+
+/// Returns the words in [`BOT_SUBSTRINGS`] that begin with a letter in lower case.
+fn words_with_first(letter: u8) -> &'static [&'static str] {
+    let index = usize::from(letter.wrapping_sub(b'a'));
+    let range = WORDS_BY_LETTER.get(index).copied();
+    range
+        .and_then(|(begin, end)| BOT_SUBSTRINGS.get(begin..end))
+        .unwrap_or_default()
+}
+
+/// Number of letters from `a` to `z`.
+const LETTERS: usize = 26;
+
+/// Where the words with each first letter begin and end in [`BOT_SUBSTRINGS`].
+const WORDS_BY_LETTER: [(usize, usize); LETTERS] = words_by_letter();
+
+const fn words_by_letter() -> [(usize, usize); LETTERS] {
+    let mut ranges = [(0, 0); LETTERS];
+    let mut index = 0;
+    while index < BOT_SUBSTRINGS.len() {
+        let letter = (BOT_SUBSTRINGS[index].as_bytes()[0] - b'a') as usize;
+        if ranges[letter].1 == 0 {
+            ranges[letter].0 = index;
+        }
+        index += 1;
+        ranges[letter].1 = index;
+    }
+    ranges
+}
+
+/// Returns whether a text starts with a word, ignoring the case of ASCII letters.
+fn starts_ignoring_case(text: &[u8], word: &[u8]) -> bool {
+    let start = text.get(..word.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(word))
+}
+
+/// Returns whether a text contains a word, ignoring the case of ASCII letters.
+fn contains_ignoring_case(text: &[u8], word: &[u8]) -> bool {
+    let mut parts = text.windows(word.len());
+    parts.any(|part| part.eq_ignore_ascii_case(word))
 }
 
 /// Returns whether a word ends in `bot`: `Googlebot/2.1`, `AdsBot-Google`,
 /// `+https://example.com/bot.html`.
-fn has_bot(user_agent: &str) -> bool {
-    let mut words = user_agent.split(|c: char| !c.is_ascii_alphabetic());
-    words.any(|word| word.ends_with("bot") && !NOT_BOTS.contains(&word))
+fn has_bot(user_agent: &[u8]) -> bool {
+    let is_exception = |word: &[u8]| {
+        let mut names = NOT_BOTS.iter();
+        names.any(|name| word.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    let mut words = user_agent.split(|byte| !byte.is_ascii_alphabetic());
+    words.any(|word| {
+        let end = word
+            .last_chunk()
+            .is_some_and(|end: &[u8; 3]| end.eq_ignore_ascii_case(b"bot"));
+        end && !is_exception(word)
+    })
 }
 
 #[cfg(test)]
@@ -260,6 +327,28 @@ mod tests {
         #[case] expected: Option<BotReason>,
     ) {
         assert_eq!(detect_bot(is_head, purposes, user_agent), expected);
+    }
+
+    #[test]
+    fn every_word_is_found_in_any_case_and_place() {
+        assert!(BOT_SUBSTRINGS.is_sorted());
+        for word in BOT_SUBSTRINGS.iter().chain(PREFETCH_PURPOSES) {
+            let lower = word.bytes().all(|byte| !byte.is_ascii_uppercase());
+            assert!(lower, "{word} is in lower case");
+        }
+        for word in BOT_SUBSTRINGS {
+            for text in [
+                (*word).to_owned(),
+                word.to_ascii_uppercase(),
+                format!("Mozilla/5.0 é{word}"),
+                format!("é{}/1.0", word.to_ascii_uppercase()),
+            ] {
+                let found = detect_bot(false, &[], Some(&text));
+                assert_eq!(found, Some(BotReason::KnownAgent), "{text}");
+            }
+            let cut = &word[..word.len() - 1];
+            assert!(!has_bot_substring(cut.as_bytes()), "{cut}");
+        }
     }
 
     #[test]

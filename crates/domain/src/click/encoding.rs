@@ -1,5 +1,6 @@
 //! Percent-encoding, and cleaning of external text.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Meaning of `+`.
@@ -13,7 +14,11 @@ pub(crate) enum PlusDecoding {
 
 /// Percent-decodes once. An invalid escape stays as it is, and invalid UTF-8 becomes the
 /// replacement character.
-pub(crate) fn decode(text: &str, plus: PlusDecoding) -> String {
+pub(crate) fn decode(text: &str, plus: PlusDecoding) -> Cow<'_, str> {
+    let is_coded = |byte: u8| byte == b'%' || (byte == b'+' && plus == PlusDecoding::Space);
+    if !text.bytes().any(is_coded) {
+        return Cow::Borrowed(text);
+    }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -25,8 +30,9 @@ pub(crate) fn decode(text: &str, plus: PlusDecoding) -> String {
             (byte, None) => *byte,
         });
     }
-    String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    let decoded = String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    Cow::Owned(decoded)
 }
 
 fn escaped(after: &[u8]) -> Option<u8> {
@@ -51,9 +57,25 @@ pub(crate) fn encode(text: &str) -> String {
 /// Removes control characters and outer whitespace, and cuts the text. Returns `None` if nothing is
 /// left.
 pub(crate) fn cleaned(text: &str, chars_max: usize) -> Option<String> {
-    let plain: String = text.chars().filter(|c| !c.is_control()).collect();
-    let trimmed = plain.trim();
-    (!trimmed.is_empty()).then(|| trimmed.chars().take(chars_max).collect())
+    let is_printable = |byte: u8| (b' '..=b'~').contains(&byte);
+    // Nearly every text is printable ASCII, which needs only one copy.
+    let is_plain = text.bytes().all(is_printable) || !text.contains(char::is_control);
+    if !is_plain {
+        let plain: String = text.chars().filter(|c| !c.is_control()).collect();
+        return cleaned(&plain, chars_max);
+    }
+    let trimmed = text.trim();
+    (!trimmed.is_empty()).then(|| cut(trimmed, chars_max).to_owned())
+}
+
+/// Returns the first characters of a text.
+pub(crate) fn cut(text: &str, chars_max: usize) -> &str {
+    // No text has more characters than bytes.
+    if text.len() <= chars_max {
+        return text;
+    }
+    let end = text.char_indices().nth(chars_max).map(|(end, _)| end);
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
 #[cfg(test)]
@@ -71,6 +93,7 @@ mod tests {
     #[case::invalid_escape("%zz%4", "%zz%4")]
     #[case::sign_is_not_a_digit("%+1", "%+1")]
     #[case::not_utf_8("%ff", "\u{fffd}")]
+    #[case::several("%41b+%2B", "Ab++")]
     fn decodes_once(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(decode(text, PlusDecoding::Itself), expected);
     }
@@ -86,6 +109,9 @@ mod tests {
     #[case::cut_by_characters("äöü", 2, Some("äö"))]
     #[case::control_characters("a\r\nb\0c\u{85}", 9, Some("abc"))]
     #[case::white_space_after_a_control_character("\0 a", 9, Some("a"))]
+    #[case::cut_after_control_characters("\0äöü", 2, Some("äö"))]
+    #[case::whole_by_characters("äöü", 3, Some("äöü"))]
+    #[case::not_ascii_but_plain("\u{a0}ä\u{a0}", 9, Some("ä"))]
     #[case::nothing_left(" \t\0 ", 9, None)]
     fn cleans_text(#[case] text: &str, #[case] chars: usize, #[case] expected: Option<&str>) {
         assert_eq!(cleaned(text, chars).as_deref(), expected);
@@ -94,7 +120,8 @@ mod tests {
     proptest! {
         #[test]
         fn encoding_round_trips(text in ".*") {
-            prop_assert_eq!(decode(&encode(&text), PlusDecoding::Space), text);
+            let encoded = encode(&text);
+            prop_assert_eq!(decode(&encoded, PlusDecoding::Space), text);
         }
 
         #[test]

@@ -41,18 +41,35 @@ impl Keyring {
     /// Returns an authentication tag over these parts. Each part is prefixed with its length, so
     /// that bytes cannot move between parts.
     pub(crate) fn tag(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.derive(purpose))
-            .expect("HMAC accepts keys of any length");
-        for part in parts {
-            mac.update(&(part.len() as u64).to_be_bytes());
-            mac.update(part);
-        }
-        mac.finalize().into_bytes().into()
+        self.tagger(purpose).tag(parts)
+    }
+
+    /// Returns the means to compute many tags for one purpose. Deriving the key takes longer than
+    /// computing a tag.
+    pub(crate) fn tagger(&self, purpose: &str) -> Tagger {
+        let key = self.derive(purpose);
+        Tagger(Hmac::new_from_slice(&key).expect("HMAC accepts keys of any length"))
     }
 
     /// Returns a value that the database stores to detect a changed secret without revealing it.
     pub fn check_value(&self) -> [u8; 32] {
         self.tag("check/1", &[])
+    }
+}
+
+/// Computes the authentication tags of one purpose.
+#[derive(Clone)]
+pub(crate) struct Tagger(Hmac<Sha256>);
+
+impl Tagger {
+    /// Returns a tag over these parts, as [`Keyring::tag`] does.
+    pub(crate) fn tag(&self, parts: &[&[u8]]) -> [u8; 32] {
+        let mut mac = self.0.clone();
+        for part in parts {
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part);
+        }
+        mac.finalize().into_bytes().into()
     }
 }
 

@@ -4,11 +4,12 @@ use super::columns::row;
 use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use tributary_domain::access::Environment;
 use tributary_domain::click::agent::{Agent, BotReason};
-use tributary_domain::click::params::{BrowserIds, NetworkClickIds, Offer, TrackingParams, Utm};
+use tributary_domain::click::params::{Offer, TrackingParams};
 use tributary_domain::click::{Click, NetworkSource};
 use tributary_domain::device::{Platform, Screen};
 use tributary_domain::integration::Network;
@@ -50,44 +51,45 @@ row! {
 /// Campaign, ad set and ad as JSON. Missing fields are omitted.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
-pub(super) struct CampaignJson {
+pub(super) struct CampaignJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
+    id: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
+    name: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    adset_id: Option<String>,
+    adset_id: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    adset_name: Option<String>,
+    adset_name: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ad_id: Option<String>,
+    ad_id: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ad_name: Option<String>,
+    ad_name: Option<Cow<'a, str>>,
 }
 
-impl From<&Campaign> for CampaignJson {
-    fn from(campaign: &Campaign) -> Self {
-        let campaign = campaign.clone();
+impl<'a> From<&'a Campaign> for CampaignJson<'a> {
+    fn from(campaign: &'a Campaign) -> Self {
+        let text = |text: &'a Option<String>| text.as_deref().map(Cow::Borrowed);
         Self {
-            id: campaign.id,
-            name: campaign.name,
-            adset_id: campaign.adset_id,
-            adset_name: campaign.adset_name,
-            ad_id: campaign.ad_id,
-            ad_name: campaign.ad_name,
+            id: text(&campaign.id),
+            name: text(&campaign.name),
+            adset_id: text(&campaign.adset_id),
+            adset_name: text(&campaign.adset_name),
+            ad_id: text(&campaign.ad_id),
+            ad_name: text(&campaign.ad_name),
         }
     }
 }
 
-impl From<CampaignJson> for Campaign {
-    fn from(stored: CampaignJson) -> Self {
+impl From<CampaignJson<'_>> for Campaign {
+    fn from(stored: CampaignJson<'_>) -> Self {
+        let text = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
         Self {
-            id: stored.id,
-            name: stored.name,
-            adset_id: stored.adset_id,
-            adset_name: stored.adset_name,
-            ad_id: stored.ad_id,
-            ad_name: stored.ad_name,
+            id: text(stored.id),
+            name: text(stored.name),
+            adset_id: text(stored.adset_id),
+            adset_name: text(stored.adset_name),
+            ad_id: text(stored.ad_id),
+            ad_name: text(stored.ad_name),
         }
     }
 }
@@ -95,78 +97,62 @@ impl From<CampaignJson> for Campaign {
 /// Captured URL parameters, keyed by parameter name.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
-struct CapturedJson {
-    campaign: CampaignJson,
+struct CapturedJson<'a> {
+    campaign: CampaignJson<'a>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    named: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    query_params: BTreeMap<String, String>,
+    named: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+    #[serde(skip_serializing_if = "is_empty")]
+    query_params: Cow<'a, BTreeMap<String, String>>,
 }
 
-/// Returns the captured values that have their own struct field, by their stored names.
-fn named(captured: &mut TrackingParams) -> [(&'static str, &mut Option<String>); 19] {
-    let NetworkClickIds {
-        fbclid,
-        gclid,
-        gbraid,
-        wbraid,
-        ttclid,
-        oppref,
-    } = &mut captured.click_ids;
-    let BrowserIds {
-        fbp,
-        fbc,
-        ttp,
-        obref,
-    } = &mut captured.browser_ids;
-    let Utm {
-        source,
-        medium,
-        campaign,
-        content,
-        term,
-    } = &mut captured.utm;
-    [
-        ("fbclid", fbclid),
-        ("gclid", gclid),
-        ("gbraid", gbraid),
-        ("wbraid", wbraid),
-        ("ttclid", ttclid),
-        ("oppref", oppref),
-        ("fbp", fbp),
-        ("fbc", fbc),
-        ("ttp", ttp),
-        ("obref", obref),
-        ("utm_source", source),
-        ("utm_medium", medium),
-        ("utm_campaign", campaign),
-        ("utm_content", content),
-        ("utm_term", term),
-        ("creative_id", &mut captured.creative_id),
-        ("placement", &mut captured.placement),
-        ("site_source_name", &mut captured.site_source_name),
-        ("keyword", &mut captured.keyword),
-    ]
+fn is_empty(query_params: &BTreeMap<String, String>) -> bool {
+    query_params.is_empty()
+}
+
+/// Lists the captured values that have their own struct field, by their stored names.
+macro_rules! named {
+    ($captured:ident $(, $mut:tt)?) => {
+        [
+            ("fbclid", &$($mut)? $captured.click_ids.fbclid),
+            ("gclid", &$($mut)? $captured.click_ids.gclid),
+            ("gbraid", &$($mut)? $captured.click_ids.gbraid),
+            ("wbraid", &$($mut)? $captured.click_ids.wbraid),
+            ("ttclid", &$($mut)? $captured.click_ids.ttclid),
+            ("oppref", &$($mut)? $captured.click_ids.oppref),
+            ("fbp", &$($mut)? $captured.browser_ids.fbp),
+            ("fbc", &$($mut)? $captured.browser_ids.fbc),
+            ("ttp", &$($mut)? $captured.browser_ids.ttp),
+            ("obref", &$($mut)? $captured.browser_ids.obref),
+            ("utm_source", &$($mut)? $captured.utm.source),
+            ("utm_medium", &$($mut)? $captured.utm.medium),
+            ("utm_campaign", &$($mut)? $captured.utm.campaign),
+            ("utm_content", &$($mut)? $captured.utm.content),
+            ("utm_term", &$($mut)? $captured.utm.term),
+            ("creative_id", &$($mut)? $captured.creative_id),
+            ("placement", &$($mut)? $captured.placement),
+            ("site_source_name", &$($mut)? $captured.site_source_name),
+            ("keyword", &$($mut)? $captured.keyword),
+        ]
+    };
 }
 
 fn captured_to_json(captured: &TrackingParams) -> String {
-    let mut captured = captured.clone();
-    let mut values: BTreeMap<String, String> = named(&mut captured)
+    let offer = captured.offer.map(|offer| ("offer", offer.as_str()));
+    let named = named!(captured)
         .into_iter()
-        .filter_map(|(name, value)| Some((name.to_owned(), value.take()?)))
+        .filter_map(|(name, value)| Some((name, value.as_deref()?)))
+        .chain(offer)
+        .map(|(name, value)| (Cow::Borrowed(name), Cow::Borrowed(value)))
         .collect();
-    if let Some(offer) = captured.offer {
-        values.insert("offer".to_owned(), offer.as_str().to_owned());
-    }
     to_json(&CapturedJson {
         campaign: (&captured.campaign).into(),
-        named: values,
-        query_params: captured.query_params,
+        named,
+        query_params: Cow::Borrowed(&captured.query_params),
     })
 }
 
 fn captured_from_json(id: ClickId, text: &str) -> Result<TrackingParams, StoreError> {
-    let mut stored: CapturedJson = from_json("clicks", "captured", id, text)?;
+    let mut stored: CapturedJson<'_> = from_json("clicks", "captured", id, text)?;
     let mut captured = TrackingParams {
         campaign: stored.campaign.into(),
         offer: stored
@@ -174,11 +160,11 @@ fn captured_from_json(id: ClickId, text: &str) -> Result<TrackingParams, StoreEr
             .remove("offer")
             .as_deref()
             .and_then(Offer::parse),
-        query_params: stored.query_params,
+        query_params: stored.query_params.into_owned(),
         ..TrackingParams::default()
     };
-    for (name, value) in named(&mut captured) {
-        *value = stored.named.remove(name);
+    for (name, value) in named!(captured, mut) {
+        *value = stored.named.remove(name).map(Cow::into_owned);
     }
     Ok(captured)
 }

@@ -17,7 +17,7 @@ use tributary_domain::vocabulary::id::{AttributionId, ClickId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 
 #[derive(Serialize, Deserialize)]
-struct DecisionJson {
+struct DecisionJson<'a> {
     state: String,
     match_type: String,
     network: String,
@@ -25,7 +25,7 @@ struct DecisionJson {
     click: Option<String>,
     link: Option<String>,
     #[serde(default)]
-    campaign: CampaignJson,
+    campaign: CampaignJson<'a>,
     keyword: Option<String>,
     network_click_id: Option<(String, String)>,
     deep_link: Option<String>,
@@ -194,7 +194,7 @@ pub(super) fn attribution_from_json(
     decided_at: i64,
     text: &str,
 ) -> Result<Attribution, StoreError> {
-    let stored: DecisionJson = from_json("devices", "decision", id, text)?;
+    let stored: DecisionJson<'_> = from_json("devices", "decision", id, text)?;
     read(id, revision, decided_at, stored)
         .ok_or_else(|| StoreError::corrupt("devices", "decision", id))
 }
@@ -204,7 +204,7 @@ fn read(
     id: AttributionId,
     revision: i64,
     decided_at: i64,
-    stored: DecisionJson,
+    stored: DecisionJson<'_>,
 ) -> Option<Attribution> {
     let candidates: Option<Vec<_>> = stored.candidates.into_iter().map(read_considered).collect();
     let flags: Option<BTreeSet<_>> = stored.flags.iter().map(|flag| Flag::parse(flag)).collect();

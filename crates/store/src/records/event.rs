@@ -100,7 +100,7 @@ impl CampaignCache {
 }
 
 fn read_campaign(id: EventId, text: &str) -> Result<Campaign, StoreError> {
-    let read: CampaignJson = from_json("events", "campaign", id, text)?;
+    let read: CampaignJson<'_> = from_json("events", "campaign", id, text)?;
     Ok(read.into())
 }
 

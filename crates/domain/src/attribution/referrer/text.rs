@@ -12,10 +12,12 @@ const EMPTY_VALUES: &[&str] = &["(not set)", "(none)", "(direct)"];
 pub(super) fn decodings(text: &str) -> Vec<String> {
     let mut texts = vec![text.to_owned()];
     for _ in 0..DECODINGS_MAX {
-        match texts
-            .last()
-            .map(|last| (encoding::decode(last, PlusDecoding::Itself), last))
-        {
+        match texts.last().map(|last| {
+            (
+                encoding::decode(last, PlusDecoding::Itself).into_owned(),
+                last,
+            )
+        }) {
             Some((decoded, last)) if decoded != *last => texts.push(decoded),
             _ => break,
         }

@@ -5,8 +5,9 @@
 
 pub use super::bot::BotReason;
 
-use super::encoding::cleaned;
+use super::encoding::{cleaned, cut};
 use crate::device::{Platform, TRAIT_CHARS_MAX};
+use std::borrow::Cow;
 
 /// First Safari version that no longer reveals the OS version. From then on Safari's own version
 /// equals the OS version.
@@ -51,11 +52,10 @@ impl Agent {
             Platform::Android => android(user_agent, hints),
             Platform::Web => (None, None),
         };
-        let clean = |text: String| cleaned(&text, TRAIT_CHARS_MAX);
         Self {
             platform,
-            os_version: os_version.and_then(clean),
-            model: model.and_then(clean),
+            os_version,
+            model,
         }
     }
 }
@@ -69,39 +69,46 @@ fn platform(user_agent: &str, hints: ClientHints<'_>) -> Platform {
         Platform::Web
     } else if contains("iPhone") || contains("iPad") || contains("iPod") {
         Platform::Ios
-    } else if contains("Android") || hints.platform.and_then(unquoted).as_deref() == Some("Android")
-    {
+    } else if contains("Android") || hints.platform.is_some_and(names_android) {
         Platform::Android
     } else {
         Platform::Web
     }
 }
 
+fn names_android(platform: &str) -> bool {
+    unquoted(platform).is_some_and(|platform| platform.trim() == "Android")
+}
+
 fn ios_version(user_agent: &str) -> Option<String> {
     // Meta's in-app browsers report the real OS version.
     if let Some(version) = field(user_agent, "FBSV/") {
-        return Some(version.to_owned());
+        return clean_trait(version);
     }
     let safari = version_after(user_agent, "Version/");
     let major = |version: &str| version.split('.').next()?.parse::<u32>().ok();
     if let Some(safari) = safari.filter(|version| major(version) >= Some(FROZEN_SINCE_SAFARI)) {
-        return Some(safari.to_owned());
+        return clean_trait(safari);
     }
     let system = ["iPhone OS ", "CPU OS ", "iOS "]
         .into_iter()
         .find_map(|before| version_after(user_agent, before))?;
-    let system = system.replace('_', ".");
+    let system = cut(system, TRAIT_CHARS_MAX).replace('_', ".");
     // Without Safari's own version, a frozen OS version cannot be told apart from that of an old
     // phone.
     let is_frozen = safari.is_none() && FROZEN_VERSIONS.contains(&system.as_str());
     (!is_frozen).then_some(system)
 }
 
+fn clean_trait(text: &str) -> Option<String> {
+    cleaned(text, TRAIT_CHARS_MAX)
+}
+
 /// Reads the model. Safari never sends it. In-app browsers do: `FBDV/iPhone15,2`,
 /// `Instagram 335.0 (iPhone15,2; …`.
 fn ios_model(user_agent: &str) -> Option<String> {
     if let Some(model) = field(user_agent, "FBDV/") {
-        return Some(model.to_owned());
+        return clean_trait(model);
     }
     let is_model = |word: &&str| {
         let number = ["iPhone", "iPad", "iPod"]
@@ -114,7 +121,7 @@ fn ios_model(user_agent: &str) -> Option<String> {
         })
     };
     let mut words = user_agent.split([' ', ';', '(', ')', '/', '[', ']']);
-    words.find(is_model).map(str::to_owned)
+    words.find(is_model).and_then(clean_trait)
 }
 
 fn is_number(text: &str) -> bool {
@@ -124,18 +131,27 @@ fn is_number(text: &str) -> bool {
 /// Reads version and model of an Android browser. Client hints take precedence, but browsers do not
 /// send them on the first redirect.
 fn android(user_agent: &str, hints: ClientHints<'_>) -> (Option<String>, Option<String>) {
-    let hinted_version = hints.platform_version.and_then(unquoted);
+    let hinted = |header: Option<&str>| clean_trait(&unquoted(header?)?);
+    let hinted_version = hinted(hints.platform_version);
     let hinted_version = hinted_version.map(|version| without_zeros(&version).to_owned());
-    let hinted_model = hints.model.and_then(unquoted);
+    let hinted_model = hinted(hints.model);
     let parsed = parse_android_comment(user_agent);
-    let version = field(user_agent, "FBSV/").or(parsed.0).map(str::to_owned);
-    let model = field(user_agent, "FBDV/").or(parsed.1).map(str::to_owned);
-    (hinted_version.or(version), hinted_model.or(model))
+    let version = || {
+        field(user_agent, "FBSV/")
+            .or(parsed.0)
+            .and_then(clean_trait)
+    };
+    let model = || {
+        field(user_agent, "FBDV/")
+            .or(parsed.1)
+            .and_then(clean_trait)
+    };
+    (hinted_version.or_else(version), hinted_model.or_else(model))
 }
 
 /// Reads version and model from `(Linux; Android 13; SM-S918B Build/TP1A; wv)`.
 fn parse_android_comment(user_agent: &str) -> (Option<&str>, Option<&str>) {
-    let Some((_, rest)) = user_agent.split_once("Android ") else {
+    let Some(rest) = after(user_agent, "Android ") else {
         return (None, None);
     };
     let version = version_at(rest);
@@ -178,13 +194,27 @@ fn until_closed(text: &str) -> &str {
 
 /// Returns the value of a field such as `FBSV/17.5;`, which ends with `;` or `]`.
 fn field<'a>(user_agent: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = user_agent.split_once(name)?;
+    let rest = after(user_agent, name)?;
     let value = rest.split([';', ']']).next().unwrap_or_default().trim();
     (!value.is_empty()).then_some(value)
 }
 
 fn version_after<'a>(user_agent: &'a str, before: &str) -> Option<&'a str> {
-    version_at(user_agent.split_once(before)?.1)
+    version_at(after(user_agent, before)?)
+}
+
+/// Returns the text after the first occurrence of an ASCII marker. Looks for the marker's first
+/// letter, which is rare: preparing a general search takes longer than such a short text.
+fn after<'a>(text: &'a str, marker: &str) -> Option<&'a str> {
+    let first = marker.chars().next()?;
+    let mut rest = text;
+    loop {
+        let (_, found) = rest.split_at_checked(rest.find(first)?)?;
+        if let Some(after) = found.strip_prefix(marker) {
+            return Some(after);
+        }
+        rest = found.get(first.len_utf8()..)?;
+    }
 }
 
 fn version_at(text: &str) -> Option<&str> {
@@ -206,9 +236,12 @@ fn without_zeros(version: &str) -> &str {
     version
 }
 
-/// Parses the string of a structured header. Returns `None` if it is empty, which means "unknown".
-fn unquoted(header: &str) -> Option<String> {
+/// Parses the string of a structured header.
+fn unquoted(header: &str) -> Option<Cow<'_, str>> {
     let inner = header.trim().strip_prefix('"')?.strip_suffix('"')?;
+    if !inner.contains('\\') {
+        return Some(Cow::Borrowed(inner));
+    }
     let mut text = String::with_capacity(inner.len());
     let mut characters = inner.chars();
     while let Some(character) = characters.next() {
@@ -218,7 +251,7 @@ fn unquoted(header: &str) -> Option<String> {
             character
         });
     }
-    cleaned(&text, TRAIT_CHARS_MAX)
+    Some(Cow::Owned(text))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::device::Platform;
 use crate::link::{Link, LinkKind};
 use crate::vocabulary::web_url::HttpsUrl;
+use std::borrow::Cow;
 
 /// Maximum length of a destination URL in bytes. Servers and proxies reject request lines longer
 /// than eight kilobytes. Passed parameters that no longer fit are left out.
@@ -65,17 +66,14 @@ impl RedirectRequest<'_> {
     /// Builds the URL of a funnel: its own query and fragment, our parameters, and the parameters
     /// that the link passes on.
     fn funnel_url(&self, url: &HttpsUrl) -> String {
-        let mut added = vec![(LINK_ID.to_owned(), self.link.id.to_string())];
-        if let Some(click) = self.click {
-            added.push((CLICK_ID.to_owned(), click.to_owned()));
-        }
-        if let Some(offer) = self.parameters.offer() {
-            added.push((OFFER.to_owned(), offer.as_str().to_owned()));
-        }
         let mut target = Target::of(url.as_str());
         target.remove(&[LINK_ID, CLICK_ID]);
-        for (name, value) in added {
-            target.set(&name, &value);
+        target.set(LINK_ID, &self.link.id.to_string());
+        if let Some(click) = self.click {
+            target.set(CLICK_ID, click);
+        }
+        if let Some(offer) = self.parameters.offer() {
+            target.set(OFFER, offer.as_str());
         }
         for parameter in self.parameters.all() {
             if let Some(name) = self.passed_name(&parameter.key, &parameter.name) {
@@ -162,41 +160,41 @@ fn is_named(pair: &str, name: &str) -> bool {
 }
 
 /// A URL whose query is edited. Other parts stay as they are written.
-struct Target {
-    base: String,
-    pairs: Vec<String>,
+struct Target<'a> {
+    base: &'a str,
+    pairs: Vec<Cow<'a, str>>,
     /// Fragment, including `#`.
-    fragment: String,
+    fragment: &'a str,
 }
 
-impl Target {
-    fn of(url: &str) -> Self {
+impl<'a> Target<'a> {
+    fn of(url: &'a str) -> Self {
         let (rest, fragment) = url.split_at(url.find('#').unwrap_or(url.len()));
         let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
         Self {
-            base: base.to_owned(),
-            pairs: pairs.map(str::to_owned).collect(),
-            fragment: fragment.to_owned(),
+            base,
+            pairs: pairs.map(Cow::Borrowed).collect(),
+            fragment,
         }
     }
 
     fn get(&self, name: &str) -> Option<String> {
         let pair = self.pairs.iter().find(|pair| is_named(pair, name))?;
         let (_, value) = pair.split_once('=')?;
-        Some(decode(value, PlusDecoding::Space))
+        Some(decode(value, PlusDecoding::Space).into_owned())
     }
 
     fn remove(&mut self, names: &[&str]) {
-        let is_one = |pair: &String| names.iter().any(|name| is_named(pair, name));
+        let is_one = |pair: &Cow<'_, str>| names.iter().any(|name| is_named(pair, name));
         self.pairs.retain(|pair| !is_one(pair));
     }
 
     /// Sets a parameter, and replaces an existing one.
     fn set(&mut self, name: &str, value: &str) {
         self.remove(&[name]);
-        self.pairs
-            .push(format!("{}={}", encode(name), encode(value)));
+        let pair = format!("{}={}", encode(name), encode(value));
+        self.pairs.push(Cow::Owned(pair));
     }
 
     fn set_if_fits(&mut self, name: &str, value: &str) {
@@ -208,12 +206,15 @@ impl Target {
     }
 
     fn into_url(self) -> String {
-        let mut url = self.base;
-        if !self.pairs.is_empty() {
-            url.push('?');
-            url.push_str(&self.pairs.join("&"));
+        let pairs: usize = self.pairs.iter().map(|pair| pair.len() + 1).sum();
+        let mut url = String::with_capacity(self.base.len() + pairs + self.fragment.len());
+        url.push_str(self.base);
+        for (index, pair) in self.pairs.iter().enumerate() {
+            url.push(if index == 0 { '?' } else { '&' });
+            url.push_str(pair);
         }
-        url + &self.fragment
+        url.push_str(self.fragment);
+        url
     }
 }
 

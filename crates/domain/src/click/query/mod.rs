@@ -4,7 +4,7 @@
 //! appended. The first value that is not a macro wins. Known parameters take precedence at any
 //! position: a paid click must not lose its click id because its URL has too many other parameters.
 
-use crate::click::encoding::{PlusDecoding, cleaned, decode};
+use crate::click::encoding::{PlusDecoding, cleaned, cut, decode};
 use std::collections::BTreeSet;
 
 /// Maximum number of parameters per click.
@@ -109,6 +109,13 @@ pub(super) struct Parameter {
     pub(super) is_exact: bool,
 }
 
+impl Parameter {
+    /// Returns the size that counts towards [`PARAMETERS_BYTES_MAX`].
+    const fn bytes(&self) -> usize {
+        self.name.len() + self.value.len()
+    }
+}
+
 /// Cleaned parameters of a click's URL: each once, within the limits, in URL order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClickParameters(Vec<Parameter>);
@@ -116,32 +123,12 @@ pub struct ClickParameters(Vec<Parameter>);
 impl ClickParameters {
     /// Parses a query, without its `?`.
     pub fn read(query: &str) -> Self {
-        let mut seen = BTreeSet::new();
-        let mut found: Vec<(Kind, Parameter)> = query
-            .split('&')
-            .filter_map(parameter)
-            .filter(|(_, parameter)| seen.insert(parameter.key.clone()))
-            .collect();
-        // A stable sort keeps the URL order within each kind.
-        let mut by_priority: Vec<usize> = (0..found.len()).collect();
-        by_priority.sort_by_key(|index| found[*index].0);
-        let mut bytes = 0;
-        let mut kept: Vec<usize> = by_priority
-            .into_iter()
-            .filter(|index| {
-                let Parameter { name, value, .. } = &found[*index].1;
-                let fits = bytes + name.len() + value.len() <= PARAMETERS_BYTES_MAX;
-                bytes += if fits { name.len() + value.len() } else { 0 };
-                fits
-            })
-            .take(PARAMETERS_MAX)
-            .collect();
-        kept.sort_unstable();
-        let mut index = 0;
-        found.retain(|_| {
-            index += 1;
-            kept.binary_search(&(index - 1)).is_ok()
-        });
+        let mut found: Vec<(Kind, Parameter)> = query.split('&').filter_map(parameter).collect();
+        remove_repetitions(&mut found);
+        let bytes: usize = found.iter().map(|(_, one)| one.bytes()).sum();
+        if found.len() > PARAMETERS_MAX || bytes > PARAMETERS_BYTES_MAX {
+            keep_by_priority(&mut found);
+        }
         Self(found.into_iter().map(|(_, parameter)| parameter).collect())
     }
 
@@ -165,6 +152,41 @@ impl ClickParameters {
     }
 }
 
+/// Removes parameters that repeat an earlier one.
+fn remove_repetitions(found: &mut Vec<(Kind, Parameter)>) {
+    let mut seen = BTreeSet::new();
+    let keys = found.iter().map(|(_, parameter)| parameter.key.as_str());
+    let mut is_first = keys
+        .map(|key| seen.insert(key))
+        .collect::<Vec<bool>>()
+        .into_iter();
+    found.retain(|_| is_first.next() == Some(true));
+}
+
+/// Keeps as many parameters as the limits allow, by priority.
+fn keep_by_priority(found: &mut Vec<(Kind, Parameter)>) {
+    // A stable sort keeps the URL order within each kind.
+    let mut by_priority: Vec<usize> = (0..found.len()).collect();
+    by_priority.sort_by_key(|index| found[*index].0);
+    let mut bytes = 0;
+    let mut kept: Vec<usize> = by_priority
+        .into_iter()
+        .filter(|index| {
+            let own = found[*index].1.bytes();
+            let fits = bytes + own <= PARAMETERS_BYTES_MAX;
+            bytes += if fits { own } else { 0 };
+            fits
+        })
+        .take(PARAMETERS_MAX)
+        .collect();
+    kept.sort_unstable();
+    let mut index = 0;
+    found.retain(|_| {
+        index += 1;
+        kept.binary_search(&(index - 1)).is_ok()
+    });
+}
+
 /// Returns whether a parameter is known, by its name in lower case.
 pub(super) fn is_known(key: &str) -> bool {
     KNOWN.iter().any(|(_, names)| names.contains(&key))
@@ -176,11 +198,11 @@ fn parameter(pair: &str) -> Option<(Kind, Parameter)> {
     let key = name.to_ascii_lowercase();
     let kind = kind_of(&key);
     let raw = decode(value, kind.plus());
-    let full = cleaned(&raw, usize::MAX)?;
-    if is_macro(&full) {
+    let mut value = cleaned(&raw, usize::MAX)?;
+    if is_macro(&value) {
         return None;
     }
-    let value: String = full.chars().take(kind.chars_max()).collect();
+    value.truncate(cut(&value, kind.chars_max()).len());
     let is_exact = value == raw;
     let name = if kind == Kind::Other {
         name
