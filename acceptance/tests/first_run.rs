@@ -2,6 +2,7 @@
 
 use reqwest::StatusCode;
 use serde_json::json;
+use std::time::Duration;
 use tributary_testkit::{ServerProcess, TestDatabase, on_both_engines};
 
 fn setup_link(text: &str) -> Option<String> {
@@ -80,6 +81,8 @@ on_both_engines! {
         assert!(list.contains("CI") && list.contains("read_only") && !list.contains(&key), "{list}");
         let id = list.split_whitespace().next().unwrap();
         run(&["admin", "key", "revoke", id]).unwrap();
+        // A key that another process revokes stops within a second.
+        tokio::time::sleep(Duration::from_secs(1)).await;
         server.call("GET", "/api/v1/apps", &key, None).await.expect(401);
 
         let invite = ["admin", "user", "create", "--email", "you@example.com", "--role", "viewer", "--organization", "Second"];

@@ -3,6 +3,7 @@
 
 use crate::error::{ApiError, Code};
 use crate::metrics;
+use crate::read_cache::CachedKey;
 use crate::request::RequestContext;
 use crate::state::ApiState;
 use axum::extract::FromRequestParts;
@@ -12,7 +13,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use tracing::Instrument as _;
 use tributary_domain::access::admission::SlotHolder;
-use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
+use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::access::{AccessDenied, Authorized, Scope, authorize};
 use tributary_domain::audit::AuditContext;
 use tributary_store::report_slots::{ReportSlot, SlotKind};
@@ -143,7 +144,7 @@ impl<S: Scope> FromRequestParts<ApiState> for ExportCaller<S> {
     }
 }
 
-async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Arc<ApiKey>, ApiError> {
+async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Arc<CachedKey>, ApiError> {
     let Some(header) = parts.headers.get(header::AUTHORIZATION) else {
         metrics::count_authentication("missing");
         return Err(ApiError::new(
@@ -199,9 +200,9 @@ fn bearer_credentials(header: &str) -> Option<&str> {
 }
 
 /// Records the key's last use in the background.
-fn record_key_use(state: &ApiState, key: &ApiKey) {
+fn record_key_use(state: &ApiState, key: &CachedKey) {
     let now = state.runtime.now();
-    if !key.should_record_use(now) {
+    if !key.begin_recording_use(now) {
         return;
     }
     let (store, key) = (state.store.clone(), key.id);

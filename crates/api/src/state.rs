@@ -17,6 +17,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use tributary_domain::billing::certificate::TrustedRoots;
+use tributary_domain::click::address::AddressHasher;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::runtime::Runtime;
@@ -26,19 +27,34 @@ use tributary_store::report_slots::ReportSlots;
 
 /// Shared handles. Every layer and extractor clones them, so cloning must be cheap.
 #[derive(Clone)]
-pub struct ApiState(Arc<ApiHandles>);
+pub struct ApiState(Arc<SharedState>);
+
+struct SharedState {
+    handles: ApiHandles,
+    address_hasher: AddressHasher,
+}
+
+impl ApiState {
+    /// Returns the hasher for addresses and advertising ids.
+    pub(crate) fn address_hasher(&self) -> &AddressHasher {
+        &self.0.address_hasher
+    }
+}
 
 impl Deref for ApiState {
     type Target = ApiHandles;
 
     fn deref(&self) -> &ApiHandles {
-        &self.0
+        &self.0.handles
     }
 }
 
 impl From<ApiHandles> for ApiState {
     fn from(handles: ApiHandles) -> Self {
-        Self(Arc::new(handles))
+        Self(Arc::new(SharedState {
+            address_hasher: AddressHasher::new(&handles.keyring),
+            handles,
+        }))
     }
 }
 
@@ -67,7 +83,7 @@ pub struct ApiHandles {
     pub geo_lookup: GeoLookup,
     /// Header in which a trusted proxy sends the client's country.
     pub country_header: Option<HeaderName>,
-    /// Recently tapped links, used while the database is unavailable.
+    /// Recently tapped links.
     pub link_cache: Arc<LinkCache>,
     /// Keys that may sign Apple's postbacks.
     pub postback_keys: Arc<Keys>,
@@ -79,7 +95,7 @@ pub struct ApiHandles {
     pub probe: Arc<dyn IntegrationProbe>,
     /// Looks up TXT records, which verify link domains.
     pub txt_lookup: TxtLookup,
-    /// Short-lived cache of API keys and apps.
+    /// Cache of API keys and apps.
     pub read_cache: Arc<ReadCache>,
     /// Decompresses request bodies.
     pub decompressor: Arc<BodyDecompressor>,

@@ -1,139 +1,151 @@
+//! Two stores with the same database stand for two processes. The clock is paused, so that a
+//! confirmation lasts as long as a test needs it.
+
 use super::*;
-use std::sync::atomic::{AtomicU32, Ordering};
-use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
-use tributary_domain::refusal::Refusal;
+use std::path::Path;
+use tributary_domain::app::AppChange;
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_store::contract::fixtures::{SharedStore, new_key, origin};
+use tributary_store::contract::sdk_fixtures::{Tenant, tenant};
+use tributary_store_sqlite::SqliteStore;
 
-/// Change count used in the tests.
-const CHANGES: u64 = 7;
-
-/// Fake database: each read takes a permit and returns its sequence number.
-struct FakeStore {
-    reads: AtomicU32,
-    gate: Semaphore,
+/// Opens the database in a folder as another process would.
+pub(crate) fn open(folder: &Path) -> SharedStore {
+    Arc::new(SqliteStore::open(&folder.join("x.db")).unwrap())
 }
 
-struct Fixture {
-    reads: Arc<SharedReads<u8, u32>>,
-    store: Arc<FakeStore>,
+/// Waits for a change with a running clock: the writer is a thread, for which a paused clock would
+/// not wait.
+pub(crate) async fn running<T>(change: impl Future<Output = T>) -> T {
+    tokio::time::resume();
+    let outcome = change.await;
+    tokio::time::pause();
+    outcome
 }
 
-impl Fixture {
-    fn new() -> Self {
-        let store = FakeStore {
-            reads: AtomicU32::new(0),
-            gate: Semaphore::new(0),
-        };
-        Self {
-            reads: Arc::default(),
-            store: Arc::new(store),
-        }
-    }
-
-    /// Reads a key: key 1 panics, key 2 is refused, and key 3 must not be cached.
-    fn read(&self, key: u8) -> JoinHandle<StoreResult<u32>> {
-        let (reads, store) = (self.reads.clone(), self.store.clone());
-        let load = move || {
-            let store = store.clone();
-            async move {
-                let value = store.reads.fetch_add(1, Ordering::SeqCst);
-                store.gate.acquire().await.unwrap().forget();
-                assert_ne!(key, 1, "a bug");
-                if key == 2 {
-                    return Err(Refusal::AppNotFound.into());
-                }
-                let cache_version = (key != 3).then_some(CHANGES);
-                Ok(ReadResult {
-                    value,
-                    cache_version,
-                })
-            }
-        };
-        tokio::spawn(async move { reads.read("test", key, load).await })
-    }
-}
-
-async fn yield_many() {
-    for _ in 0..100 {
+/// Lets the confirmation end, and waits until a poll that starts afterwards has confirmed again.
+pub(crate) async fn poll(watch: &ConfigurationWatch, store: &SharedStore) {
+    tokio::time::advance(CONFIRMED_MAX).await;
+    while watch.confirmed_state(store).is_none() {
         tokio::task::yield_now().await;
     }
 }
 
-#[tokio::test]
-async fn callers_during_a_read_share_the_next_one() {
-    let fixture = Fixture::new();
-    let first = fixture.read(0);
-    yield_many().await;
-    let later: Vec<_> = (0..10).map(|_| fixture.read(0)).collect();
-    yield_many().await;
-    fixture.store.gate.add_permits(10);
-    assert_eq!(first.await.unwrap().unwrap(), 0);
-    for read in later {
-        let read = read.await.unwrap().unwrap();
-        assert_eq!(read, 1, "a later caller never gets an earlier read");
-    }
-    assert_eq!(fixture.store.reads.load(Ordering::SeqCst), 2);
+struct Fixture {
+    store: SharedStore,
+    /// The same database in another process.
+    other: SharedStore,
+    tenant: Tenant,
+    cache: ReadCache,
+    _folder: tempfile::TempDir,
 }
 
-#[tokio::test]
-async fn values_are_cached_until_the_ttl_or_a_change() {
-    let fixture = Fixture::new();
-    fixture.store.gate.add_permits(10);
-    assert_eq!(fixture.reads.cached(&0, CHANGES), None);
-    assert_eq!(fixture.read(0).await.unwrap().unwrap(), 0);
-    let begun = Instant::now();
-    if begun.elapsed() < CACHE_TTL / 2 {
-        assert_eq!(fixture.reads.cached(&0, CHANGES), Some(0));
-    }
-    assert_eq!(fixture.reads.cached(&0, CHANGES + 1), None);
-    tokio::time::sleep(CACHE_TTL).await;
-    assert_eq!(fixture.reads.cached(&0, CHANGES), None);
-    assert_eq!(fixture.read(3).await.unwrap().unwrap(), 1);
-    assert_eq!(fixture.reads.cached(&3, CHANGES), None);
-}
-
-#[tokio::test]
-async fn stale_entries_are_evicted_when_the_cache_is_full() {
-    let reads: SharedReads<usize, u32> = SharedReads::default();
-    let long_ago = Instant::now().checked_sub(CACHE_TTL * 2).unwrap();
-    for key in 0..ENTRIES_MAX {
-        let cached = CachedValue {
-            value: 0,
-            read_at: long_ago,
-            changes: CHANGES,
+impl Fixture {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, other) = (open(folder.path()), open(folder.path()));
+        let fixture = Self {
+            tenant: running(tenant(&store)).await,
+            store,
+            other,
+            cache: ReadCache::default(),
+            _folder: folder,
         };
-        let entry = CacheEntry {
-            cached: Some(cached),
-            waiters: None,
+        poll(&fixture.cache.watch, &fixture.store).await;
+        fixture
+    }
+
+    async fn key(&self) -> tributary_store::NewKey {
+        let new = new_key(self.tenant.writer.organization());
+        let created = running(self.store.create_key(new.clone(), origin(1))).await;
+        created.unwrap();
+        new
+    }
+
+    async fn cached_key(&self, new: &tributary_store::NewKey) -> Arc<CachedKey> {
+        let found = self.cache.key(&self.store, new.digest).await;
+        found.unwrap().unwrap()
+    }
+
+    async fn cached_app(&self) -> Arc<App> {
+        let reader = self.tenant.writer.read_access();
+        let found = self.cache.app(&self.store, reader, self.tenant.app.id);
+        found.await.unwrap()
+    }
+
+    async fn enable_web_events(&self, store: &SharedStore) {
+        let change = AppChange {
+            web_events_enabled: Change::Set(true),
+            ..AppChange::default()
         };
-        reads.lock().insert(key, entry);
+        let (writer, app) = (&self.tenant.writer, self.tenant.app.id);
+        let changed = store.update_app(writer, app, change, Precondition::None, origin(5));
+        running(changed).await.unwrap();
     }
-    assert!(reads.enqueue_waiter(ENTRIES_MAX, oneshot::channel().0));
-    assert_eq!(reads.lock().len(), 1);
 }
 
-#[tokio::test]
-async fn a_cancelled_caller_does_not_cancel_other_waiters() {
-    let fixture = Fixture::new();
-    let first = fixture.read(0);
-    yield_many().await;
-    let second = fixture.read(0);
-    yield_many().await;
-    first.abort();
-    fixture.store.gate.add_permits(2);
-    assert_eq!(second.await.unwrap().unwrap(), 1);
+#[tokio::test(start_paused = true)]
+async fn a_value_is_read_once_and_shared() {
+    let fixture = Fixture::new().await;
+    let (cache, store) = (&fixture.cache, &fixture.store);
+    let [(key, _), _] = fixture.tenant.app.sdk.keys();
+    let first = cache.sdk_app(store, key).await.unwrap().unwrap();
+    let second = cache.sdk_app(store, key).await.unwrap().unwrap();
+    assert!(Arc::ptr_eq(&first, &second));
+    let unknown = cache.sdk_app(store, "pk_live_unknown").await.unwrap();
+    assert!(unknown.is_none());
 }
 
-#[tokio::test]
-async fn all_waiters_get_a_refusal_and_a_panic_ends_the_read() {
-    let fixture = Fixture::new();
-    fixture.store.gate.add_permits(10);
-    for read in [fixture.read(2), fixture.read(2)] {
-        let refused = read.await.unwrap().unwrap_err();
-        assert!(matches!(refused, StoreError::Refused(Refusal::AppNotFound)));
-    }
-    let broken = fixture.read(1).await.unwrap().unwrap_err();
-    assert!(matches!(broken, StoreError::Unavailable { .. }));
-    yield_many().await;
-    assert!(fixture.reads.lock().is_empty(), "neither is cached");
+#[tokio::test(start_paused = true)]
+async fn a_key_revoked_by_this_process_stops_at_once() {
+    let fixture = Fixture::new().await;
+    let new = fixture.key().await;
+    assert_eq!(fixture.cached_key(&new).await.revoked_at, None);
+    let revoked = running(fixture.store.revoke_key(new.key.id, origin(2))).await;
+    revoked.unwrap();
+    assert!(fixture.cached_key(&new).await.revoked_at.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_revoked_by_another_process_stops_within_a_second() {
+    let fixture = Fixture::new().await;
+    let new = fixture.key().await;
+    assert_eq!(fixture.cached_key(&new).await.revoked_at, None);
+    let revoked = running(fixture.other.revoke_key(new.key.id, origin(2))).await;
+    revoked.unwrap();
+    // No poll has run since, so nothing confirms the cached key any more.
+    tokio::time::advance(CONFIRMED_MAX).await;
+    assert!(fixture.cached_key(&new).await.revoked_at.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_finds_a_change_by_another_process() {
+    let fixture = Fixture::new().await;
+    let first = fixture.cached_app().await;
+    poll(&fixture.cache.watch, &fixture.store).await;
+    let unchanged = fixture.cached_app().await;
+    assert!(Arc::ptr_eq(&first, &unchanged), "the version is the same");
+    fixture.enable_web_events(&fixture.other).await;
+    poll(&fixture.cache.watch, &fixture.store).await;
+    let changed = fixture.cached_app().await;
+    assert!(!first.web_events_enabled && changed.web_events_enabled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_by_this_process_is_seen_at_once() {
+    let fixture = Fixture::new().await;
+    assert!(!fixture.cached_app().await.web_events_enabled);
+    fixture.enable_web_events(&fixture.store).await;
+    assert!(fixture.cached_app().await.web_events_enabled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_use_of_a_cached_key_is_recorded_once() {
+    let fixture = Fixture::new().await;
+    let new = fixture.key().await;
+    let at = new.key.created_at;
+    assert!(fixture.cached_key(&new).await.begin_recording_use(at));
+    let again = fixture.cached_key(&new).await;
+    assert!(!again.begin_recording_use(at), "the same cached key");
 }

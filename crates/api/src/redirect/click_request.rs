@@ -4,13 +4,14 @@ use crate::geo::GeoLocation;
 use crate::host::{RequestHost, request_host};
 use crate::state::ApiState;
 use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::header::{ACCEPT_LANGUAGE, REFERER, USER_AGENT};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, HeaderName, Method, Uri};
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use tributary_domain::audit::Client;
-use tributary_domain::click::address::{AddressHasher, ComparableAddress};
+use tributary_domain::click::address::ComparableAddress;
 use tributary_domain::click::agent::{Agent, ClientHints};
 use tributary_domain::click::{
     Click, ClickParameters, clean_user_agent, detect_bot, detect_network, first_language,
@@ -20,20 +21,27 @@ use tributary_domain::vocabulary::id::ClickId;
 use tributary_store::TrackedLink;
 
 /// Headers in which browsers mark prefetches and previews.
-const PURPOSES: &[&str] = &["sec-purpose", "purpose", "x-purpose", "x-moz"];
+const PURPOSES: [HeaderName; 4] = [
+    HeaderName::from_static("sec-purpose"),
+    HeaderName::from_static("purpose"),
+    HeaderName::from_static("x-purpose"),
+    HeaderName::from_static("x-moz"),
+];
+const PLATFORM: HeaderName = HeaderName::from_static("sec-ch-ua-platform");
+const PLATFORM_VERSION: HeaderName = HeaderName::from_static("sec-ch-ua-platform-version");
+const MODEL: HeaderName = HeaderName::from_static("sec-ch-ua-model");
 
 /// A tap before its link is looked up.
 #[derive(Debug)]
 pub(super) struct ClickRequest {
     /// Link id or slug in the path; may be invalid.
     pub(super) name: String,
-    /// Raw query string.
-    pub(super) query: String,
     /// Sanitised query parameters.
     pub(super) parameters: ClickParameters,
     /// Host of the request.
     pub(super) host: RequestHost,
     is_head: bool,
+    uri: Uri,
     headers: HeaderMap,
     address: IpAddr,
     geo: GeoLocation,
@@ -48,40 +56,37 @@ impl FromRequestParts<ApiState> for ClickRequest {
         let name = params.as_ref().and_then(|params| params.iter().next());
         let client = parts.extensions.get::<Client>();
         let address = client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.address);
-        let query = parts.uri.query().unwrap_or_default();
         Ok(Self {
             name: name.map_or_else(String::new, |(_, name)| name.to_owned()),
-            query: query.to_owned(),
-            parameters: ClickParameters::read(query),
+            parameters: ClickParameters::read(parts.uri.query().unwrap_or_default()),
             host: request_host(parts, state),
             is_head: parts.method == Method::HEAD,
             address,
             geo: state.geo_location(address, parts),
-            headers: parts.headers.clone(),
+            uri: std::mem::take(&mut parts.uri),
+            // The handlers have no other use for the headers.
+            headers: std::mem::take(&mut parts.headers),
         })
     }
 }
 
 impl ClickRequest {
-    /// Returns the platform, OS version and model that the headers name.
-    pub(super) fn agent(&self) -> Agent {
-        read_agent(&self.headers)
+    /// Returns the raw query string.
+    pub(super) fn query(&self) -> &str {
+        self.uri.query().unwrap_or_default()
     }
 
     /// Builds the click to record.
     pub(super) fn click(&self, state: &ApiState, tracked: &TrackedLink) -> Click {
         let TrackedLink { link, app } = tracked;
         let now = state.runtime.now();
-        let hasher = AddressHasher::new(&state.keyring);
+        let hasher = state.address_hasher();
         let comparable = ComparableAddress::of(self.address, self.geo.is_relay);
         let read = self.parameters.capture(&link.campaign);
         let (network, network_by) = detect_network(&read.captured, link.network).unzip();
-        let user_agent = header(&self.headers, "user-agent");
-        let purposes: Vec<Cow<'_, str>> = PURPOSES
-            .iter()
-            .filter_map(|name| header(&self.headers, name))
-            .collect();
-        let purposes: Vec<&str> = purposes.iter().map(Cow::as_ref).collect();
+        let user_agent = header(&self.headers, &USER_AGENT);
+        // A missing header marks nothing, like an empty one.
+        let purposes = PURPOSES.map(|name| header(&self.headers, &name).unwrap_or_default());
         let from_header = |name, read: fn(&str) -> Option<String>| {
             header(&self.headers, name).and_then(|text| read(&text))
         };
@@ -92,17 +97,21 @@ impl ClickRequest {
             clicked_at: now,
             network,
             network_by,
-            bot: detect_bot(self.is_head, &purposes, user_agent.as_deref()),
-            agent: self.agent(),
-            language: from_header("accept-language", first_language),
+            bot: detect_bot(
+                self.is_head,
+                &purposes.each_ref().map(Cow::as_ref),
+                user_agent.as_deref(),
+            ),
+            agent: read_agent(&self.headers),
+            language: from_header(&ACCEPT_LANGUAGE, first_language),
             timezone: None,
             screen: None,
             address: Some(self.address),
             address_hash: comparable.map(|address| hasher.hash(address, now)),
             advertising_hash: read.advertising_id.map(|id| hasher.advertising_id(&id)),
             country: self.geo.country.clone(),
-            user_agent: from_header("user-agent", clean_user_agent),
-            referer: from_header("referer", referer_origin),
+            user_agent: user_agent.as_deref().and_then(clean_user_agent),
+            referer: from_header(&REFERER, referer_origin),
             environment: None,
             destination_origin: link
                 .destination_url
@@ -115,23 +124,19 @@ impl ClickRequest {
 
 /// Reads the platform, OS version and model from the headers.
 pub(super) fn read_agent(headers: &HeaderMap) -> Agent {
-    let [platform, platform_version, model] = [
-        "sec-ch-ua-platform",
-        "sec-ch-ua-platform-version",
-        "sec-ch-ua-model",
-    ]
-    .map(|name| header(headers, name));
+    let [platform, platform_version, model] =
+        [PLATFORM, PLATFORM_VERSION, MODEL].map(|name| header(headers, &name));
     let hints = ClientHints {
         platform: platform.as_deref(),
         platform_version: platform_version.as_deref(),
         model: model.as_deref(),
     };
-    Agent::read(header(headers, "user-agent").as_deref(), hints)
+    Agent::read(header(headers, &USER_AGENT).as_deref(), hints)
 }
 
 /// Returns a header as text, even if it is not ASCII: in-app browsers send device names in any
 /// writing system, without encoding.
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
+fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, str>> {
     let value = headers.get(name)?;
     Some(String::from_utf8_lossy(value.as_bytes()))
 }
@@ -144,7 +149,7 @@ mod tests {
     use crate::tests::handles_in;
     use axum::body::Body;
     use axum::extract::ConnectInfo;
-    use axum::http::{HeaderName, Request};
+    use axum::http::Request;
     use std::net::SocketAddr;
     use std::sync::Arc;
     use std::time::Duration;

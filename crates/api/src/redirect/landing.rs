@@ -60,7 +60,7 @@ pub(super) fn page(state: &ApiState, request: &ClickRequest, tap: &ResolvedClick
 
 /// Returns a QR code for this page's URL. Keeps the ad's query parameters if they fit.
 fn qr_code(address: &str, request: &ClickRequest) -> Option<QrCode> {
-    let whole = match request.query.as_str() {
+    let whole = match request.query() {
         "" => address.to_owned(),
         query => format!("{address}?{query}"),
     };

@@ -19,9 +19,6 @@ mod landing;
 mod page;
 mod tap;
 
-#[cfg(test)]
-pub(crate) use tap::tests::tracked;
-
 use crate::state::ApiState;
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};

@@ -68,10 +68,10 @@ pub(super) async fn resolve_tap(
         return Err(page::no_such_link());
     }
     let click = request.click(state, &tracked);
-    let (id, is_person) = (click.id, click.bot.is_none());
+    let (id, platform, is_person) = (click.id, click.platform(), click.bot.is_none());
     if !tracked.app.records_clicks() {
         return Ok(ResolvedClick {
-            platform: request.agent().platform,
+            platform,
             token: None,
             is_person,
             tracked,
@@ -103,7 +103,7 @@ pub(super) async fn resolve_tap(
         (false, _) => "not_recorded",
     });
     Ok(ResolvedClick {
-        platform: request.agent().platform,
+        platform,
         token: recorded.then(|| state.click_tokens.sign(tracked.app.id, id)),
         is_person,
         tracked,
@@ -130,7 +130,7 @@ async fn is_other_apps_host(
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub(super) mod tests {
     use super::*;
     use tributary_domain::app::{App, AppCreation};
     use tributary_domain::link::{Link, LinkCreation as LinkBirth, Slug};

@@ -10,10 +10,11 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderName;
 use axum::http::request::Parts;
 use std::net::IpAddr;
-use tributary_domain::access::Environment;
+use std::ops::Deref;
+use std::sync::Arc;
 use tributary_domain::access::key::{KeyKind, KeyText};
-use tributary_domain::app::{App, AppSecret};
-use tributary_domain::click::address::{AddressHasher, ComparableAddress};
+use tributary_domain::app::AppSecret;
+use tributary_domain::click::address::ComparableAddress;
 use tributary_domain::device::{ClaimProof, ContactHashes, IdentityClaim, UserKey, prove};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -27,22 +28,20 @@ const KEY_PARAMETER: &str = "key";
 /// The app that an SDK request belongs to.
 #[derive(Debug)]
 pub(super) struct SdkCaller {
-    /// The key's app.
-    pub(super) app: App,
-    /// The key's environment.
-    pub(super) environment: Environment,
-    /// Encrypted key that decrypts Meta's install referrer, if one is set.
-    pub(super) social_referrer_key: Option<SealedSecret>,
-    /// Encrypted key that decrypts Play Integrity tokens, if one is set.
-    pub(super) play_decryption_key: Option<SealedSecret>,
-    /// Encrypted key that verifies Play Integrity tokens, if one is set.
-    pub(super) play_verification_key: Option<SealedSecret>,
-    /// Encrypted secrets that sign user ids.
-    pub(super) identity_secrets: Vec<SealedSecret>,
+    /// The key's app and environment.
+    found: Arc<SdkApp>,
     /// Client address.
     pub(super) address: IpAddr,
     /// Location of the client address.
     pub(super) geo: GeoLocation,
+}
+
+impl Deref for SdkCaller {
+    type Target = SdkApp;
+
+    fn deref(&self) -> &SdkApp {
+        &self.found
+    }
 }
 
 /// Like [`SdkCaller`], but rejects apps whose SDK is disabled.
@@ -60,7 +59,6 @@ impl SdkCaller {
         user: Option<UserKey>,
         signature: Option<&str>,
     ) -> IdentityClaim {
-        let hasher = AddressHasher::new(&state.keyring);
         let comparable = ComparableAddress::of(self.address, self.geo.is_relay);
         IdentityClaim {
             proof: user.as_ref().map_or(ClaimProof::Unsigned, |user| {
@@ -69,7 +67,7 @@ impl SdkCaller {
             user,
             contact_hashes: ContactHashes::default(),
             mode: self.app.sdk.identity,
-            address_hash: comparable.map(|address| hasher.hash(address, at)),
+            address_hash: comparable.map(|address| state.address_hasher().hash(address, at)),
         }
     }
 
@@ -110,12 +108,7 @@ impl FromRequestParts<ApiState> for SdkCaller {
             .inspect_err(|_| metrics::count_authentication("limited"))?;
         metrics::count_authentication("ok");
         Ok(Self {
-            app: found.app,
-            environment: found.environment,
-            social_referrer_key: found.social_referrer_key,
-            play_decryption_key: found.play_decryption_key,
-            play_verification_key: found.play_verification_key,
-            identity_secrets: found.identity_secrets,
+            found,
             address,
             geo: state.geo_location(address, parts),
         })
@@ -136,7 +129,7 @@ impl FromRequestParts<ApiState> for EnabledSdkCaller {
     }
 }
 
-async fn authenticate(parts: &Parts, state: &ApiState) -> Result<SdkApp, ApiError> {
+async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Arc<SdkApp>, ApiError> {
     let invalid = || {
         metrics::count_authentication("invalid");
         let message = "Invalid SDK key: it is mistyped, unknown, or not an SDK key (pk_…).";
@@ -156,7 +149,7 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<SdkApp, ApiErro
     if key.kind != KeyKind::Sdk {
         return Err(invalid());
     }
-    let found = state.store.sdk_app(key.reveal()).await?;
+    let found = state.read_cache.sdk_app(&state.store, key.reveal()).await?;
     found.ok_or_else(invalid)
 }
 

@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tributary_domain::app::PROBABILISTIC_WINDOW_HOURS;
 use tributary_domain::click::Click;
-use tributary_domain::click::address::{AddressHasher, ComparableAddress, classify};
+use tributary_domain::click::address::{ComparableAddress, classify};
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::AdvertisingId;
 use tributary_domain::install::ConfigureCommand;
@@ -175,7 +175,7 @@ fn configure_command(
     at: Timestamp,
 ) -> ConfigureCommand {
     let geo = &caller.geo;
-    let hasher = AddressHasher::new(&state.keyring);
+    let hasher = state.address_hasher();
     let comparable = ComparableAddress::of(caller.address, geo.is_relay);
     let window = *PROBABILISTIC_WINDOW_HOURS.end();
     let in_url = request

@@ -9,7 +9,7 @@ use super::configure_fields::ConfigureRequest;
 use crate::error::ApiError;
 use crate::state::ApiState;
 use tributary_domain::app::App;
-use tributary_domain::click::address::{AddressHasher, ComparableAddress};
+use tributary_domain::click::address::ComparableAddress;
 use tributary_domain::click::agent::Agent;
 use tributary_domain::click::{
     Click, ClickParameters, app_open_click_id, detect_network, first_language,
@@ -70,7 +70,7 @@ fn opening_click(
     let read = ClickParameters::read(claimed.query).capture(&link.campaign);
     let network = detect_network(&read.captured, link.network);
     let place = &caller.geo;
-    let hasher = AddressHasher::new(&state.keyring);
+    let hasher = state.address_hasher();
     let comparable = ComparableAddress::of(caller.address, place.is_relay);
     Click {
         id: app_open_click_id(

@@ -45,7 +45,7 @@ pub(crate) async fn skan(
     let now = state.runtime.now();
     let document = state
         .store
-        .skan_for_device(caller.app, caller.environment, device, now);
+        .skan_for_device(caller.app.clone(), caller.environment, device, now);
     let shown = DeviceSkanOut::of(&document.await?);
     let tag = shown.tag();
     let mut response = JsonResponse::ok(shown).with_etag(&tag).into_response();
