@@ -9,6 +9,7 @@ use crate::error::{ApiError, Code};
 use crate::fields::Fields;
 use crate::gzip::GzipLimits;
 use crate::json::{self, JsonNode};
+use crate::response_headers::RESPONSE_HEADERS;
 use crate::state::ApiState;
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
@@ -145,21 +146,23 @@ pub(crate) fn too_large(limit: usize) -> ApiError {
         .with_header(header::CONNECTION, HeaderValue::from_static("close"))
 }
 
-/// Returns the declared content type in lower case, without parameters.
-pub(crate) fn content_type(headers: &HeaderMap) -> Option<String> {
+/// Returns the declared content type without parameters. It may be in any case.
+pub(crate) fn content_type(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    let essence = value.split(';').next()?;
-    Some(essence.trim().to_ascii_lowercase())
+    value.split(';').next().map(str::trim)
 }
 
 /// Tells whether a content type is JSON.
 pub(crate) fn is_json(essence: &str) -> bool {
-    essence == "application/json"
-        || (essence.starts_with("application/") && essence.ends_with("+json"))
+    let Some((top, kind)) = essence.split_once('/') else {
+        return false;
+    };
+    let suffix = kind.rsplit_once('+').map_or(kind, |(_, suffix)| suffix);
+    top.eq_ignore_ascii_case("application") && suffix.eq_ignore_ascii_case("json")
 }
 
 fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
-    if content_type(headers).is_some_and(|essence| is_json(&essence)) {
+    if content_type(headers).is_some_and(is_json) {
         return Ok(());
     }
     let message = "Send JSON with the header `Content-Type: application/json`.";
@@ -208,7 +211,7 @@ impl<T: Serialize> JsonResponse<T> {
             status: StatusCode::OK,
             data,
             meta: None,
-            headers: HeaderMap::new(),
+            headers: HeaderMap::with_capacity(RESPONSE_HEADERS),
         }
     }
 
@@ -264,7 +267,9 @@ impl<T: Serialize> IntoResponse for JsonResponse<T> {
         match serde_json::to_vec(&envelope) {
             Ok(body) => {
                 let json = HeaderValue::from_static("application/json");
-                let mut response = (self.status, self.headers, body).into_response();
+                let mut response = Response::new(Body::from(body));
+                *response.status_mut() = self.status;
+                *response.headers_mut() = self.headers;
                 response.headers_mut().insert(header::CONTENT_TYPE, json);
                 response
             }

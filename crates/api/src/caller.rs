@@ -4,7 +4,7 @@
 use crate::error::{ApiError, Code};
 use crate::metrics;
 use crate::read_cache::CachedKey;
-use crate::request::RequestContext;
+use crate::request::{LoggedKey, RequestContext};
 use crate::state::ApiState;
 use axum::extract::FromRequestParts;
 use axum::http::header;
@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 use tributary_domain::access::admission::SlotHolder;
 use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::access::{AccessDenied, Authorized, Scope, authorize};
-use tributary_domain::audit::AuditContext;
+use tributary_domain::audit::{AuditContext, Client};
 use tributary_store::report_slots::{ReportSlot, SlotKind};
 
 /// A caller whose valid private key has a permission that includes scope `S`.
@@ -23,7 +23,7 @@ use tributary_store::report_slots::{ReportSlot, SlotKind};
 pub(crate) struct Caller<S> {
     /// Proof of permission that store methods require.
     pub(crate) authorized: Authorized<S>,
-    context: RequestContext,
+    client: Client,
 }
 
 impl<S> Caller<S> {
@@ -32,8 +32,8 @@ impl<S> Caller<S> {
     pub(crate) fn origin(&self, state: &ApiState) -> AuditContext {
         let origin = state.runtime.origin(
             self.authorized.actor().clone(),
-            Some(self.context.client.address),
-            Some(self.context.client.request_id.to_string()),
+            Some(self.client.address),
+            Some(self.client.request_id.to_string()),
         );
         AuditContext {
             environment: self.authorized.environment(),
@@ -60,10 +60,10 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
                 return Err(error);
             }
         };
-        context.record_key(key.id, key.organization);
+        context.record_key(LoggedKey::Private(key.id), key.organization);
         state
             .limits
-            .count_key(key.id)
+            .count_key(key.id, context.started)
             .inspect_err(|_| metrics::count_authentication("limited"))?;
         record_key_use(state, &key);
         let authorized = authorize::<S>(&key).inspect_err(|denied| {
@@ -85,7 +85,7 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
         metrics::count_authentication("ok");
         Ok(Self {
             authorized,
-            context,
+            client: context.client,
         })
     }
 }

@@ -1,8 +1,9 @@
 //! Client address behind the operator's proxies.
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
 use std::net::IpAddr;
 
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// Maximum number of `X-Forwarded-For` entries to read. Longer chains are not legitimate.
 const HOPS_MAX: usize = 20;
 
@@ -15,12 +16,10 @@ pub(crate) fn client_address(
     is_trusted: impl Fn(IpAddr) -> bool,
 ) -> IpAddr {
     let mut address = peer.to_canonical();
-    let lines: Vec<&str> = headers
-        .get_all("x-forwarded-for")
-        .iter()
+    let lines = headers.get_all(X_FORWARDED_FOR).iter().rev();
+    let hops = lines
         .filter_map(|value| value.to_str().ok())
-        .collect();
-    let hops = lines.iter().rev().flat_map(|line| line.rsplit(','));
+        .flat_map(|line| line.rsplit(','));
     for hop in hops.take(HOPS_MAX) {
         if !is_trusted(address) {
             break;

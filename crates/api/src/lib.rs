@@ -16,6 +16,7 @@ mod days;
 mod decimal;
 mod decompressor;
 mod docs;
+mod edge;
 mod error;
 mod geo;
 mod gzip;
@@ -34,6 +35,7 @@ mod readiness;
 mod redirect;
 mod report;
 mod request;
+mod response_headers;
 mod sealing;
 mod state;
 mod time_text;
@@ -55,7 +57,7 @@ pub use link_cache::LinkCache;
 pub use probe::{IntegrationProbe, TestEventResult};
 pub use read_cache::ReadCache;
 pub use readiness::Readiness;
-pub use request::{X_REQUEST_ID, request_id};
+pub use response_headers::X_REQUEST_ID;
 pub use state::{ApiHandles, ApiState, Timeouts};
 pub use txt_lookup::{TxtLookup, TxtLookupFuture};
 pub use unverified_writes::UnverifiedWrites;
@@ -64,7 +66,7 @@ pub use v1::web_events::WebEventRequest;
 use axum::Router;
 use axum::routing::get;
 use bytes::Bytes;
-use tower_http::catch_panic::CatchPanicLayer;
+use edge::EdgeLayer;
 use tributary_fields::{self as fields, json};
 use utoipa_axum::routes;
 
@@ -84,8 +86,8 @@ pub fn openapi_yaml() -> String {
     openapi::yaml(&described_routes().1)
 }
 
-/// Builds the router: this crate's endpoints and `others`, behind the shared layers for request
-/// ids, logging, rate limits, deadlines and error bodies.
+/// Builds the router: this crate's endpoints and `others`, behind the [`edge`]: request ids,
+/// logging, rate limits, deadlines and error bodies.
 pub fn router(state: ApiState, others: Router<ApiState>) -> Router {
     let (routes, api) = described_routes();
     // Rendered once; each response shares the bytes.
@@ -102,12 +104,7 @@ pub fn router(state: ApiState, others: Router<ApiState>) -> Router {
         )
         .method_not_allowed_fallback(request::no_such_method)
         .fallback(request::no_such_path)
-        .layer(CatchPanicLayer::custom(request::after_panic))
-        .layer(axum::middleware::from_fn_with_state(
-            state.clone(),
-            request::observe,
-        ))
-        .layer(axum::middleware::from_fn(track::allow_every_origin))
+        .layer(EdgeLayer::new(state.clone()))
         .with_state(state)
 }
 

@@ -4,40 +4,165 @@
     reason = "the only place that declares metrics"
 )]
 
+use axum::http::Method;
+use metrics::{Counter, Histogram};
+use std::fmt;
+use std::sync::{OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tributary_domain::app::BillingProvider;
 
-/// Records a request that got a response. `route` is the route's template instead of the path, to
-/// limit the number of time series.
-pub(crate) fn record_request(method: &str, route: &str, status: u16, duration: Duration) {
-    let labels = [
-        ("method", method_label(method)),
-        ("route", route.to_owned()),
-        ("status", status.to_string()),
-    ];
-    metrics::counter!("tributary_http_requests_total", &labels).increment(1);
-    metrics::histogram!("tributary_http_request_duration_seconds", "route" => route.to_owned())
-        .record(duration.as_secs_f64());
+/// Handles of one route's metrics. Incrementing a counter is much cheaper than finding it by its
+/// labels.
+pub(crate) struct RouteMetrics {
+    route: String,
+    durations: Histogram,
+    /// Counters by method and status. A route has few, because it sends few statuses.
+    requests: RwLock<Vec<RequestCounter>>,
 }
 
-/// Returns the method as a label. Unknown methods share one label, because clients can invent them.
-fn method_label(method: &str) -> String {
-    let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-    if known.contains(&method) {
-        method.to_owned()
-    } else {
-        "other".to_owned()
+struct RequestCounter {
+    method: &'static str,
+    status: u16,
+    counter: Counter,
+}
+
+impl RouteMetrics {
+    /// Creates the handles. `route` is the route's template instead of the path, to limit the
+    /// number of time series.
+    pub(crate) fn new(route: &str) -> Self {
+        let durations = metrics::histogram!(
+            "tributary_http_request_duration_seconds",
+            "route" => route.to_owned()
+        );
+        Self {
+            route: route.to_owned(),
+            durations,
+            requests: RwLock::default(),
+        }
+    }
+
+    /// Records a request that got a response.
+    pub(crate) fn record(&self, method: &Method, status: u16, duration: Duration) {
+        let method = method_label(method);
+        let requests = self.requests.read().unwrap_or_else(PoisonError::into_inner);
+        let is_counted = count_in(&requests, method, status);
+        drop(requests);
+        if !is_counted {
+            self.count_first(method, status);
+        }
+        self.durations.record(duration);
+    }
+
+    /// Adds a counter, unless another request has just added it, and counts the request.
+    fn count_first(&self, method: &'static str, status: u16) {
+        let mut requests = self
+            .requests
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if count_in(&requests, method, status) {
+            return;
+        }
+        let labels = [
+            ("method", method.to_owned()),
+            ("route", self.route.clone()),
+            ("status", status.to_string()),
+        ];
+        let counter = metrics::counter!("tributary_http_requests_total", &labels);
+        counter.increment(1);
+        requests.push(RequestCounter {
+            method,
+            status,
+            counter,
+        });
     }
 }
 
+/// Counts a request if its counter exists.
+fn count_in(requests: &[RequestCounter], method: &str, status: u16) -> bool {
+    let known = requests
+        .iter()
+        .find(|known| known.status == status && known.method == method);
+    if let Some(known) = known {
+        known.counter.increment(1);
+    }
+    known.is_some()
+}
+
+impl fmt::Debug for RouteMetrics {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.route)
+    }
+}
+
+/// Returns the method as a label. Unknown methods share one label, because clients can invent them.
+fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+/// Counters of one metric by outcome, for metrics that nearly every request increments.
+struct OutcomeCounters<const N: usize> {
+    name: &'static str,
+    outcomes: [&'static str; N],
+    handles: OnceLock<[Counter; N]>,
+}
+
+impl<const N: usize> OutcomeCounters<N> {
+    const fn new(name: &'static str, outcomes: [&'static str; N]) -> Self {
+        Self {
+            name,
+            outcomes,
+            handles: OnceLock::new(),
+        }
+    }
+
+    /// Adds to the counter of an outcome. Every outcome must be in the list.
+    fn add(&self, outcome: &'static str, count: u64) {
+        let handles = self.handles.get_or_init(|| {
+            self.outcomes
+                .map(|outcome| metrics::counter!(self.name, "outcome" => outcome))
+        });
+        let known = self.outcomes.iter().zip(handles);
+        let found = known.into_iter().find(|(known, _)| **known == outcome);
+        debug_assert!(found.is_some(), "{}: {outcome} is not listed", self.name);
+        if let Some((_, counter)) = found {
+            counter.increment(count);
+        }
+    }
+
+    /// Registers every counter at zero.
+    fn register(&self) {
+        for outcome in self.outcomes {
+            self.add(outcome, 0);
+        }
+    }
+}
+
+static AUTHENTICATIONS: OutcomeCounters<5> = OutcomeCounters::new(
+    "tributary_authentications_total",
+    ["ok", "missing", "invalid", "denied", "limited"],
+);
+static CLICKS: OutcomeCounters<3> = OutcomeCounters::new(
+    "tributary_clicks_total",
+    ["recorded", "bot", "not_recorded"],
+);
+
 /// Counts an authentication by outcome.
 pub(crate) fn count_authentication(outcome: &'static str) {
-    metrics::counter!("tributary_authentications_total", "outcome" => outcome).increment(1);
+    AUTHENTICATIONS.add(outcome, 1);
 }
 
 /// Counts a tap by outcome: whether its click was recorded, and whether it was from a bot.
 pub(crate) fn count_click(outcome: &'static str) {
-    metrics::counter!("tributary_clicks_total", "outcome" => outcome).increment(1);
+    CLICKS.add(outcome, 1);
 }
 
 /// Counts a tap whose link came from the cache because the database was unavailable.
@@ -69,8 +194,6 @@ pub(crate) fn count_dropped_write(kind: &'static str) {
 
 const DROPPED_WRITES: [&str; 2] = ["postback", "notification"];
 const DECOMPRESSIONS: [&str; 3] = ["ok", "rejected", "busy"];
-const AUTHENTICATIONS: [&str; 5] = ["ok", "missing", "invalid", "denied", "limited"];
-const CLICKS: [&str; 3] = ["recorded", "bot", "not_recorded"];
 const PROTOCOLS: [&str; 2] = ["skadnetwork", "adattributionkit"];
 const POSTBACKS: [&str; 8] = [
     "valid",
@@ -95,18 +218,14 @@ const NOTIFICATIONS: [&str; 7] = [
 /// Registers counters at zero, so that alerts see the first increment. The request counter is left
 /// out, because it has too many label combinations.
 fn register() {
-    for outcome in AUTHENTICATIONS {
-        metrics::counter!("tributary_authentications_total", "outcome" => outcome).increment(0);
-    }
+    AUTHENTICATIONS.register();
     for kind in DROPPED_WRITES {
         metrics::counter!("tributary_unverified_writes_dropped_total", "kind" => kind).increment(0);
     }
     for outcome in DECOMPRESSIONS {
         metrics::counter!("tributary_decompressions_total", "outcome" => outcome).increment(0);
     }
-    for outcome in CLICKS {
-        metrics::counter!("tributary_clicks_total", "outcome" => outcome).increment(0);
-    }
+    CLICKS.register();
     metrics::counter!("tributary_links_from_memory_total").increment(0);
     for protocol in PROTOCOLS {
         for outcome in POSTBACKS {

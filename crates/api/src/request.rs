@@ -1,47 +1,101 @@
-//! Middleware for every request: request id, client address, deadline, log line and error body.
+//! Metadata of a request, and the log line that is written at its end.
 
 use crate::client_address::client_address;
 use crate::error::{ApiError, Code};
-use crate::metrics;
+use crate::metrics::RouteMetrics;
 use crate::state::ApiState;
-use axum::body::Body;
-use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::extract::{ConnectInfo, Request};
+use axum::http::Method;
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, Method, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use tracing::{Instrument as _, Span};
+use tracing::Span;
 use tributary_domain::audit::Client;
-use tributary_domain::runtime::Runtime;
-use tributary_domain::vocabulary::digest::hex;
-use tributary_domain::vocabulary::id::OrganizationId;
-
-/// Response header with the request id.
-pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+use tributary_domain::vocabulary::id::{AppId, KeyId, OrganizationId};
 
 /// Metadata about a request. Handlers read it from the request extensions.
 #[derive(Debug, Clone)]
-pub(crate) struct RequestContext {
+pub(crate) struct RequestContext(Arc<RequestMetadata>);
+
+/// The shared part of a [`RequestContext`], which the edge and the handler clone.
+#[derive(Debug)]
+pub(crate) struct RequestMetadata {
     /// Client address and request id. The id appears in logs, response headers and error bodies.
     pub(crate) client: Client,
-    /// Key to log: the id of a private key, or the app of an SDK key.
-    key: Arc<OnceLock<String>>,
+    /// Time at which the request's head was read.
+    pub(crate) started: Instant,
     /// Span that contains all log lines of the request.
-    span: Span,
+    pub(crate) span: Span,
+    key: OnceLock<LoggedKey>,
+}
+
+impl Deref for RequestContext {
+    type Target = RequestMetadata;
+
+    fn deref(&self) -> &RequestMetadata {
+        &self.0
+    }
+}
+
+/// The key to log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum LoggedKey {
+    /// The id of a private key.
+    Private(KeyId),
+    /// The app of an SDK key.
+    Sdk(AppId),
+}
+
+impl fmt::Display for LoggedKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Private(key) => key.fmt(formatter),
+            Self::Sdk(app) => app.fmt(formatter),
+        }
+    }
 }
 
 impl RequestContext {
+    /// Assigns an id to a request and resolves its client. `route` is the route's template, because
+    /// the path contains ids and arbitrary input.
+    pub(crate) fn new(state: &ApiState, request: &Request, route: &str) -> Self {
+        let peer = request
+            .extensions()
+            .get::<ConnectInfo<SocketAddr>>()
+            .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+        let address = client_address(peer, request.headers(), |ip| (state.is_trusted_proxy)(ip));
+        let request_id = state.runtime.request_id();
+        let id = request_id.to_ascii();
+        // An error-level span is enabled at every log level.
+        let span = tracing::error_span!(
+            "request",
+            request.id = str::from_utf8(&id).unwrap_or_default(),
+            http.method = %request.method(),
+            http.route = route,
+            organization = tracing::field::Empty
+        );
+        Self(Arc::new(RequestMetadata {
+            client: Client {
+                address,
+                request_id,
+            },
+            started: Instant::now(),
+            span,
+            key: OnceLock::new(),
+        }))
+    }
+
     /// Records the key and its organization for the log.
-    pub(crate) fn record_key(&self, key: impl ToString, organization: OrganizationId) {
-        let _first = self.key.set(key.to_string());
+    pub(crate) fn record_key(&self, key: LoggedKey, organization: OrganizationId) {
+        let _first = self.key.set(key);
         record_organization(&self.span, organization);
     }
 }
 
-/// Returns the client of a request that passed [`observe`].
+/// Returns the client of a request that passed the edge.
 pub(crate) fn client_of(parts: &Parts) -> Result<&Client, ApiError> {
     let client = parts.extensions.get::<Client>();
     client.ok_or_else(ApiError::internal)
@@ -52,146 +106,54 @@ pub(crate) fn record_organization(span: &Span, organization: OrganizationId) {
     span.record("organization", tracing::field::display(organization));
 }
 
-/// Writes a request's log line and metrics when dropped, so that requests whose client disconnects
-/// are logged, too.
-struct RequestLog {
-    started: Instant,
-    method: Method,
-    /// The route template. The path itself contains ids and arbitrary input.
-    route: String,
-    context: RequestContext,
-    status: u16,
-}
-
 /// Status logged for requests whose client disconnected before the response.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
+/// Writes a request's log line and metrics when dropped, so that requests whose client disconnects
+/// are logged, too.
+#[derive(Debug)]
+pub(crate) struct RequestLog {
+    pub(crate) context: RequestContext,
+    method: Method,
+    metrics: Arc<OnceLock<RouteMetrics>>,
+    status: u16,
+}
+
+impl RequestLog {
+    /// Begins a request on a route whose metrics are in `metrics`.
+    pub(crate) fn new(
+        context: RequestContext,
+        method: Method,
+        metrics: Arc<OnceLock<RouteMetrics>>,
+    ) -> Self {
+        Self {
+            context,
+            method,
+            metrics,
+            status: CLIENT_CLOSED_REQUEST,
+        }
+    }
+
+    /// Ends the request with the response's status.
+    pub(crate) fn finish(mut self, status: u16) {
+        self.status = status;
+    }
+}
+
 impl Drop for RequestLog {
     fn drop(&mut self) {
-        let duration = self.started.elapsed();
-        metrics::record_request(self.method.as_str(), &self.route, self.status, duration);
+        let duration = self.context.started.elapsed();
+        if let Some(metrics) = self.metrics.get() {
+            metrics.record(&self.method, self.status, duration);
+        }
         tracing::info!(
             parent: &self.context.span,
             http.status = self.status,
             duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
-            key = self.context.key.get(),
+            key = self.context.key.get().map(ToString::to_string),
             "request"
         );
     }
-}
-
-/// Outermost layer: logs the request, applies the address limit and finishes the response.
-pub(crate) async fn observe(
-    State(state): State<ApiState>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let matched = request.extensions().get::<MatchedPath>();
-    let route = matched.map_or_else(|| "(none)".to_owned(), |path| path.as_str().to_owned());
-    let context = context_of(&state, &request, &route);
-    let mut line = RequestLog {
-        started: Instant::now(),
-        method: request.method().clone(),
-        route,
-        context: context.clone(),
-        status: CLIENT_CLOSED_REQUEST,
-    };
-    request.extensions_mut().insert(context.client.clone());
-    request.extensions_mut().insert(context.clone());
-    let response = match state.limits.count_address(context.client.address) {
-        Ok(()) => {
-            let answer = answer_in_time(&state, request, next);
-            answer.instrument(context.span.clone()).await
-        }
-        Err(error) => error.into_response(),
-    };
-    let response = finish(response, &context, &state.base_url);
-    line.status = response.status().as_u16();
-    response
-}
-
-/// Returns a new request id for `X-Request-Id`.
-pub fn request_id(source: &Runtime) -> String {
-    format!("req_{}", hex(&source.random_bytes::<12>()))
-}
-
-fn context_of(state: &ApiState, request: &Request, route: &str) -> RequestContext {
-    let peer = request
-        .extensions()
-        .get::<ConnectInfo<SocketAddr>>()
-        .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
-    let address = client_address(peer, request.headers(), |ip| (state.is_trusted_proxy)(ip));
-    let id = request_id(&state.runtime);
-    // An error-level span is enabled at every log level.
-    let span = tracing::error_span!(
-        "request",
-        request.id = id,
-        http.method = %request.method(),
-        http.route = route,
-        organization = tracing::field::Empty
-    );
-    RequestContext {
-        client: Client {
-            address,
-            request_id: id.into(),
-        },
-        key: Arc::default(),
-        span,
-    }
-}
-
-/// Runs the handler with the request deadline. This is a backstop for the shorter body and database
-/// deadlines.
-async fn answer_in_time(state: &ApiState, request: Request, next: Next) -> Response {
-    let answered = tokio::time::timeout(state.timeouts.request, next.run(request)).await;
-    answered.unwrap_or_else(|_| {
-        let message = "The request took too long. Send the same request again.";
-        ApiError::new(Code::Unavailable, message).into_response()
-    })
-}
-
-/// Writes the error body and the headers common to all responses.
-fn finish(response: Response, context: &RequestContext, base_url: &str) -> Response {
-    let (mut parts, body) = response.into_parts();
-    let body = match parts.extensions.remove::<ApiError>() {
-        None => body,
-        Some(error) => {
-            let json = HeaderValue::from_static("application/json");
-            parts.headers.insert(header::CONTENT_TYPE, json);
-            parts.headers.remove(header::CONTENT_LENGTH);
-            Body::from(error.body(&context.client.request_id))
-        }
-    };
-    let headers = &mut parts.headers;
-    if let Ok(id) = HeaderValue::from_str(&context.client.request_id) {
-        headers.insert(X_REQUEST_ID, id);
-    }
-    let mut default = |name: HeaderName, value: &'static str| {
-        headers
-            .entry(name)
-            .or_insert(HeaderValue::from_static(value));
-    };
-    default(header::CACHE_CONTROL, "no-store");
-    default(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    default(header::REFERRER_POLICY, "strict-origin-when-cross-origin");
-    default(
-        header::CONTENT_SECURITY_POLICY,
-        "default-src 'none'; frame-ancestors 'none'",
-    );
-    default(
-        HeaderName::from_static("cross-origin-opener-policy"),
-        "same-origin",
-    );
-    if base_url.starts_with("https://") {
-        default(header::STRICT_TRANSPORT_SECURITY, "max-age=31536000");
-    }
-    Response::from_parts(parts, body)
-}
-
-/// Turns a caught panic into a 500. The panic hook has logged the message.
-pub(crate) fn after_panic(_panic: Box<dyn std::any::Any + Send + 'static>) -> Response {
-    tracing::error!("handler panicked");
-    ApiError::internal().into_response()
 }
 
 /// Responds to an unknown path.

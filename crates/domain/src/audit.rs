@@ -3,6 +3,7 @@
 use crate::access::{Actor, AppsRead, Authorized, Environment};
 use crate::vocabulary::id::{AppId, AuditId, OrganizationId};
 use crate::vocabulary::time::Timestamp;
+use std::fmt;
 
 /// Audited action, named `<noun>.<verb>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,14 +84,55 @@ crate::keywords! {
     }
 }
 
+/// Id of a request, as in the log and the response. Every request has one, but few print it more
+/// than once, so it is kept as bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestId([u8; Self::RANDOM_BYTES]);
+
+impl RequestId {
+    /// Number of random bytes: enough that ids never collide within the lifetime of a log.
+    const RANDOM_BYTES: usize = 12;
+    /// Prefix of the text, which tells request ids from other ids.
+    const PREFIX: &str = "req_";
+    /// Length of the text: the prefix and two hex digits per byte.
+    const TEXT_BYTES: usize = Self::PREFIX.len() + 2 * Self::RANDOM_BYTES;
+
+    /// Creates an id from random bytes.
+    pub const fn new(random: [u8; Self::RANDOM_BYTES]) -> Self {
+        Self(random)
+    }
+
+    /// Returns the text as ASCII, without allocating.
+    pub fn to_ascii(self) -> [u8; Self::TEXT_BYTES] {
+        let mut text = [0; Self::TEXT_BYTES];
+        let digits = self.0.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+        let digits = digits.map(|digit| match digit {
+            0..10 => b'0' + digit,
+            _ => b'a' + digit - 10,
+        });
+        let characters = Self::PREFIX.bytes().chain(digits);
+        for (place, character) in text.iter_mut().zip(characters) {
+            *place = character;
+        }
+        text
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.to_ascii();
+        formatter.write_str(str::from_utf8(&text).unwrap_or_default())
+    }
+}
+
 /// Client of a request. The HTTP layer stores it in the request's extensions, and handlers that
 /// change something read it from there.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Client {
     /// Client address, after resolving trusted proxies.
     pub address: std::net::IpAddr,
-    /// Request id, as in the log and the response.
-    pub request_id: std::sync::Arc<str>,
+    /// Request id.
+    pub request_id: RequestId,
 }
 
 /// Context of a change, passed to the store with every change.
@@ -238,6 +280,12 @@ mod tests {
             assert_eq!(Action::parse(action.as_str()), Some(*action));
         }
         assert_eq!(Action::parse("app.unknown"), None);
+    }
+
+    #[test]
+    fn a_request_id_prints_its_prefix_and_hex_digits() {
+        let id = RequestId::new([0, 1, 0x9a, 0xbc, 0xde, 0xf0, 7, 8, 9, 10, 11, 255]);
+        assert_eq!(id.to_string(), "req_00019abcdef00708090a0bff");
     }
 
     #[test]

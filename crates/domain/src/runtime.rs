@@ -3,7 +3,7 @@
 
 use crate::access::key::{KEY_RANDOM_BYTES, KeyKind, KeyText};
 use crate::access::{Actor, Environment};
-use crate::audit::AuditContext;
+use crate::audit::{AuditContext, RequestId};
 use crate::vocabulary::id::AuditId;
 use crate::vocabulary::time::Timestamp;
 use std::net::IpAddr;
@@ -19,6 +19,12 @@ pub trait Clock: Send + Sync {
 pub trait Random: Send + Sync {
     /// Fills a slice with unpredictable bytes.
     fn fill(&self, bytes: &mut [u8]);
+
+    /// Fills a slice with unpredictable bytes for an id, which is not a secret. May be faster than
+    /// [`Self::fill`].
+    fn fill_id(&self, bytes: &mut [u8]) {
+        self.fill(bytes);
+    }
 }
 
 /// The clock and the random source of this process.
@@ -44,6 +50,18 @@ impl Runtime {
         let mut bytes = [0; N];
         self.rng.fill(&mut bytes);
         bytes
+    }
+
+    /// Returns random bytes for an id. Use [`Self::random_bytes`] for keys, tokens and nonces.
+    pub fn id_bytes<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.rng.fill_id(&mut bytes);
+        bytes
+    }
+
+    /// Generates a request id.
+    pub fn request_id(&self) -> RequestId {
+        RequestId::new(self.id_bytes())
     }
 
     /// Generates an API key.

@@ -1,6 +1,6 @@
 //! The system clock and random number generator. All other code receives them as a `Runtime`.
 
-use rand::TryRng as _;
+use rand::{Rng as _, TryRng as _};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tributary_domain::runtime::{Clock, Random, Runtime};
@@ -18,7 +18,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// Random bytes from the operating system.
+/// Random bytes from the operating system. Ids come from a generator of each thread, because a
+/// system call per id is slow. The operating system seeds that generator, again after every 64 KiB.
 pub(crate) struct OsRandom;
 
 impl Random for OsRandom {
@@ -27,6 +28,11 @@ impl Random for OsRandom {
         rand::rngs::SysRng
             .try_fill_bytes(bytes)
             .expect("the operating system provides random bytes");
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the Random")]
+    fn fill_id(&self, bytes: &mut [u8]) {
+        rand::rng().fill_bytes(bytes);
     }
 }
 

@@ -286,7 +286,7 @@ pub fn router_with(parts: ServerParts, more: Router<ApiState>) -> (Router, Arc<R
 /// layers do not run there.
 pub fn standalone_metrics_router(metrics: Exporter, runtime: Runtime) -> Router {
     let name = move |mut response: Response| {
-        let id = HeaderValue::try_from(tributary_api::request_id(&runtime));
+        let id = HeaderValue::from_bytes(&runtime.request_id().to_ascii());
         async move {
             let headers = response.headers_mut();
             headers.extend(id.ok().map(|id| (tributary_api::X_REQUEST_ID, id)));

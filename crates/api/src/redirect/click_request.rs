@@ -177,7 +177,7 @@ mod tests {
             .insert(ConnectInfo(SocketAddr::from((peer, 1))));
         parts.extensions.insert(Client {
             address: IpAddr::from(peer),
-            request_id: "req_1".into(),
+            request_id: tributary_domain::audit::RequestId::new([1; 12]),
         });
         let tap = ClickRequest::from_request_parts(&mut parts, &state)
             .await

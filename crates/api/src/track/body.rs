@@ -19,8 +19,9 @@ impl FromRequest<ApiState> for TrackBody {
 
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        let is_accepted = |essence: &str| is_json(essence) || essence == "text/plain";
-        if !content_type(&parts.headers).is_some_and(|essence| is_accepted(&essence)) {
+        let is_accepted =
+            |essence: &str| is_json(essence) || essence.eq_ignore_ascii_case("text/plain");
+        if !content_type(&parts.headers).is_some_and(is_accepted) {
             let message =
                 "Send JSON with the header `Content-Type: application/json` or `text/plain`.";
             return Err(ApiError::new(Code::UnsupportedMediaType, message));

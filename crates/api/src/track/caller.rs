@@ -3,7 +3,7 @@
 use crate::error::{ApiError, Code};
 use crate::geo::GeoLocation;
 use crate::metrics;
-use crate::request::RequestContext;
+use crate::request::{LoggedKey, RequestContext};
 use crate::sealing::AppSealer;
 use crate::state::ApiState;
 use axum::extract::FromRequestParts;
@@ -101,10 +101,10 @@ impl FromRequestParts<ApiState> for SdkCaller {
             }
         };
         let (app, organization) = (found.app.id, found.app.organization);
-        context.record_key(app, organization);
+        context.record_key(LoggedKey::Sdk(app), organization);
         state
             .limits
-            .count_sdk_key(app, found.environment)
+            .count_sdk_key(app, found.environment, context.started)
             .inspect_err(|_| metrics::count_authentication("limited"))?;
         metrics::count_authentication("ok");
         Ok(Self {

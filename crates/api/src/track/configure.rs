@@ -218,7 +218,7 @@ fn configure_command(
             hasher.hashes_within(address, at, window)
         }),
         app_link_click: opened,
-        attribution_id: AttributionId::new(at, state.runtime.random_bytes()),
-        install_id: EventId::new(at, state.runtime.random_bytes()),
+        attribution_id: AttributionId::new(at, state.runtime.id_bytes()),
+        install_id: EventId::new(at, state.runtime.id_bytes()),
     }
 }

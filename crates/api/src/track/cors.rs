@@ -1,10 +1,8 @@
 //! CORS for the SDK. Every origin is allowed, because the SDK key is public and cookies are not
 //! used.
 
-use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::IntoResponse;
 
 /// Path prefix of the SDK endpoints.
 const PREFIX: &str = "/api/track/";
@@ -12,18 +10,17 @@ const PREFIX: &str = "/api/track/";
 /// shorter time.
 const MAX_AGE: &str = "86400";
 
-/// Adds CORS headers to every response from the SDK endpoints. This is the outermost layer, so that
-/// pages can read errors such as 429, too.
-pub(crate) async fn allow_every_origin(request: Request, next: Next) -> Response {
-    let is_ours = request.uri().path().starts_with(PREFIX);
-    let mut response = next.run(request).await;
-    if is_ours {
-        let headers = response.headers_mut();
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, text("*"));
-        let readable = text("ETag, Retry-After, X-Request-Id");
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, readable);
-    }
-    response
+/// Tells whether a path belongs to an SDK endpoint.
+pub(crate) fn is_sdk_path(path: &str) -> bool {
+    path.starts_with(PREFIX)
+}
+
+/// Adds the CORS headers of a response from an SDK endpoint. Errors such as 429 have them, too, so
+/// that pages can read them.
+pub(crate) fn allow_every_origin(headers: &mut HeaderMap) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, text("*"));
+    let readable = text("ETag, Retry-After, X-Request-Id");
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, readable);
 }
 
 /// Responds to a preflight request.

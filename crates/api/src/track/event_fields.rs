@@ -31,7 +31,7 @@ pub(super) fn into_sdk_event(
     let occurred_at = occurred_at(event.client_timestamp, received_at);
     let id = EventId::new(
         occurred_at,
-        ordered_random_bytes(index, state.runtime.random_bytes()),
+        ordered_random_bytes(index, state.runtime.id_bytes()),
     );
     SdkEvent {
         id,

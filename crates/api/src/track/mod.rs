@@ -26,7 +26,7 @@ mod skan;
 mod skan_shape;
 
 pub(crate) use configure_fields::PlatformChoice;
-pub(crate) use cors::allow_every_origin;
+pub(crate) use cors::{allow_every_origin, is_sdk_path};
 
 use crate::state::ApiState;
 use axum::routing::options;

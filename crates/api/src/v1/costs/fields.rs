@@ -34,14 +34,14 @@ impl FromRequest<ApiState> for CostsBody {
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
         let kind = content_type(&parts.headers).unwrap_or_default();
-        if kind != csv::CONTENT_TYPE && !is_json(&kind) {
+        if !kind.eq_ignore_ascii_case(csv::CONTENT_TYPE) && !is_json(kind) {
             let message = "Send JSON (`Content-Type: application/json`) or CSV (`text/csv`).";
             return Err(ApiError::new(Code::UnsupportedMediaType, message));
         }
         let bytes = read_bytes(&parts.headers, body, state).await?;
         let text = std::str::from_utf8(&bytes).map_err(|_| malformed())?;
         let mut faults = Faults::new();
-        let costs = if is_json(&kind) {
+        let costs = if is_json(kind) {
             let node = json::parse(text).map_err(|_| malformed())?;
             let mut fields = Fields::of_body(&node, &mut faults);
             let costs = read(&mut fields);

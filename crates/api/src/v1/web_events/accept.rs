@@ -104,7 +104,7 @@ fn into_web_event(request: WebEventRequest, app: AppId, state: &ApiState) -> Web
         .map(|click| click.click);
     WebEvent {
         app,
-        id: EventId::new(request.occurred_at, state.runtime.random_bytes()),
+        id: EventId::new(request.occurred_at, state.runtime.id_bytes()),
         external_id: request.external_id,
         click_text: request.click_text,
         click,

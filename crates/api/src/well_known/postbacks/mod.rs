@@ -105,7 +105,7 @@ async fn accept(
         return Ok(status("received"));
     }
     let postback = ReceivedPostback {
-        id: PostbackId::new(received_at, state.runtime.random_bytes()),
+        id: PostbackId::new(received_at, state.runtime.id_bytes()),
         received_at,
         parsed,
         body,
