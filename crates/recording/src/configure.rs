@@ -1,10 +1,11 @@
 //! Registers devices and identifies their users.
 
-use crate::device_links::{lock_app, read_claim_facts, record_claim, settle_linked};
+use crate::device_links::{lock_app, read_claim_facts, settle_linked};
 use crate::plan::{self, ReplanContext, read_plan_context};
-use crate::tables::Tables;
+use crate::tables::{ConfigureWrites, Tables};
 use crate::tally::TransactionTally;
 use tributary_domain::billing::DeviceUpdate;
+use tributary_domain::click::Click;
 use tributary_domain::device::{DeviceRef, IdentityClaim, claim};
 use tributary_domain::event::Credit;
 use tributary_domain::forwarding::lifecycle::ATTRIBUTION_CHANGED;
@@ -26,11 +27,7 @@ pub async fn configure<T: Tables>(
     tables: &T,
     command: &ConfigureCommand,
 ) -> Result<(ConfigureOutcome, Increments), T::Failure> {
-    let device = DeviceRef {
-        app: command.app,
-        environment: command.environment,
-        key: &command.device,
-    };
+    let device = command.device_ref();
     let mut tally = TransactionTally::default();
     let lock = lock_app(tables, device, &command.possible_identifiers()).await?;
     let state = tables.lock_device(device, command.at).await?;
@@ -45,49 +42,111 @@ pub async fn configure<T: Tables>(
     let now = (device, command.at);
     let claims = read_claim_facts(tables, now, &state.identity, &command.identity).await?;
     let decision = decide(command, &state, candidates, &claims);
-    write(tables, command, device, &state, &decision).await?;
-    credit_and_plan(tables, command, &state, &decision, &mut tally).await?;
-    let update = decision.changed_identifiers(&state);
-    settle_linked(tables, lock, now, &update, &mut tally).await?;
-    let outcome = ConfigureOutcome {
-        is_first_open: decision.is_first_open,
-        attribution: decision.attribution,
+    let call = DecidedCall {
+        command,
+        state,
+        decision,
     };
-    Ok((outcome, tally.write(tables).await?))
+    let mut writes = ConfigureWrites::default();
+    call.add_to(&mut writes);
+    write(tables, &writes).await?;
+    credit_and_plan(tables, &call, &mut tally).await?;
+    let update = call.update();
+    settle_linked(tables, lock, now, &update, &mut tally).await?;
+    Ok((call.outcome(), tally.write(tables).await?))
 }
 
-/// Writes the device, its identity, its click and its token.
-async fn write<T: Tables>(
-    tables: &T,
-    command: &ConfigureCommand,
-    device: DeviceRef<'_>,
-    state: &DeviceState,
-    decision: &ConfigureDecision,
-) -> Result<(), T::Failure> {
-    if decision.is_first_open {
+/// A call with the decision about it.
+pub(crate) struct DecidedCall<'a> {
+    pub(crate) command: &'a ConfigureCommand,
+    /// State of the device before the call.
+    pub(crate) state: DeviceState,
+    pub(crate) decision: ConfigureDecision,
+}
+
+impl DecidedCall<'_> {
+    /// Adds the rows that the call writes.
+    pub(crate) fn add_to<'a>(&'a self, writes: &mut ConfigureWrites<'a>) {
+        let (command, decision) = (self.command, &self.decision);
+        let (device, at) = (command.device_ref(), command.at);
+        if decision.is_first_open {
+            writes.new_devices.push((command, decision));
+        } else {
+            let now = (device, &decision.device, &decision.attribution);
+            writes.devices.push(now);
+        }
+        if decision.identity != self.state.identity {
+            writes.identities.push((device, &decision.identity, at));
+        }
+        writes.add_claim((device, at), decision.user_claim.as_ref());
+        let of_device = |click| (device, click);
+        let released = decision.released_click.map(of_device);
+        writes.released_clicks.extend(released);
+        let taken = decision.taken_click.map(of_device);
+        writes.taken_clicks.extend(taken);
+        let kept = decision.referenced_click.map(|click| (device.app, click));
+        writes.kept_clicks.extend(kept);
+        writes
+            .tokens
+            .extend(decision.redeems_token.then_some(command));
+    }
+
+    /// Returns the changes that matter for billing.
+    pub(crate) fn update(&self) -> DeviceUpdate {
+        self.decision.changed_identifiers(&self.state)
+    }
+
+    /// Returns the facts for planning the device's events.
+    pub(crate) fn planning_facts<'a>(
+        &self,
+        state: &'a DeviceState,
+        click: Option<&'a Click>,
+    ) -> DeviceFacts<'a> {
+        DeviceFacts {
+            state,
+            click,
+            policy: self.command.policy,
+            now: self.command.at,
+            requires_attestation: self.command.requires_attestation(),
+        }
+    }
+
+    /// Returns the response to the call.
+    pub(crate) fn outcome(self) -> ConfigureOutcome {
+        ConfigureOutcome {
+            is_first_open: self.decision.is_first_open,
+            attribution: self.decision.attribution,
+        }
+    }
+}
+
+/// Writes the rows one by one.
+async fn write<T: Tables>(tables: &T, writes: &ConfigureWrites<'_>) -> Result<(), T::Failure> {
+    for (command, decision) in &writes.new_devices {
         tables.insert_device(command, decision).await?;
-    } else {
-        let now = &decision.device;
-        tables
-            .update_device(device, now, &decision.attribution)
-            .await?;
     }
-    if decision.identity != state.identity {
-        let identity = &decision.identity;
-        tables.write_identity(device, identity, command.at).await?;
+    for (device, now, attribution) in &writes.devices {
+        tables.update_device(*device, now, attribution).await?;
     }
-    let user_claim = decision.user_claim.as_ref();
-    record_claim(tables, (device, command.at), user_claim).await?;
-    if let Some(click) = decision.released_click {
-        tables.release_click(device, click).await?;
+    for (device, identity, at) in &writes.identities {
+        tables.write_identity(*device, identity, *at).await?;
     }
-    if let Some(click) = decision.taken_click {
-        tables.take_click(device, click).await?;
+    for device in &writes.revoked {
+        tables.revoke_unsigned(*device).await?;
     }
-    if let Some(click) = decision.referenced_click {
-        tables.keep_click(device.app, click).await?;
+    for (device, claim, at) in &writes.claims {
+        tables.link_user(*device, claim, *at).await?;
     }
-    if decision.redeems_token {
+    for (device, click) in &writes.released_clicks {
+        tables.release_click(*device, *click).await?;
+    }
+    for (device, click) in &writes.taken_clicks {
+        tables.take_click(*device, *click).await?;
+    }
+    for (app, click) in &writes.kept_clicks {
+        tables.keep_click(*app, *click).await?;
+    }
+    for command in &writes.tokens {
         tables.enqueue_token(command).await?;
     }
     Ok(())
@@ -97,33 +156,21 @@ async fn write<T: Tables>(
 /// them.
 async fn credit_and_plan<T: Tables>(
     tables: &T,
-    command: &ConfigureCommand,
-    state: &DeviceState,
-    decision: &ConfigureDecision,
+    call: &DecidedCall<'_>,
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
+    let (command, decision) = (call.command, &call.decision);
     if !decision.is_new_decision && decision.install.is_none() {
         return Ok(());
     }
-    let state = decision.device_state(state);
+    let state = decision.device_state(&call.state);
     let credit = decision.attribution.credit();
     let plan_context = read_plan_context(tables, command.app, Some(&credit)).await?;
-    let facts = DeviceFacts {
-        state: &state,
-        click: plan_context.click.as_ref(),
-        policy: command.policy,
-        now: command.at,
-        requires_attestation: command.requires_attestation(),
-    };
+    let facts = call.planning_facts(&state, plan_context.click.as_ref());
     if decision.is_new_decision {
-        let device = DeviceRef {
-            app: command.app,
-            environment: command.environment,
-            key: &command.device,
-        };
         recredit(
             tables,
-            device,
+            command.device_ref(),
             &credit,
             &facts,
             &plan_context.integrations,
@@ -187,12 +234,13 @@ pub async fn identify<T: Tables>(
     if decision.identity == before && decision.user_claim.is_none() {
         return Ok(Increments::default());
     }
+    let mut writes = ConfigureWrites::default();
     if decision.identity != before {
-        let identity = &decision.identity;
-        tables.write_identity(device, identity, at).await?;
+        writes.identities.push((device, &decision.identity, at));
     }
     let user_claim = decision.user_claim.as_ref();
-    record_claim(tables, (device, at), user_claim).await?;
+    writes.add_claim((device, at), user_claim);
+    write(tables, &writes).await?;
     let update = DeviceUpdate {
         user: user_claim.map(|claim| claim.user.clone()),
         ..DeviceUpdate::default()

@@ -1,7 +1,7 @@
 //! Links devices to users and to the subscriptions that wait for them.
 
 use crate::settle::settle;
-use crate::tables::{Conflict, Tables};
+use crate::tables::{ClaimQuery, ConfigureWrites, Conflict, Tables};
 use crate::tally::TransactionTally;
 use std::collections::BTreeSet;
 use tributary_domain::billing::connected::KEY_SUBSCRIPTIONS_MAX;
@@ -48,31 +48,46 @@ pub(crate) async fn read_claim_facts<T: Tables>(
     before: &Identity,
     claim: &IdentityClaim,
 ) -> Result<ClaimFacts, T::Failure> {
-    if !claim.needs_facts(before) {
+    let Some(query) = ClaimQuery::of((device, at), before, claim) else {
         return Ok(ClaimFacts::default());
-    }
+    };
     let mut facts = tables.claimed_users(device).await?;
-    if let Some(address) = claim.address_hash {
-        let since = at.minus(ADDRESS_CLAIMS_WINDOW);
+    if let Some((address, since)) = query.address {
         facts.claims_from_address = tables.claims_from_address(device, address, since).await?;
     }
-    if let Some(user) = &claim.user {
-        facts.links_of_user = tables.count_links(device, user).await?;
-    }
+    facts.links_of_user = tables.count_links(device, query.user).await?;
     Ok(facts)
 }
 
-/// Records a device's claim of a user.
-pub(crate) async fn record_claim<T: Tables>(
-    tables: &T,
-    (device, at): (DeviceRef<'_>, Timestamp),
-    claim: Option<&UserClaim>,
-) -> Result<(), T::Failure> {
-    let Some(claim) = claim else { return Ok(()) };
-    if claim.revokes_unsigned {
-        tables.revoke_unsigned(device).await?;
+impl<'a> ClaimQuery<'a> {
+    /// Returns what a claim depends on, or `None` if it does not depend on stored facts.
+    pub(crate) fn of(
+        (device, at): (DeviceRef<'a>, Timestamp),
+        before: &Identity,
+        claim: &'a IdentityClaim,
+    ) -> Option<Self> {
+        let user = claim.user.as_ref().filter(|_| claim.needs_facts(before))?;
+        let since = at.minus(ADDRESS_CLAIMS_WINDOW);
+        Some(Self {
+            device,
+            user,
+            address: claim.address_hash.map(|address| (address, since)),
+        })
     }
-    tables.link_user(device, claim, at).await
+}
+
+impl<'a> ConfigureWrites<'a> {
+    /// Adds a device's claim of a user.
+    pub(crate) fn add_claim(
+        &mut self,
+        (device, at): (DeviceRef<'a>, Timestamp),
+        claim: Option<&'a UserClaim>,
+    ) {
+        let Some(claim) = claim else { return };
+        let revoked = claim.revokes_unsigned.then_some(device);
+        self.revoked.extend(revoked);
+        self.claims.push((device, claim, at));
+    }
 }
 
 /// Settles the subscriptions that a device or its user may now belong to.

@@ -42,19 +42,36 @@ pub(crate) async fn read_plan_context<T: Tables>(
     })
 }
 
+/// An event with its planned deliveries.
+pub(crate) struct PlannedEvent {
+    pub(crate) event: Event,
+    pub(crate) deliveries: Vec<PlannedRow>,
+}
+
+/// Plans the deliveries of a new event.
+pub(crate) fn plan_event(
+    mut event: Event,
+    facts: &DeviceFacts<'_>,
+    integrations: &[Integration],
+) -> PlannedEvent {
+    let plan = facts.plan(&mut event, integrations);
+    let row = |delivery| PlannedRow::write(&event, delivery, facts.now);
+    let deliveries = plan.planned.iter().map(row).collect();
+    PlannedEvent { event, deliveries }
+}
+
 /// Records an event, counts it, and plans its deliveries. Does nothing when an event with the same
 /// id exists.
 pub(crate) async fn record_event<T: Tables>(
     tables: &T,
-    mut event: Event,
+    event: Event,
     facts: &DeviceFacts<'_>,
     integrations: &[Integration],
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
-    let plan = facts.plan(&mut event, integrations);
+    let PlannedEvent { event, deliveries } = plan_event(event, facts, integrations);
     if tables.insert_event(&event).await? {
-        let row = |delivery| PlannedRow::write(&event, delivery, facts.now);
-        insert_unless_ended(tables, event.app, plan.planned.iter().map(row).collect()).await?;
+        insert_unless_ended(tables, event.app, deliveries).await?;
         tally.increments.add_event(&event);
     }
     Ok(())

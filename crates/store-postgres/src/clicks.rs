@@ -1,6 +1,7 @@
 //! Clicks, and link lookups for the public endpoints.
 
-use crate::batch_writer::{BatchItem, BatchWriter};
+use crate::batch_writer::{BatchItem, BatchWriter, CONCURRENT_BATCHES};
+use crate::devices::DeviceColumns;
 use crate::links::LINK_COLUMNS;
 use crate::params::{column, placeholders};
 use crate::pool::Pool;
@@ -8,10 +9,12 @@ use crate::rows::{APP_COLUMNS, app_by_id, id, read_apps, read_row, read_row_at, 
 use crate::tx::{self, TransactionMode, Tx};
 use crate::{Failure, PostgresStore, rollups};
 use async_trait::async_trait;
-use std::collections::HashSet;
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tributary_domain::app::App;
 use tributary_domain::click::{Click, PageHints};
+use tributary_domain::device::DeviceRef;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::{AppId, ClickId};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -30,7 +33,7 @@ impl BatchItem for Click {}
 /// Starts the batch writer for clicks.
 pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<Click, ()> {
     let name = "record_click";
-    BatchWriter::start(name, move |clicks: Arc<[Click]>| {
+    BatchWriter::start_concurrent(name, CONCURRENT_BATCHES, move |clicks: Arc<[Click]>| {
         let pool = pool.clone();
         async move {
             tx::run(&pool, name, TransactionMode::Write, async move |tx| {
@@ -45,28 +48,29 @@ pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<Click, ()> {
 }
 
 /// Stores clicks and counts the new ones.
-pub(crate) async fn record(
-    tx: &Tx,
-    clicks: &[Click],
-    increments: &mut Increments,
-) -> Result<(), Failure> {
-    let mut rows: Vec<ClickRow> = clicks.iter().map(ClickRow::write).collect();
-    // Sorted by key, so that two batches with the same clicks do not deadlock.
-    rows.sort_by_key(|row| (row.app_id, row.click_id));
-    let mut new = insert(tx, &rows).await?;
+async fn record(tx: &Tx, clicks: &[Click], increments: &mut Increments) -> Result<(), Failure> {
+    let mut new = insert(tx, clicks).await?;
     for click in clicks {
-        if new.remove(&(*click.app.as_bytes(), *click.id.as_bytes())) {
+        if new.remove(&(click.app, click.id)) {
             increments.add_click(click);
         }
     }
     Ok(())
 }
 
-/// App id and click id.
-type Key = ([u8; 16], [u8; 16]);
-
-/// Inserts the rows that are new and returns their keys.
-async fn insert(tx: &Tx, rows: &[ClickRow]) -> Result<HashSet<Key>, Failure> {
+/// Inserts the clicks that are new and returns their keys.
+pub(crate) async fn insert(
+    tx: &Tx,
+    clicks: &[impl Borrow<Click>],
+) -> Result<BTreeSet<(AppId, ClickId)>, Failure> {
+    if clicks.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let rows = clicks.iter().map(|click| ClickRow::write(click.borrow()));
+    let mut rows: Vec<ClickRow> = rows.collect();
+    // Sorted by key, so that two batches with the same clicks do not deadlock.
+    rows.sort_by_key(|row| (row.app_id, row.click_id));
+    let rows = rows.as_slice();
     let sql = format!(
         "insert into clicks ({CLICK_COLUMNS}) select * from unnest({})
          on conflict (app_id, click_id) do nothing returning app_id, click_id",
@@ -101,9 +105,68 @@ async fn insert(tx: &Tx, rows: &[ClickRow]) -> Result<HashSet<Key>, Failure> {
             ],
         )
         .await?;
-    new.iter()
-        .map(|row| Ok((id(row, 0)?, id(row, 1)?)))
-        .collect()
+    let key = |row| {
+        Ok((
+            AppId::from_bytes(id(row, 0)?),
+            ClickId::from_bytes(id(row, 1)?),
+        ))
+    };
+    new.iter().map(key).collect()
+}
+
+/// Clicks to protect from removal, with the devices whose installs they are assigned to.
+pub(crate) type KeptClicks<'a> = BTreeMap<(AppId, ClickId), Option<&'a str>>;
+
+/// Protects clicks from removal, and assigns them to installs. Reports a conflict when a click was
+/// claimed by another install or deleted meanwhile. The clicks are locked in key order.
+pub(crate) async fn keep(tx: &Tx, kept: &KeptClicks<'_>) -> Result<(), Failure> {
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let kept: Vec<_> = kept.iter().collect();
+    let rows = tx
+        .query(
+            "update clicks set taken_by = coalesce(new.device_id, clicks.taken_by), kept = true
+             from unnest($1, $2, $3) as new (app_id, click_id, device_id)
+             where clicks.app_id = new.app_id and clicks.click_id = new.click_id
+               and (new.device_id is null or clicks.taken_by is null
+                    or clicks.taken_by = new.device_id)
+             returning clicks.click_id",
+            &[
+                &column(&kept, |((app, _), _)| uuid(app.as_bytes())),
+                &column(&kept, |((_, click), _)| uuid(click.as_bytes())),
+                &column(&kept, |(_, device)| **device),
+            ],
+        )
+        .await?;
+    if rows.len() == kept.len() {
+        Ok(())
+    } else {
+        Err(Failure::Conflict)
+    }
+}
+
+/// Releases clicks from installs.
+pub(crate) async fn release(tx: &Tx, released: &[(DeviceRef<'_>, ClickId)]) -> Result<(), Failure> {
+    if released.is_empty() {
+        return Ok(());
+    }
+    let mut released = released.to_vec();
+    // Sorted by key, so that two batches with the same clicks do not deadlock.
+    released.sort_by_key(|(device, click)| (device.app, *click));
+    tx.execute(
+        "update clicks set taken_by = null
+         from unnest($1, $2, $3) as old (app_id, click_id, device_id)
+         where clicks.app_id = old.app_id and clicks.click_id = old.click_id
+           and clicks.taken_by = old.device_id",
+        &[
+            &column(&released, |(device, _)| device.app()),
+            &column(&released, |(_, click)| uuid(click.as_bytes())),
+            &column(&released, |(device, _)| device.device()),
+        ],
+    )
+    .await?;
+    Ok(())
 }
 
 /// Finds a link and its app. The lookup table, which every shard has, contains the app id; then

@@ -168,6 +168,7 @@ impl Instance for PostgresStore {
     async fn close(&self) {
         tokio::join!(
             self.clicks.close(),
+            self.configure.close(),
             self.sdk_events.close(),
             self.web_events.close(),
             self.postbacks.close(),

@@ -26,7 +26,7 @@
 //!   none waits for another. Merging locks increments in id order and holds no other lock, except
 //!   for the app and the device when a device is being erased. Roll-up rows are locked last, in key
 //!   order.
-//! * Clicks and events are written in batches, many per transaction. A batch locks its devices in
+//! * Clicks, `configure` calls and events are written in batches, many per transaction. A batch locks its devices in
 //!   key order and claims event ids in order.
 //! * Postbacks take no locks. Their deduplication keys and bodies are inserted in order; a
 //!   transaction that finds one of them already stored is retried.
@@ -66,6 +66,7 @@ mod audit_log;
 mod billing;
 mod candidates;
 mod clicks;
+mod configure;
 mod conversions;
 mod deliveries;
 mod devices;
@@ -105,9 +106,10 @@ use tokio_postgres::error::SqlState;
 use tributary_domain::click::Click;
 use tributary_domain::event::sdk::{SdkEventOutcome, SdkRequest};
 use tributary_domain::event::web::WebEvent;
+use tributary_domain::install::ConfigureCommand;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::postback::ReceivedPostback;
-use tributary_store::{NotificationOutcome, PostbackOutcome, StoreError};
+use tributary_store::{ConfigureOutcome, NotificationOutcome, PostbackOutcome, StoreError};
 use tx::{TransactionMode, Tx};
 
 pub use pool::{PostgresOpenError, PostgresOptions};
@@ -116,6 +118,7 @@ pub use pool::{PostgresOpenError, PostgresOptions};
 pub struct PostgresStore {
     pool: Arc<Pool>,
     clicks: BatchWriter<Click, ()>,
+    configure: BatchWriter<ConfigureCommand, ConfigureOutcome>,
     sdk_events: BatchWriter<SdkRequest, Vec<SdkEventOutcome>>,
     web_events: BatchWriter<WebEvent, web_events::WebEventResult>,
     postbacks: BatchWriter<ReceivedPostback, PostbackOutcome>,
@@ -135,6 +138,7 @@ impl PostgresStore {
         let pool = Arc::new(pool);
         Ok(Self {
             clicks: clicks::batch_writer(pool.clone()),
+            configure: configure::batch_writer(pool.clone()),
             sdk_events: sdk_events::batch_writer(pool.clone()),
             web_events: web_events::batch_writer(pool.clone()),
             postbacks: postbacks::batch_writer(pool.clone()),

@@ -6,7 +6,7 @@
 //! Facts are read with one statement per table, the domain rules are applied, and everything is
 //! written at once. After locking a roll-up row, a transaction only commits.
 
-use crate::batch_writer::{BatchItem, BatchWriter};
+use crate::batch_writer::{BatchItem, BatchWriter, CONCURRENT_BATCHES};
 use crate::devices::bulk;
 use crate::pool::Pool;
 use crate::rates::imported_rates;
@@ -32,7 +32,7 @@ impl BatchItem for SdkRequest {
 /// Starts the batch writer for SDK events.
 pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<SdkRequest, Vec<SdkEventOutcome>> {
     let name = "accept_sdk_events";
-    BatchWriter::start(name, move |requests: Arc<[SdkRequest]>| {
+    let write = move |requests: Arc<[SdkRequest]>| {
         let pool = pool.clone();
         async move {
             tx::run(&pool, name, TransactionMode::Write, async move |tx| {
@@ -40,7 +40,8 @@ pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<SdkRequest, Vec<SdkEv
             })
             .await
         }
-    })
+    };
+    BatchWriter::start_concurrent(name, CONCURRENT_BATCHES, write)
 }
 
 /// Records the new events in the requests, in order. Returns one result per request.
@@ -58,15 +59,19 @@ async fn gather<'a>(tx: &Tx, requests: &'a [SdkRequest]) -> Result<SdkFacts<'a>,
     let senders = requests
         .iter()
         .map(|request| (request.sender(), request.context.received_at));
-    let devices = bulk::lock_and_read(tx, senders).await?;
-    let new_ids = claim_ids(tx, requests).await?;
+    let apps: BTreeSet<AppId> = requests.iter().map(|request| request.context.app).collect();
+    // Pipelined in this order, which the server keeps: devices are locked before ids are claimed.
+    let (devices, new_ids, integrations) = tokio::try_join!(
+        biased;
+        bulk::lock_and_read(tx, senders),
+        claim_ids(tx, requests),
+        integrations::find_configured(tx, &apps)
+    )?;
     let rates = requests
         .iter()
         .flat_map(|request| request.exchange_days(&new_ids));
     let rates: BTreeSet<_> = rates.collect();
     let rates = imported_rates(tx, &rates.into_iter().collect::<Vec<_>>()).await?;
-    let apps: BTreeSet<AppId> = new_ids.iter().map(|(app, ..)| *app).collect();
-    let integrations = integrations::find_configured(tx, &apps).await?;
     let clicks = devices.iter().filter_map(|(device, state)| {
         let click = planning_click(state, integrations.get(&device.app)?)?;
         Some((device.app, click))
@@ -98,16 +103,33 @@ async fn claim_ids<'a>(
 /// Writes changes whose ids are claimed and whose devices are locked.
 async fn write(tx: &Tx, changes: &SdkChanges<'_>) -> Result<(), Failure> {
     let events = changes.recorded.iter().map(|recorded| &recorded.event);
-    event_rows::insert(tx, &events.collect::<Vec<_>>()).await?;
-    bulk::note_first_payments(tx, changes.first_payments().filter_map(payer)).await?;
-    bulk::note_last_seen(tx, &changes.seen).await?;
+    let events: Vec<_> = events.collect();
+    let planned: Vec<PlannedRow> = changes.recorded.iter().flat_map(planned_rows).collect();
     let mut tally = TransactionTally::default();
     changes.count(&mut tally.increments);
+    let is_settled = changes.unsettled.is_empty();
+    let increments = async {
+        if is_settled {
+            rollups::store_increments(tx, &tally.increments).await
+        } else {
+            Ok(())
+        }
+    };
+    // Pipelined in this order, which the server keeps.
+    tokio::try_join!(
+        biased;
+        event_rows::insert(tx, &events),
+        bulk::note_first_payments(tx, changes.first_payments().filter_map(payer)),
+        bulk::note_last_seen(tx, &changes.seen),
+        outbox_table::insert_rows(tx, &planned),
+        increments,
+    )?;
+    if is_settled {
+        return Ok(());
+    }
     for device in &changes.unsettled {
         settle_first_payment(tx, *device, &mut tally).await?;
     }
-    let planned: Vec<PlannedRow> = changes.recorded.iter().flat_map(planned_rows).collect();
-    outbox_table::insert_rows(tx, &planned).await?;
     rollups::store_increments(tx, &tally.increments).await
 }
 

@@ -321,9 +321,9 @@ pub(crate) struct Tx {
     /// Whether a statement failed. The server then rejects all further statements, and rolls back
     /// instead of committing.
     failed: AtomicBool,
-    /// Puts the statements from concurrent futures in order. They are sent in the order in which
-    /// they were called, even if one must be prepared first, so rows are locked in that order.
-    turn: Mutex<()>,
+    /// Number of statements sent. The lock keeps the statements of concurrent futures in the order
+    /// of the calls, even if one must be prepared first, so rows are locked in that order.
+    pub(crate) turn: Mutex<u64>,
     /// Whether the transaction stored increments.
     has_increments: AtomicBool,
 }
@@ -334,7 +334,7 @@ impl Tx {
             connection: Some(connection),
             statement_cache,
             failed: AtomicBool::new(false),
-            turn: Mutex::new(()),
+            turn: Mutex::new(0),
             has_increments: AtomicBool::new(false),
         }
     }
@@ -485,11 +485,12 @@ impl Drop for Tx {
 }
 
 /// Waits for a statement. Releases the turn once the first poll has sent it.
-async fn send_in_turn<T, F>(turn: MutexGuard<'_, ()>, mut statement: Pin<Box<F>>) -> T
+async fn send_in_turn<T, F>(mut turn: MutexGuard<'_, u64>, mut statement: Pin<Box<F>>) -> T
 where
     F: Future<Output = T>,
 {
     let first = poll_fn(|context| Poll::Ready(statement.as_mut().poll(context))).await;
+    *turn += 1;
     drop(turn);
     match first {
         Poll::Ready(outcome) => outcome,

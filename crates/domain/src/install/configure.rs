@@ -114,6 +114,13 @@ pub struct CandidateQuery {
     pub clicks_from: Timestamp,
 }
 
+impl CandidateQuery {
+    /// Returns whether no click has to be loaded.
+    pub const fn is_empty(&self) -> bool {
+        self.clicks.is_empty() && self.advertising_hash.is_none() && self.address_hashes.is_empty()
+    }
+}
+
 /// The longest probabilistic window. The app's own window is applied later, so that a click outside
 /// that window is listed with this reason.
 const PROBABILISTIC_WINDOW_MAX: Duration = Duration::from_hours(24);
@@ -198,6 +205,12 @@ pub struct CandidateClicks {
 pub const ADVERTISING_CANDIDATES_MAX: usize = 20;
 
 impl CandidateClicks {
+    /// Returns all clicks.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Candidate> {
+        let by_id = self.clicks.iter().chain(&self.same_advertising_id);
+        by_id.chain(&self.same_address)
+    }
+
     /// Removes clicks from the other environment.
     fn in_environment(mut self, environment: Environment) -> Self {
         let candidates = [

@@ -34,7 +34,7 @@ pub(super) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000)
 }
 
-fn click_id(number: u8) -> ClickId {
+pub(super) fn click_id(number: u8) -> ClickId {
     ClickId::new(at(0), [number; 10])
 }
 
@@ -96,7 +96,7 @@ pub(super) fn call(platform: Platform, seconds: i64) -> ConfigureCommand {
     }
 }
 
-fn call_with_click(click: ClaimedClick, seconds: i64) -> ConfigureCommand {
+pub(super) fn call_with_click(click: ClaimedClick, seconds: i64) -> ConfigureCommand {
     ConfigureCommand {
         claims: vec![ClickClaim {
             click,
@@ -116,7 +116,7 @@ pub(super) fn after(outcome: ConfigureDecision) -> DeviceState {
     }
 }
 
-fn found_click(number: u8, seconds: i64) -> CandidateClicks {
+pub(super) fn found_click(number: u8, seconds: i64) -> CandidateClicks {
     CandidateClicks {
         clicks: vec![candidate(number, seconds)],
         ..CandidateClicks::default()

@@ -6,6 +6,7 @@
 
 mod admin;
 mod billing;
+mod configure_batch;
 mod devices;
 mod events;
 mod rollup_values;
@@ -17,6 +18,9 @@ pub use admin::{
     TrackingLinkTable,
 };
 pub use billing::{BillingDayTable, BillingKeyTable, NotificationTable, TrialTable, UserLinkTable};
+pub use configure_batch::{
+    ClaimQuery, ConfigureBatchTable, ConfigureFacts, ConfigureQuery, ConfigureWrites, RelatedQuery,
+};
 pub use devices::{ClickTable, DeviceTable, HoldTable, TokenTable};
 pub use events::{EventTable, FirstPaymentTable, OutboxTable, StatusCheckTable};
 pub use rollup_values::{RollupValueTable, ValueCounts};

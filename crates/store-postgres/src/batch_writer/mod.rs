@@ -30,6 +30,9 @@ const BATCH_ITEMS_MAX: usize = 500;
 const BATCH_ROWS_MAX: usize = 1_000;
 /// Number of waiting items that justifies a second concurrent batch.
 const SECOND_BATCH_ITEMS_MIN: usize = 16;
+/// Number of concurrent batches, where several are allowed: one can be evaluated while the other is
+/// being committed.
+pub(crate) const CONCURRENT_BATCHES: usize = 2;
 /// How long a caller waits for its commit. After that, the caller gets an error, although the
 /// commit may still succeed.
 const COMMIT_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -63,7 +66,8 @@ where
     A: Send + 'static,
 {
     /// Starts the task. `write` writes a batch in one transaction with this name and returns one
-    /// result per item, in order.
+    /// result per item, in order. It may write only the first items; the others are then passed to
+    /// it again.
     pub(crate) fn start<F>(
         name: &'static str,
         write: impl Fn(Arc<[T]>) -> F + Send + Sync + 'static,
@@ -212,7 +216,9 @@ async fn write_batches<T, A, F>(
     }
 }
 
-/// Writes a batch and sends the replies.
+/// Writes a batch and sends the replies. If a write ends early, the next one gets the remaining
+/// items, but at most twice as many as the last one wrote. Otherwise the last items would be read
+/// over and over again.
 async fn write_batch<T, A, F>(
     name: &'static str,
     batch: Vec<QueuedItem<T, A>>,
@@ -222,24 +228,43 @@ async fn write_batch<T, A, F>(
     A: Send + 'static,
     F: Future<Output = StoreResult<Vec<A>>> + Send + 'static,
 {
-    let (items, replies): (Vec<T>, Vec<_>) = batch
+    let (items, mut replies): (Vec<T>, Replies<A>) = batch
         .into_iter()
         .map(|QueuedItem { item, reply }| (item, reply))
         .unzip();
-    let items: Arc<[T]> = items.into();
-    match run_isolated(name, write(items.clone())).await {
-        Ok(answers) => answer(name, replies, answers),
-        Err(error) if items.len() > 1 && may_succeed_alone(&error) => {
-            tracing::warn!(writer = name, %error, "retrying batch item by item");
-            for (item, reply) in items.iter().zip(replies) {
-                let outcome = run_isolated(name, write([item.clone()].into())).await;
-                match outcome {
-                    Ok(answers) => answer(name, vec![reply], answers),
-                    Err(error) => send_error(name, vec![reply], error),
-                }
+    let mut items: Arc<[T]> = items.into();
+    let mut size = items.len();
+    while !items.is_empty() {
+        let part: Arc<[T]> = if size < items.len() {
+            items.iter().take(size).cloned().collect()
+        } else {
+            items.clone()
+        };
+        let written = match run_isolated(name, write(part.clone())).await {
+            Ok(answers) if !answers.is_empty() => {
+                let written = answers.len().min(part.len());
+                answer(replies.drain(..written), answers);
+                written
             }
-        }
-        Err(error) => send_error(name, replies, error),
+            Ok(_) => {
+                let error = StoreError::unavailable(name, "bug: missing result");
+                return send_error(name, replies, error);
+            }
+            Err(error) if part.len() > 1 && may_succeed_alone(&error) => {
+                tracing::warn!(writer = name, %error, "retrying batch item by item");
+                for (item, reply) in part.iter().zip(replies.drain(..part.len())) {
+                    let outcome = run_isolated(name, write([item.clone()].into())).await;
+                    match outcome {
+                        Ok(answers) => answer(std::iter::once(reply), answers),
+                        Err(error) => send_error(name, vec![reply], error),
+                    }
+                }
+                part.len()
+            }
+            Err(error) => return send_error(name, replies, error),
+        };
+        size = written.saturating_mul(2);
+        items = items.iter().skip(written).cloned().collect();
     }
 }
 
@@ -265,15 +290,11 @@ fn may_succeed_alone(error: &StoreError) -> bool {
 
 type Replies<A> = Vec<oneshot::Sender<StoreResult<A>>>;
 
-/// Sends each caller its result. A caller may have stopped waiting.
-fn answer<A>(name: &'static str, replies: Replies<A>, answers: Vec<A>) {
-    let missing = || Err(StoreError::unavailable(name, "bug: missing result"));
-    let answers = answers.into_iter().map(Ok);
-    for (reply, answer) in replies
-        .into_iter()
-        .zip(answers.chain(std::iter::repeat_with(missing)))
-    {
-        let _gone = reply.send(answer);
+/// Sends each caller its result. A caller may have stopped waiting. A caller without a result gets
+/// an error, because its reply is dropped.
+fn answer<A>(replies: impl Iterator<Item = oneshot::Sender<StoreResult<A>>>, answers: Vec<A>) {
+    for (reply, answer) in replies.zip(answers) {
+        let _gone = reply.send(Ok(answer));
     }
 }
 

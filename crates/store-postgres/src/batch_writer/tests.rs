@@ -216,3 +216,31 @@ async fn closing_writes_the_queued_items() {
         task.await.unwrap().unwrap();
     }
 }
+
+#[tokio::test]
+async fn continues_after_a_write_that_ends_early() {
+    let sizes = Arc::new(Mutex::new(Vec::new()));
+    let log = sizes.clone();
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = gate.clone();
+    // Each write ends after two items.
+    let batches = BatchWriter::start("test", move |items: Arc<[u32]>| {
+        let (log, gate) = (log.clone(), gate.clone());
+        async move {
+            gate.acquire().await.unwrap().forget();
+            log.lock().unwrap().push(items.len());
+            Ok(items.iter().take(2).map(|item| item * 2).collect())
+        }
+    });
+    let batches = Arc::new(batches);
+    let first = write_all(&batches, [10]);
+    let_tasks_run().await;
+    let others = write_all(&batches, 11..21);
+    let_tasks_run().await;
+    opened.add_permits(10);
+    for (item, task) in (10..).zip(first.into_iter().chain(others)) {
+        assert_eq!(task.await.unwrap().unwrap(), item * 2);
+    }
+    // Never more than twice as many items as the last write wrote.
+    assert_eq!(*sizes.lock().unwrap(), [1, 10, 4, 4, 4, 2]);
+}

@@ -8,7 +8,7 @@
 mod counts;
 mod keys;
 mod notifications;
-mod people;
+pub(crate) mod people;
 mod trials;
 
 use crate::batch_writer::{self, BatchWriter};

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::devices::DeviceColumns;
+use crate::params::column;
 use crate::rows::{read_row, uuid};
 use crate::tx::Tx;
 use std::collections::BTreeSet;
@@ -92,6 +93,63 @@ async fn links<Id>(
     rows.iter().map(link).collect()
 }
 
+/// Links devices to users, with the times of the claims.
+pub(crate) async fn link_users(
+    tx: &Tx,
+    claims: &[(DeviceRef<'_>, &UserClaim, Timestamp)],
+) -> Result<(), Failure> {
+    if claims.is_empty() {
+        return Ok(());
+    }
+    tx.execute(
+        "insert into user_links as stored (app_id, environment, user_id, device_id, linked_at,
+                                           first_linked_at, is_used, is_signed, address_hash)
+         select app_id, environment, user_id, device_id, linked_at, linked_at, is_used, is_signed,
+                address_hash
+         from unnest($1, $2, $3, $4, $5, $6, $7, $8)
+              as new (app_id, environment, user_id, device_id, linked_at, is_used, is_signed,
+                      address_hash)
+         on conflict (app_id, environment, user_id, device_id) do update
+         set linked_at = excluded.linked_at, is_used = stored.is_used or excluded.is_used,
+             is_signed = stored.is_signed or excluded.is_signed",
+        &[
+            &column(claims, |(device, ..)| device.app()),
+            &column(claims, |(device, ..)| device.environment.as_str()),
+            &column(claims, |(_, claim, _)| claim.user.as_str()),
+            &column(claims, |(device, ..)| device.device()),
+            &column(claims, |(.., at)| at.as_millis()),
+            &column(claims, |(_, claim, _)| claim.is_used),
+            &column(claims, |(_, claim, _)| claim.is_signed),
+            &column(claims, |(_, claim, _)| {
+                let hash = claim.address_hash.as_ref();
+                hash.map(|hash| hash.as_bytes().as_slice())
+            }),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Marks the unsigned links of devices as not used.
+pub(crate) async fn revoke_unsigned(tx: &Tx, devices: &[DeviceRef<'_>]) -> Result<(), Failure> {
+    if devices.is_empty() {
+        return Ok(());
+    }
+    tx.execute(
+        "update user_links as stored set is_used = false
+         from unnest($1, $2, $3) as revoked (app_id, environment, device_id)
+         where stored.app_id = revoked.app_id and stored.environment = revoked.environment
+           and stored.device_id = revoked.device_id and not stored.is_signed",
+        &[
+            &column(devices, |device| device.app()),
+            &column(devices, |device| device.environment.as_str()),
+            &column(devices, |device| device.device()),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
 impl UserLinkTable for Tx {
     async fn link_user(
         &self,
@@ -99,39 +157,11 @@ impl UserLinkTable for Tx {
         claim: &UserClaim,
         at: Timestamp,
     ) -> Result<(), Failure> {
-        let (app, environment, key) = device.columns();
-        let address_hash = claim.address_hash.as_ref();
-        self.execute(
-            "insert into user_links as stored (app_id, environment, user_id, device_id, linked_at,
-                                               first_linked_at, is_used, is_signed, address_hash)
-             values ($1, $2, $3, $4, $5, $5, $6, $7, $8)
-             on conflict (app_id, environment, user_id, device_id) do update
-             set linked_at = excluded.linked_at, is_used = stored.is_used or excluded.is_used,
-                 is_signed = stored.is_signed or excluded.is_signed",
-            &[
-                &app,
-                &environment,
-                &claim.user.as_str(),
-                &key,
-                &at.as_millis(),
-                &claim.is_used,
-                &claim.is_signed,
-                &address_hash.map(|hash| hash.as_bytes().as_slice()),
-            ],
-        )
-        .await?;
-        Ok(())
+        link_users(self, &[(device, claim, at)]).await
     }
 
     async fn revoke_unsigned(&self, device: DeviceRef<'_>) -> Result<(), Failure> {
-        let (app, environment, key) = device.columns();
-        self.execute(
-            "update user_links set is_used = false
-             where app_id = $1 and environment = $2 and device_id = $3 and not is_signed",
-            &[&app, &environment, &key],
-        )
-        .await?;
-        Ok(())
+        revoke_unsigned(self, &[device]).await
     }
 
     async fn claimed_users(&self, device: DeviceRef<'_>) -> Result<ClaimFacts, Failure> {

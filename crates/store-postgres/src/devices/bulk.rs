@@ -1,20 +1,20 @@
-//! Locks, reads and writes the devices in a batch of events, with one statement per table.
+//! Locks, reads and writes the devices in a batch, with one statement per table.
 //!
 //! Locks are taken in key order, so two nodes whose batches share devices cannot deadlock.
 
 use super::state::{DEVICE_COLUMNS, DeviceColumns, IDENTITY_COLUMNS, read_device, read_identity};
 use crate::Failure;
-use crate::params::{Param, column};
+use crate::params::{Param, column, placeholders};
 use crate::rows::{optional_id, qualified, uuid};
 use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
-use tributary_domain::device::{DeviceRef, Identity};
+use tributary_domain::device::{Device, DeviceRef, Identity};
 use tributary_domain::event::web::PayingDevice;
-use tributary_domain::install::DeviceState;
+use tributary_domain::install::{Attribution, ConfigureCommand, ConfigureDecision, DeviceState};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::IdentityRow;
+use tributary_store::records::{Columns, DeviceRow, IdentityRow};
 use uuid::Uuid;
 
 /// Locks devices and reads their state. Each device is passed with the time of its request; a
@@ -29,9 +29,12 @@ pub(crate) async fn lock_and_read<'a>(
     }
     let (devices, moments): (Vec<DeviceRef<'a>>, Vec<i64>) = sorted.into_iter().unzip();
     let keys = Keys::of(&devices);
-    take_locks(tx, &keys, &moments).await?;
-    // Read after locking; otherwise the state could be outdated.
-    let mut states = find_numbered(tx, &keys).await?;
+    // Pipelined. The server reads after locking; otherwise the state could be outdated.
+    let ((), mut states) = tokio::try_join!(
+        biased;
+        take_locks(tx, &keys, &moments),
+        find_numbered(tx, &keys)
+    )?;
     let locked = |(number, device): (i64, DeviceRef<'a>)| {
         let state = states.remove(&number).ok_or(Failure::Conflict)?;
         Ok((device, state))
@@ -99,6 +102,7 @@ async fn take_locks(tx: &Tx, keys: &Keys<'_>, made_at: &Vec<i64>) -> Result<(), 
 async fn find_numbered(tx: &Tx, keys: &Keys<'_>) -> Result<BTreeMap<i64, DeviceState>, Failure> {
     // Pipelined: two statements, one round trip.
     let (people, devices) = tokio::try_join!(
+        biased;
         rows_of(tx, "identities", IDENTITY_COLUMNS, keys),
         rows_of(tx, "devices", DEVICE_COLUMNS, keys)
     )?;
@@ -256,6 +260,145 @@ pub(crate) async fn note_first_payments<'a>(
 ) -> Result<(), Failure> {
     let paid = paid.map(|(device, event)| (device, uuid(event.as_bytes())));
     write(tx, "identities", "first_payment_id", paid).await
+}
+
+/// Inserts devices. Reports a conflict if one exists: the lock already excludes other transactions,
+/// and the constraint guards against bugs.
+pub(crate) async fn insert_devices(
+    tx: &Tx,
+    new: &[(&ConfigureCommand, &ConfigureDecision)],
+) -> Result<(), Failure> {
+    if new.is_empty() {
+        return Ok(());
+    }
+    let row = |(_, decision): &(&ConfigureCommand, &ConfigureDecision)| {
+        DeviceRow::write(&decision.device, &decision.attribution)
+    };
+    let rows: Vec<DeviceRow> = new.iter().map(row).collect();
+    let seen = column(&rows, |row| row.last_seen_at);
+    let sql = format!(
+        "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash, active_at)
+         select * from unnest({})
+         on conflict (app_id, environment, device_id) do nothing returning device_id",
+        placeholders(DeviceRow::COUNT + 4)
+    );
+    let inserted = tx
+        .query(
+            &sql,
+            &[
+                &column(new, |(command, _)| uuid(command.app.as_bytes())),
+                &column(new, |(command, _)| command.environment.as_str()),
+                &column(&rows, |row| row.device_id.as_str()),
+                &column(&rows, |row| row.platform.as_str()),
+                &column(&rows, |row| row.traits.as_str()),
+                &column(&rows, |row| row.advertising_id.as_deref()),
+                &column(&rows, |row| row.idfv.as_deref()),
+                &column(&rows, |row| row.consent.as_str()),
+                &column(&rows, |row| row.country.as_deref()),
+                &column(&rows, |row| row.first_seen_at),
+                &seen,
+                &column(&rows, |row| uuid(&row.attribution_id)),
+                &column(&rows, |row| row.attribution_revision),
+                &column(&rows, |row| row.decided_at),
+                &column(&rows, |row| row.network.as_str()),
+                &column(&rows, |row| row.link_id.as_ref().map(uuid)),
+                &column(&rows, |row| row.decision.as_str()),
+                &column(&rows, |row| row.hold.as_deref()),
+                &column(&rows, |row| row.hold_details.as_deref()),
+                &column(new, |(command, _)| {
+                    let hash = command.address_hash.as_ref();
+                    hash.map(|hash| hash.as_bytes().as_slice())
+                }),
+                &seen,
+            ],
+        )
+        .await?;
+    if inserted.len() == new.len() {
+        Ok(())
+    } else {
+        Err(Failure::Conflict)
+    }
+}
+
+/// Writes devices and their attributions.
+pub(crate) async fn update_devices(
+    tx: &Tx,
+    changed: &[(DeviceRef<'_>, &Device, &Attribution)],
+) -> Result<(), Failure> {
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let keys = Keys::of(&column(changed, |(of, ..)| *of));
+    let rows = column(changed, |(_, now, attribution)| {
+        DeviceRow::write(now, attribution)
+    });
+    let [apps, environments, devices] = keys.params();
+    tx.execute(
+        "update devices set traits = new.traits, advertising_id = new.advertising_id,
+                            idfv = new.idfv, consent = new.consent, country = new.country,
+                            last_seen_at = new.last_seen_at, active_at = new.last_seen_at,
+                            attribution_revision = new.attribution_revision,
+                            decided_at = new.decided_at, network = new.network,
+                            link_id = new.link_id, decision = new.decision, hold = new.hold,
+                            hold_details = new.hold_details
+         from unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+              as new (app_id, environment, device_id, traits, advertising_id, idfv, consent,
+                      country, last_seen_at, attribution_revision, decided_at, network, link_id,
+                      decision, hold, hold_details)
+         where devices.app_id = new.app_id and devices.environment = new.environment
+           and devices.device_id = new.device_id",
+        &[
+            apps,
+            environments,
+            devices,
+            &column(&rows, |row| row.traits.as_str()),
+            &column(&rows, |row| row.advertising_id.as_deref()),
+            &column(&rows, |row| row.idfv.as_deref()),
+            &column(&rows, |row| row.consent.as_str()),
+            &column(&rows, |row| row.country.as_deref()),
+            &column(&rows, |row| row.last_seen_at),
+            &column(&rows, |row| row.attribution_revision),
+            &column(&rows, |row| row.decided_at),
+            &column(&rows, |row| row.network.as_str()),
+            &column(&rows, |row| row.link_id.as_ref().map(uuid)),
+            &column(&rows, |row| row.decision.as_str()),
+            &column(&rows, |row| row.hold.as_deref()),
+            &column(&rows, |row| row.hold_details.as_deref()),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Writes identities, with the times of the changes.
+pub(crate) async fn write_identities(
+    tx: &Tx,
+    changed: &[(DeviceRef<'_>, &Identity, Timestamp)],
+) -> Result<(), Failure> {
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let keys = Keys::of(&column(changed, |(of, ..)| *of));
+    let rows = column(changed, |(_, identity, _)| IdentityRow::write(identity));
+    let [apps, environments, devices] = keys.params();
+    tx.execute(
+        "update identities set user_id = new.user_id, matching = new.matching,
+                               updated_at = new.updated_at, active_at = new.updated_at
+         from unnest($1, $2, $3, $4, $5, $6)
+              as new (app_id, environment, device_id, user_id, matching, updated_at)
+         where identities.app_id = new.app_id and identities.environment = new.environment
+           and identities.device_id = new.device_id",
+        &[
+            apps,
+            environments,
+            devices,
+            &column(&rows, |row| row.user_id.as_deref()),
+            &column(&rows, |row| row.matching.as_str()),
+            &column(changed, |(.., at)| at.as_millis()),
+        ],
+    )
+    .await?;
+    Ok(())
 }
 
 /// Writes the time of each device's last request.

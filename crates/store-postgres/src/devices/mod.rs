@@ -3,7 +3,7 @@
 pub(crate) mod bulk;
 mod held;
 mod state;
-mod tokens;
+pub(crate) mod tokens;
 
 pub(crate) use state::DeviceColumns;
 
@@ -20,7 +20,7 @@ use tributary_domain::install::ConfigureCommand;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{configure, erase_device, forget_attributions, identify, settle_token};
+use tributary_recording::{erase_device, forget_attributions, identify, settle_token};
 use tributary_store::{
     AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX, DeviceDetails, Devices, LeasedToken,
     SdkApp, StoreError, StoreResult, TokenOutcome,
@@ -85,13 +85,7 @@ impl Devices for PostgresStore {
     }
 
     async fn configure(&self, command: ConfigureCommand) -> StoreResult<ConfigureOutcome> {
-        self.write("configure", async move |tx| {
-            // Boxed because the future is large.
-            let (configured, increments) = Box::pin(configure(tx, &command)).await?;
-            rollups::store_increments(tx, &increments).await?;
-            Ok(configured)
-        })
-        .await
+        self.configure.write(command).await
     }
 
     async fn identify(

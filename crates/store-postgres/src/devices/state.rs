@@ -174,47 +174,7 @@ impl DeviceTable for Tx {
         command: &ConfigureCommand,
         decision: &ConfigureDecision,
     ) -> Result<(), Failure> {
-        let row = DeviceRow::write(&decision.device, &decision.attribution);
-        let address_hash = command.address_hash.as_ref();
-        let sql = format!(
-            "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash, active_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-                 $18, $19, $20, $11)
-         on conflict (app_id, environment, device_id) do nothing"
-        );
-        let stored = self
-            .execute(
-                &sql,
-                &[
-                    &uuid(command.app.as_bytes()),
-                    &command.environment.as_str(),
-                    &row.device_id,
-                    &row.platform,
-                    &row.traits,
-                    &row.advertising_id,
-                    &row.idfv,
-                    &row.consent,
-                    &row.country,
-                    &row.first_seen_at,
-                    &row.last_seen_at,
-                    &uuid(&row.attribution_id),
-                    &row.attribution_revision,
-                    &row.decided_at,
-                    &row.network,
-                    &row.link_id.as_ref().map(uuid),
-                    &row.decision,
-                    &row.hold,
-                    &row.hold_details,
-                    &address_hash.map(|hash| hash.as_bytes().as_slice()),
-                ],
-            )
-            .await?;
-        // The lock already excludes other transactions; the constraint guards against bugs.
-        if stored == 1 {
-            Ok(())
-        } else {
-            Err(Failure::Conflict)
-        }
+        bulk::insert_devices(self, &[(command, decision)]).await
     }
 
     async fn update_device(
@@ -223,35 +183,7 @@ impl DeviceTable for Tx {
         now: &Device,
         attribution: &Attribution,
     ) -> Result<(), Failure> {
-        let row = DeviceRow::write(now, attribution);
-        let (app, environment, device) = device.columns();
-        self.execute(
-            "update devices set traits = $4, advertising_id = $5, idfv = $6, consent = $7,
-                            country = $8, last_seen_at = $9, attribution_revision = $10,
-                            decided_at = $11, network = $12, link_id = $13, decision = $14,
-                            active_at = $9, hold = $15, hold_details = $16
-         where app_id = $1 and environment = $2 and device_id = $3",
-            &[
-                &app,
-                &environment,
-                &device,
-                &row.traits,
-                &row.advertising_id,
-                &row.idfv,
-                &row.consent,
-                &row.country,
-                &row.last_seen_at,
-                &row.attribution_revision,
-                &row.decided_at,
-                &row.network,
-                &row.link_id.as_ref().map(uuid),
-                &row.decision,
-                &row.hold,
-                &row.hold_details,
-            ],
-        )
-        .await?;
-        Ok(())
+        bulk::update_devices(self, &[(device, now, attribution)]).await
     }
 
     async fn write_identity(
@@ -260,22 +192,7 @@ impl DeviceTable for Tx {
         identity: &Identity,
         at: Timestamp,
     ) -> Result<(), Failure> {
-        let row = IdentityRow::write(identity);
-        let (app, environment, device) = device.columns();
-        self.execute(
-            "update identities set user_id = $4, matching = $5, updated_at = $6, active_at = $6
-         where app_id = $1 and environment = $2 and device_id = $3",
-            &[
-                &app,
-                &environment,
-                &device,
-                &row.user_id,
-                &row.matching,
-                &at.as_millis(),
-            ],
-        )
-        .await?;
-        Ok(())
+        bulk::write_identities(self, &[(device, identity, at)]).await
     }
 
     async fn inactive_devices(

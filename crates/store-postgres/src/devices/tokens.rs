@@ -104,23 +104,34 @@ pub(super) async fn lease(
     Ok(tokens.into_values().collect())
 }
 
+/// Stores the calls' tokens, unless their devices have one already.
+pub(crate) async fn enqueue(tx: &Tx, commands: &[&ConfigureCommand]) -> Result<(), Failure> {
+    if commands.is_empty() {
+        return Ok(());
+    }
+    let received_at = column(commands, |command| command.at.as_millis());
+    tx.execute(
+        "insert into ad_services_tokens (app_id, environment, device_id, token, received_at,
+                                         attempts, due_at)
+         select app_id, environment, device_id, token, received_at, 0, received_at
+         from unnest($1, $2, $3, $4, $5)
+              as new (app_id, environment, device_id, token, received_at)
+         on conflict (app_id, environment, device_id) do nothing",
+        &[
+            &column(commands, |command| uuid(command.app.as_bytes())),
+            &column(commands, |command| command.environment.as_str()),
+            &column(commands, |command| command.device.as_str()),
+            &column(commands, |command| command.ad_services_token.as_deref()),
+            &received_at,
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
 impl TokenTable for Tx {
     async fn enqueue_token(&self, command: &ConfigureCommand) -> Result<(), Failure> {
-        self.execute(
-            "insert into ad_services_tokens (app_id, environment, device_id, token, received_at,
-                                             attempts, due_at)
-             values ($1, $2, $3, $4, $5, 0, $5)
-             on conflict (app_id, environment, device_id) do nothing",
-            &[
-                &uuid(command.app.as_bytes()),
-                &command.environment.as_str(),
-                &command.device.as_str(),
-                &command.ad_services_token,
-                &command.at.as_millis(),
-            ],
-        )
-        .await?;
-        Ok(())
+        enqueue(self, &[command]).await
     }
 
     async fn holds_token(&self, lease: &LeasedToken) -> Result<bool, Failure> {

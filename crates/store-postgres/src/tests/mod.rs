@@ -2,6 +2,7 @@
 
 mod abandoned_reports;
 mod batches;
+mod configure_batches;
 mod connecting;
 mod connection_shares;
 mod database;

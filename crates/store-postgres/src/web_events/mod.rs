@@ -13,7 +13,7 @@
 mod facts;
 mod write;
 
-use crate::batch_writer::{BatchItem, BatchWriter};
+use crate::batch_writer::{BatchItem, BatchWriter, CONCURRENT_BATCHES};
 use crate::pool::Pool;
 use crate::tx::{self, TransactionMode, Tx};
 use crate::{Failure, PostgresStore};
@@ -22,9 +22,6 @@ use std::sync::Arc;
 use tributary_domain::event::web::{AcceptedWebEvent, WebEvent, decide};
 use tributary_domain::refusal::Refusal;
 use tributary_store::{StoreResult, WebEvents};
-
-/// Number of concurrent batches: one can be evaluated while the other is being committed.
-const CONCURRENT_BATCHES: usize = 2;
 
 /// The result of a post. A refusal is a value, because it must not roll back the other posts.
 pub(crate) type WebEventResult = Result<AcceptedWebEvent, Refusal>;

@@ -7,7 +7,7 @@ use super::facts::{ENVIRONMENT, LockedWebFacts};
 use crate::params::column;
 use crate::rows::uuid;
 use crate::tx::Tx;
-use crate::{Failure, devices, duplicates, event_rows, outbox_table, rollups};
+use crate::{Failure, clicks, devices, duplicates, event_rows, outbox_table, rollups};
 use tributary_domain::device::DeviceRef;
 use tributary_domain::event::web::{ExternalKey, RecordedWebEvent, RefundedPayment, WebChanges};
 use tributary_recording::duplicates::demote;
@@ -39,6 +39,7 @@ pub(super) async fn write_changes(
     let events = changes.recorded.iter().map(|recorded| &recorded.event);
     let events: Vec<_> = events.collect();
     let planned: Vec<PlannedRow> = changes.recorded.iter().flat_map(planned_rows).collect();
+    let kept = changes.clicks.iter().map(|key| (*key, None)).collect();
     // Pipelined in this order, which the server keeps. The event ids come first, so that if an id
     // is already in use, this conflict is found first and everything is rolled back.
     tokio::try_join!(
@@ -49,7 +50,7 @@ pub(super) async fn write_changes(
         event_rows::insert(tx, &events),
         devices::bulk::claim_first_payments(tx, &changes.payers),
         devices::bulk::check_first_payments(tx, &changes.payers),
-        keep_clicks(tx, changes),
+        clicks::keep(tx, &kept),
         outbox_table::insert_rows(tx, &planned),
         keep,
     )?;
@@ -104,26 +105,6 @@ fn require_all_rows(wanted: usize, rows: u64) -> Result<(), Failure> {
     } else {
         Err(Failure::Conflict)
     }
-}
-
-/// Marks the clicks that events refer to as kept. Reports a conflict if a click was just deleted.
-async fn keep_clicks(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
-    let clicks: Vec<_> = changes.clicks.iter().collect();
-    if clicks.is_empty() {
-        return Ok(());
-    }
-    let updated = tx
-        .execute(
-            "update clicks set kept = true
-             from unnest($1, $2) as referred (app_id, click_id)
-             where clicks.app_id = referred.app_id and clicks.click_id = referred.click_id",
-            &[
-                &column(&clicks, |(app, _)| uuid(app.as_bytes())),
-                &column(&clicks, |(_, click)| uuid(click.as_bytes())),
-            ],
-        )
-        .await?;
-    require_all_rows(clicks.len(), updated)
 }
 
 /// Claims the event ids. Reports a conflict if another node claimed one of them first.

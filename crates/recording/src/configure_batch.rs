@@ -1,0 +1,183 @@
+//! Records `configure` calls in batches.
+//!
+//! The facts for all calls are read at once, the calls are decided in order, and their rows are
+//! written together. Most calls are first opens, or later calls that change little. The other calls
+//! are left to [`configure`](crate::configure), because they need more: those that settle a
+//! subscription, for which the app must be locked before the device, and those that credit the
+//! device's earlier events again.
+
+use crate::configure::DecidedCall;
+use crate::plan::{PlannedEvent, plan_event};
+use crate::tables::{
+    ClaimQuery, ConfigureBatchTable, ConfigureQuery, ConfigureWrites, RelatedQuery,
+};
+use crate::tally::TransactionTally;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tributary_domain::event::Event;
+use tributary_domain::forwarding::plan::credited_planning_click;
+use tributary_domain::install::{
+    BatchChanges, ConfigureCommand, DeviceState, batch_len, candidate_query, configure as decide,
+};
+use tributary_domain::integration::Integration;
+use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::id::{AppId, ClickId};
+use tributary_store::ConfigureOutcome;
+
+type IntegrationsByApp = BTreeMap<AppId, Arc<[Integration]>>;
+
+/// Records the first of these calls, as many as can be decided together, with the same result as one
+/// by one. Returns their outcomes, and the increments for the roll-ups. Without an outcome, nothing
+/// was recorded, and [`configure`](crate::configure) must record the first call.
+pub async fn configure_batch<T: ConfigureBatchTable>(
+    tables: &T,
+    commands: &[ConfigureCommand],
+) -> Result<(Vec<ConfigureOutcome>, Increments), T::Failure> {
+    let commands = commands.get(..batch_len(commands)).unwrap_or(commands);
+    let apps = commands.iter().map(|command| command.app).collect();
+    let integrations = tables.integrations_of(&apps).await?;
+    let states = lock(tables, commands).await?;
+    let clicks = commands
+        .iter()
+        .filter_map(|one| one.app_link_click.as_ref());
+    let mut new_clicks = tables.insert_clicks(&clicks.collect::<Vec<_>>()).await?;
+    let mut calls = decide_in_order(tables, commands, states).await?;
+    let alone = first_alone(tables, &calls).await?;
+    calls.truncate(alone.unwrap_or(calls.len()));
+    let mut tally = TransactionTally::default();
+    for call in &calls {
+        if let Some(click) = &call.command.app_link_click
+            && new_clicks.remove(&(click.app, click.id))
+        {
+            tally.increments.add_click(click);
+        }
+    }
+    // The clicks of the other calls are stored together with those calls.
+    tables.delete_clicks(&new_clicks).await?;
+    write(tables, &calls, &integrations, &mut tally).await?;
+    let outcomes = calls.into_iter().map(DecidedCall::outcome).collect();
+    Ok((outcomes, tally.write(tables).await?))
+}
+
+/// Locks the apps of calls that may link a device, then the devices. Returns the devices' states.
+async fn lock<T: ConfigureBatchTable>(
+    tables: &T,
+    commands: &[ConfigureCommand],
+) -> Result<Vec<DeviceState>, T::Failure> {
+    let linking = commands
+        .iter()
+        .filter(|command| command.possible_identifiers().has_new_id());
+    let apps: BTreeSet<AppId> = linking.map(|command| command.app).collect();
+    tables.lock_apps_shared(&apps).await?;
+    let devices = commands.iter().map(|one| (one.device_ref(), one.at));
+    tables
+        .lock_and_read_devices(&devices.collect::<Vec<_>>())
+        .await
+}
+
+/// Decides calls until the facts of one are outdated by the decisions about the earlier ones.
+async fn decide_in_order<'a, T: ConfigureBatchTable>(
+    tables: &T,
+    commands: &'a [ConfigureCommand],
+    states: Vec<DeviceState>,
+) -> Result<Vec<DecidedCall<'a>>, T::Failure> {
+    let query = |(command, state): (&'a ConfigureCommand, &DeviceState)| {
+        let (now, claim) = ((command.device_ref(), command.at), &command.identity);
+        ConfigureQuery {
+            command,
+            clicks: candidate_query(command, state),
+            claim: ClaimQuery::of(now, &state.identity, claim),
+        }
+    };
+    let queries: Vec<_> = commands.iter().zip(&states).map(query).collect();
+    let facts = tables.configure_facts(&queries).await?;
+    let mut changes = BatchChanges::default();
+    let mut calls = Vec::with_capacity(commands.len());
+    for ((command, state), facts) in commands.iter().zip(states).zip(facts) {
+        if changes.concern(command, &state, &facts.candidates) {
+            break;
+        }
+        let decision = decide(command, &state, facts.candidates, &facts.claims);
+        changes.add(command, &decision);
+        calls.push(DecidedCall {
+            command,
+            state,
+            decision,
+        });
+    }
+    Ok(calls)
+}
+
+/// Finds the first call that settles a subscription or credits events again.
+async fn first_alone<T: ConfigureBatchTable>(
+    tables: &T,
+    calls: &[DecidedCall<'_>],
+) -> Result<Option<usize>, T::Failure> {
+    let query = |call| {
+        let call: &DecidedCall<'_> = call;
+        let device = call.command.device_ref();
+        RelatedQuery {
+            device,
+            keys: call.update().keys(device.key),
+            recredits: call.decision.is_new_decision,
+        }
+    };
+    let queries: Vec<_> = calls.iter().map(query).collect();
+    let related = tables.find_related(&queries).await?;
+    Ok(related.first().copied())
+}
+
+/// Writes the rows, the installs and their deliveries.
+async fn write<T: ConfigureBatchTable>(
+    tables: &T,
+    calls: &[DecidedCall<'_>],
+    integrations: &IntegrationsByApp,
+    tally: &mut TransactionTally,
+) -> Result<(), T::Failure> {
+    if calls.is_empty() {
+        return Ok(());
+    }
+    let installs = plan_installs(tables, calls, integrations).await?;
+    let mut writes = ConfigureWrites::default();
+    for call in calls {
+        call.add_to(&mut writes);
+    }
+    let events: Vec<&Event> = installs.iter().map(|install| &install.event).collect();
+    let is_new = tables.write_configured(&writes, &events).await?;
+    let mut deliveries = Vec::new();
+    for (install, is_new) in installs.into_iter().zip(is_new) {
+        if is_new {
+            tally.increments.add_event(&install.event);
+            deliveries.extend(install.deliveries);
+        }
+    }
+    // The installs are new, so none of their deliveries was planned before.
+    tables.insert_planned(&deliveries).await
+}
+
+/// Plans the deliveries of the installs.
+async fn plan_installs<T: ConfigureBatchTable>(
+    tables: &T,
+    calls: &[DecidedCall<'_>],
+    integrations: &IntegrationsByApp,
+) -> Result<Vec<PlannedEvent>, T::Failure> {
+    let of_app = |app: &AppId| integrations.get(app).map(Arc::as_ref).unwrap_or_default();
+    let planning_click = |event: &Event| -> Option<(AppId, ClickId)> {
+        let click = credited_planning_click(of_app(&event.app), event.credit.as_ref())?;
+        Some((event.app, click))
+    };
+    let installs = calls
+        .iter()
+        .filter_map(|call| Some((call, call.decision.install.as_ref()?)));
+    let wanted = installs
+        .clone()
+        .filter_map(|(_, event)| planning_click(event));
+    let clicks = tables.clicks(wanted.collect()).await?;
+    let planned = |(call, event): (&DecidedCall<'_>, &Event)| {
+        let state = call.decision.device_state(&call.state);
+        let click = planning_click(event).and_then(|key| clicks.get(&key));
+        let facts = call.planning_facts(&state, click);
+        plan_event(event.clone(), &facts, of_app(&event.app))
+    };
+    Ok(installs.map(planned).collect())
+}

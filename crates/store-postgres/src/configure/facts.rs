@@ -1,0 +1,192 @@
+//! Facts about claims of users, and data that calls affect besides their own.
+//!
+//! Each statement gets the position of the query with every row, and returns it.
+
+use crate::Failure;
+use crate::candidates::{position, to_number};
+use crate::devices::DeviceColumns;
+use crate::params::column;
+use crate::tx::Tx;
+use std::collections::BTreeSet;
+use tokio_postgres::Row;
+use tributary_domain::device::{ADDRESS_CLAIMS_MAX, ClaimFacts, SIGNED_USER_LINKS_MAX, UserKey};
+use tributary_domain::event::SELF_CREDITED_SOURCE;
+use tributary_recording::{ClaimQuery, ConfigureQuery, RelatedQuery};
+
+/// A claim with the position of its query.
+type NumberedClaim<'a> = (usize, &'a ClaimQuery<'a>);
+
+/// Reads the facts about each query's claim of a user.
+pub(super) async fn claims(
+    tx: &Tx,
+    queries: &[ConfigureQuery<'_>],
+) -> Result<Vec<ClaimFacts>, Failure> {
+    let mut facts = vec![ClaimFacts::default(); queries.len()];
+    let claims = queries.iter().enumerate();
+    let claims: Vec<NumberedClaim<'_>> = claims
+        .filter_map(|(position, query)| Some((position, query.claim.as_ref()?)))
+        .collect();
+    if claims.is_empty() {
+        return Ok(facts);
+    }
+    // Pipelined: these reads are independent.
+    let (users, from_address, of_user) = tokio::try_join!(
+        claimed_users(tx, &claims),
+        claims_from_address(tx, &claims),
+        links_of_user(tx, &claims)
+    )?;
+    for row in &users {
+        if let Some(facts) = facts.get_mut(position(row)?) {
+            let user = UserKey::stored(row.try_get("user_id")?);
+            if row.try_get("is_signed")? {
+                facts.signed.insert(user.clone());
+            }
+            facts.users.insert(user);
+        }
+    }
+    for row in &from_address {
+        if let Some(facts) = facts.get_mut(position(row)?) {
+            facts.claims_from_address = count(row)?.min(ADDRESS_CLAIMS_MAX);
+        }
+    }
+    for row in &of_user {
+        if let Some(facts) = facts.get_mut(position(row)?) {
+            facts.links_of_user = count(row)?.min(SIGNED_USER_LINKS_MAX);
+        }
+    }
+    Ok(facts)
+}
+
+fn count(row: &Row) -> Result<usize, Failure> {
+    let count: i64 = row.try_get("count")?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+async fn claimed_users(tx: &Tx, claims: &[NumberedClaim<'_>]) -> Result<Vec<Row>, Failure> {
+    tx.query(
+        "select wanted.number, links.user_id, links.is_signed
+         from unnest($1, $2, $3, $4) as wanted (number, app_id, environment, device_id)
+         join user_links as links
+           on links.app_id = wanted.app_id and links.environment = wanted.environment
+          and links.device_id = wanted.device_id",
+        &[
+            &column(claims, |(position, _)| to_number(*position)),
+            &column(claims, |(_, claim)| claim.device.app()),
+            &column(claims, |(_, claim)| claim.device.environment.as_str()),
+            &column(claims, |(_, claim)| claim.device.device()),
+        ],
+    )
+    .await
+}
+
+async fn claims_from_address(tx: &Tx, claims: &[NumberedClaim<'_>]) -> Result<Vec<Row>, Failure> {
+    let with_address = claims.iter().filter(|(_, claim)| claim.address.is_some());
+    let claims: Vec<_> = with_address.collect();
+    if claims.is_empty() {
+        return Ok(Vec::new());
+    }
+    tx.query(
+        "select wanted.number, count(*) as count
+         from unnest($1, $2, $3, $4, $5)
+              as wanted (number, app_id, environment, address_hash, since)
+         join user_links as links
+           on links.app_id = wanted.app_id and links.environment = wanted.environment
+          and links.address_hash = wanted.address_hash and links.first_linked_at >= wanted.since
+         group by links.app_id, wanted.number",
+        &[
+            &column(&claims, |(position, _)| to_number(*position)),
+            &column(&claims, |(_, claim)| claim.device.app()),
+            &column(&claims, |(_, claim)| claim.device.environment.as_str()),
+            &column(&claims, |(_, claim)| {
+                let address = claim.address.as_ref();
+                address.map(|(hash, _)| hash.as_bytes().as_slice())
+            }),
+            &column(&claims, |(_, claim)| {
+                claim.address.map(|(_, since)| since.as_millis())
+            }),
+        ],
+    )
+    .await
+}
+
+async fn links_of_user(tx: &Tx, claims: &[NumberedClaim<'_>]) -> Result<Vec<Row>, Failure> {
+    tx.query(
+        "select wanted.number, count(*) as count
+         from unnest($1, $2, $3, $4) as wanted (number, app_id, environment, user_id)
+         join user_links as links
+           on links.app_id = wanted.app_id and links.environment = wanted.environment
+          and links.user_id = wanted.user_id
+         group by links.app_id, wanted.number",
+        &[
+            &column(claims, |(position, _)| to_number(*position)),
+            &column(claims, |(_, claim)| claim.device.app()),
+            &column(claims, |(_, claim)| claim.device.environment.as_str()),
+            &column(claims, |(_, claim)| claim.user.as_str()),
+        ],
+    )
+    .await
+}
+
+/// Returns the queries for which a subscription is waiting.
+pub(super) async fn with_subscriptions(
+    tx: &Tx,
+    queries: &[RelatedQuery<'_>],
+) -> Result<BTreeSet<usize>, Failure> {
+    let mut keys = Vec::new();
+    for (position, query) in queries.iter().enumerate() {
+        keys.extend(query.keys.iter().map(|key| (position, query.device, key)));
+    }
+    if keys.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let rows = tx
+        .query(
+            "select distinct wanted.number
+             from unnest($1, $2, $3, $4) as wanted (number, app_id, environment, lookup_key)
+             join billing_keys as keys
+               on keys.app_id = wanted.app_id and keys.environment = wanted.environment
+              and keys.lookup_key = wanted.lookup_key",
+            &[
+                &column(&keys, |(position, ..)| to_number(*position)),
+                &column(&keys, |(_, device, _)| device.app()),
+                &column(&keys, |(_, device, _)| device.environment.as_str()),
+                &column(&keys, |(.., key)| key.as_str()),
+            ],
+        )
+        .await?;
+    rows.iter().map(position).collect()
+}
+
+/// Returns the queries that credit events again. The window in the lateral subquery makes the server
+/// look up each device in the index, and stop at its first event.
+pub(super) async fn with_events(
+    tx: &Tx,
+    queries: &[RelatedQuery<'_>],
+) -> Result<BTreeSet<usize>, Failure> {
+    let recredited = queries.iter().enumerate();
+    let recredited: Vec<_> = recredited.filter(|(_, query)| query.recredits).collect();
+    if recredited.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let rows = tx
+        .query(
+            "select wanted.number
+             from unnest($1, $2, $3, $4) as wanted (number, app_id, environment, device_id)
+             cross join lateral
+                  (select row_number() over (order by app_id, environment, device_id, event_id)
+                          as place
+                   from events
+                   where app_id = wanted.app_id and environment = wanted.environment
+                     and device_id = wanted.device_id and source <> $5) as found
+             where found.place <= 1",
+            &[
+                &column(&recredited, |(position, _)| to_number(*position)),
+                &column(&recredited, |(_, query)| query.device.app()),
+                &column(&recredited, |(_, query)| query.device.environment.as_str()),
+                &column(&recredited, |(_, query)| query.device.device()),
+                &SELF_CREDITED_SOURCE.as_str(),
+            ],
+        )
+        .await?;
+    rows.iter().map(position).collect()
+}
