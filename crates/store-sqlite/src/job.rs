@@ -18,10 +18,21 @@ pub(crate) enum JobIsolation {
     NoSavepoint,
 }
 
+/// What a job may do to the rows that the batch has cached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CacheEffect {
+    /// May change apps, links, integrations or stored clicks, so the cache is cleared.
+    Clears,
+    /// Changes none of them, except that it may claim or keep a click.
+    Keeps,
+}
+
 /// Work in a transaction, with a reply to the caller after the commit.
 pub(crate) trait Job: Send {
     /// How the job is isolated.
     fn isolation(&self) -> JobIsolation;
+    /// What the job may do to the cache.
+    fn cache_effect(&self) -> CacheEffect;
     /// Runs the job. Returns false if the job failed.
     fn run(&mut self, batch: &WriteBatch<'_>) -> bool;
     /// Replies to the caller. If `committed` is false, nothing was stored.
@@ -32,6 +43,7 @@ pub(crate) trait Job: Send {
 struct QueuedJob<T, F> {
     name: &'static str,
     isolation: JobIsolation,
+    cache_effect: CacheEffect,
     work: Option<F>,
     outcome: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
@@ -42,13 +54,14 @@ struct QueuedJob<T, F> {
 /// Creates a job. The receiver gets the reply.
 pub(crate) fn new_job<T: Send + 'static>(
     name: &'static str,
-    isolation: JobIsolation,
+    (isolation, cache_effect): (JobIsolation, CacheEffect),
     work: impl FnOnce(&WriteBatch<'_>) -> Result<T, Failure> + Send + 'static,
 ) -> (Box<dyn Job>, oneshot::Receiver<Result<T, StoreError>>) {
     let (reply, answer) = oneshot::channel();
     let task = QueuedJob {
         name,
         isolation,
+        cache_effect,
         work: Some(work),
         outcome: None,
         reply,
@@ -64,6 +77,10 @@ where
 {
     fn isolation(&self) -> JobIsolation {
         self.isolation
+    }
+
+    fn cache_effect(&self) -> CacheEffect {
+        self.cache_effect
     }
 
     fn run(&mut self, batch: &WriteBatch<'_>) -> bool {

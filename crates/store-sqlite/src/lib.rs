@@ -54,6 +54,7 @@ mod traffic;
 mod web_events;
 mod write_batch;
 
+use job::CacheEffect;
 use leftover_wal::LeftoverWal;
 use readers::Readers;
 use rusqlite::Connection;
@@ -141,8 +142,27 @@ impl SqliteStore {
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.write_with(name, CacheEffect::Clears, work).await
+    }
+
+    /// Like [`Self::write`], for work that changes no app, link, integration or click, so that the
+    /// writer keeps its cache.
+    async fn write_keeping_cache<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.write_with(name, CacheEffect::Keeps, work).await
+    }
+
+    async fn write_with<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        cache_effect: CacheEffect,
+        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let begun = Instant::now();
-        let outcome = self.writer.run(name, work).await;
+        let outcome = self.writer.run(name, cache_effect, work).await;
         tributary_store::metrics::record_transaction(name, &outcome, begun.elapsed());
         outcome
     }
@@ -159,8 +179,8 @@ impl SqliteStore {
         outcome
     }
 
-    /// Like [`Self::write`], for work that also returns increments. The increments are written once
-    /// per batch.
+    /// Like [`Self::write_keeping_cache`], for work that also returns increments. The increments are
+    /// written once per batch.
     async fn write_counted<T: Send + 'static>(
         &self,
         name: &'static str,

@@ -269,7 +269,7 @@ impl Tenants for SqliteStore {
     }
 
     async fn note_key_use(&self, key: KeyId, at: Timestamp) -> StoreResult<()> {
-        self.write("note_key_use", move |connection| {
+        self.write_keeping_cache("note_key_use", move |connection| {
             connection
                 .prepare_cached(
                     "update api_keys set last_used_at = ?2

@@ -201,14 +201,15 @@ mod tests {
     use tributary_store::contract::sdk_fixtures::tenant;
 
     #[tokio::test]
-    async fn clears_the_cache_when_another_process_writes() {
+    async fn clears_the_cache_only_when_configuration_may_have_changed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tributary.db");
         let opened = path.clone();
         let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await;
         let store = Arc::new(opened.unwrap().unwrap());
         let shared: Arc<dyn Store> = store.clone();
-        let app = tenant(&shared).await.app.id;
+        let tenant = tenant(&shared).await;
+        let app = tenant.app.id;
         let read = || {
             store.write_decided("test", move |batch| {
                 let first = batch.integrations(app)?;
@@ -218,6 +219,8 @@ mod tests {
         };
         let first = read().await.unwrap();
         assert!(Arc::ptr_eq(&first, &read().await.unwrap()), "cached");
+        tenant.call_configure(tenant.configure("device", 10)).await;
+        assert!(Arc::ptr_eq(&first, &read().await.unwrap()), "kept");
         let other = Connection::open(&path).unwrap();
         other
             .execute_batch("update apps set name = 'another'")

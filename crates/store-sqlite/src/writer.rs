@@ -19,7 +19,7 @@ use crate::Failure;
 use crate::checkpoints::CheckpointThread;
 use crate::connection::SqliteOpenError;
 use crate::integrity::IntegrityState;
-use crate::job::{self, Job, JobIsolation};
+use crate::job::{self, CacheEffect, Job, JobIsolation};
 use crate::lost_pages::LostPages;
 use crate::readers::Readers;
 use crate::write_batch::WriteBatch;
@@ -98,10 +98,12 @@ impl Writer {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         name: &'static str,
+        cache_effect: CacheEffect,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let in_batch = |batch: &WriteBatch<'_>| work(batch.connection);
-        self.submit(name, JobIsolation::Savepoint, in_batch).await
+        let kind = (JobIsolation::Savepoint, cache_effect);
+        self.submit(name, kind, in_batch).await
     }
 
     /// Like [`Self::run`], for work that merges increments. Increments from earlier jobs are stored
@@ -112,8 +114,8 @@ impl Writer {
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let in_batch = |batch: &WriteBatch<'_>| work(batch.connection);
-        self.submit(name, JobIsolation::SavepointAfterIncrements, in_batch)
-            .await
+        let kind = (JobIsolation::SavepointAfterIncrements, CacheEffect::Clears);
+        self.submit(name, kind, in_batch).await
     }
 
     /// Like [`Self::run_after_increments`], for work that erases personal data. The WAL still
@@ -131,11 +133,12 @@ impl Writer {
             truncation.store(true, Ordering::SeqCst);
             Ok(value)
         };
-        self.submit(name, JobIsolation::SavepointAfterIncrements, in_batch)
-            .await
+        let kind = (JobIsolation::SavepointAfterIncrements, CacheEffect::Clears);
+        self.submit(name, kind, in_batch).await
     }
 
-    /// Like [`Self::run`], for work that returns increments for the writer to store.
+    /// Like [`Self::run`], for work that records something and returns increments for the writer to
+    /// store. It changes no configuration.
     pub(crate) async fn run_counted<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -146,7 +149,8 @@ impl Writer {
             batch.count(|all| all.merge(counted));
             Ok(value)
         };
-        self.submit(name, JobIsolation::Savepoint, in_batch).await
+        let kind = (JobIsolation::Savepoint, CacheEffect::Keeps);
+        self.submit(name, kind, in_batch).await
     }
 
     /// Like [`Self::run`], for work that may only be refused before it writes or counts anything.
@@ -155,19 +159,20 @@ impl Writer {
         name: &'static str,
         work: impl FnOnce(&WriteBatch<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.submit(name, JobIsolation::NoSavepoint, work).await
+        let kind = (JobIsolation::NoSavepoint, CacheEffect::Keeps);
+        self.submit(name, kind, work).await
     }
 
     async fn submit<T: Send + 'static>(
         &self,
         name: &'static str,
-        isolation: JobIsolation,
+        kind: (JobIsolation, CacheEffect),
         work: impl FnOnce(&WriteBatch<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         if self.integrity.is_damaged() {
             return Err(StoreError::unavailable(name, DatabaseDamaged));
         }
-        let (job, answer) = job::new_job(name, isolation, work);
+        let (job, answer) = job::new_job(name, kind, work);
         self.inbox()
             .ok_or_else(|| StoreError::unavailable(name, "the store is closed"))?
             .try_send(job)
@@ -204,6 +209,8 @@ mod tests {
     use super::*;
     use crate::connection;
 
+    const CLEARS: CacheEffect = CacheEffect::Clears;
+
     fn store() -> (Arc<Writer>, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");
@@ -227,7 +234,7 @@ mod tests {
 
     async fn count(writer: &Writer) -> i64 {
         writer
-            .run("count", |c| {
+            .run("count", CLEARS, |c| {
                 Ok(c.query_row("select count(*) from t", (), |row| row.get(0))?)
             })
             .await
@@ -242,7 +249,7 @@ mod tests {
             let writer = writer.clone();
             tasks.push(tokio::spawn(async move {
                 writer
-                    .run("mixed", move |connection| {
+                    .run("mixed", CLEARS, move |connection| {
                         insert(number)(connection)?;
                         if number % 2 == 0 {
                             Ok(())
@@ -264,9 +271,9 @@ mod tests {
     #[tokio::test]
     async fn a_panicking_job_fails_alone() {
         let (writer, _folder) = store();
-        let panicked = writer.run::<()>("bug", |_| panic!("a bug")).await;
+        let panicked = writer.run::<()>("bug", CLEARS, |_| panic!("a bug")).await;
         assert!(matches!(panicked, Err(StoreError::Unavailable { .. })));
-        assert_eq!(writer.run("insert", insert(1)).await.unwrap(), 1);
+        assert_eq!(writer.run("insert", CLEARS, insert(1)).await.unwrap(), 1);
         assert_eq!(count(&writer).await, 1);
     }
 
@@ -274,7 +281,7 @@ mod tests {
     async fn an_aborted_transaction_fails_its_batch_and_the_next_one_works() {
         let (writer, _folder) = store();
         let lost = writer
-            .run::<()>("lost", |connection| {
+            .run::<()>("lost", CLEARS, |connection| {
                 insert(1)(connection)?;
                 // Simulates what a full disk does.
                 connection.execute_batch("rollback")?;
@@ -283,7 +290,7 @@ mod tests {
             .await;
         assert!(lost.is_err());
         assert_eq!(count(&writer).await, 0);
-        assert_eq!(writer.run("insert", insert(2)).await.unwrap(), 2);
+        assert_eq!(writer.run("insert", CLEARS, insert(2)).await.unwrap(), 2);
     }
 
     #[tokio::test]
@@ -321,7 +328,7 @@ mod tests {
             .await;
         assert!(broken.is_err());
         assert_eq!(count(&writer).await, 0);
-        assert_eq!(writer.run("insert", insert(2)).await.unwrap(), 2);
+        assert_eq!(writer.run("insert", CLEARS, insert(2)).await.unwrap(), 2);
         assert_eq!(count(&writer).await, 1);
     }
 
@@ -333,7 +340,7 @@ mod tests {
         let (release, held) = std::sync::mpsc::channel::<()>();
         let spawn = |work: Work| {
             let writer = writer.clone();
-            tokio::spawn(async move { writer.run("test", work).await })
+            tokio::spawn(async move { writer.run("test", CLEARS, work).await })
         };
         let (started, running) = tokio::sync::oneshot::channel();
         let holding = spawn(Box::new(move |_| {
@@ -368,7 +375,7 @@ mod tests {
         let tasks: Vec<_> = (0..50)
             .map(|number| {
                 let writer = writer.clone();
-                tokio::spawn(async move { writer.run("insert", insert(number)).await })
+                tokio::spawn(async move { writer.run("insert", CLEARS, insert(number)).await })
             })
             .collect();
         tokio::task::yield_now().await;
@@ -377,7 +384,7 @@ mod tests {
         for task in tasks {
             accepted += i64::from(task.await.unwrap().is_ok());
         }
-        assert!(writer.run("late", insert(99)).await.is_err());
+        assert!(writer.run("late", CLEARS, insert(99)).await.is_err());
         let stored: i64 = Connection::open(folder.path().join("x.db"))
             .unwrap()
             .query_row("select count(*) from t", (), |row| row.get(0))

@@ -3,7 +3,7 @@
 use crate::checkpoints::{self, CheckpointThread, Checkpoints};
 use crate::connection;
 use crate::integrity::{IntegrityState, is_corruption};
-use crate::job::{Job, JobIsolation};
+use crate::job::{CacheEffect, Job, JobIsolation};
 use crate::leftover_wal::{self, LeftoverWal};
 use crate::lost_pages::{LostPages, keep_log_on_close};
 use crate::readers::Readers;
@@ -199,14 +199,10 @@ fn commit(
     let batch = WriteBatch::new(connection, cache)?;
     for job in jobs {
         match job.isolation() {
-            JobIsolation::Savepoint => {
-                run_in_savepoint(&batch, job)?;
-                batch.clear_cache();
-            }
+            JobIsolation::Savepoint => run_in_savepoint(&batch, job)?,
             JobIsolation::SavepointAfterIncrements => {
                 rollups::store_increments(connection, batch.take_increments())?;
                 run_in_savepoint(&batch, job)?;
-                batch.clear_cache();
             }
             JobIsolation::NoSavepoint => {
                 let changes = connection.total_changes();
@@ -217,6 +213,9 @@ fn commit(
         }
         if connection.is_autocommit() {
             return Err(transaction_lost().into());
+        }
+        if job.cache_effect() == CacheEffect::Clears {
+            batch.clear_cache();
         }
     }
     rollups::store_increments(connection, batch.take_increments())?;

@@ -42,7 +42,7 @@ impl Outbox for SqliteStore {
         now: Timestamp,
         until: Timestamp,
     ) -> StoreResult<Option<LeasedQueue>> {
-        self.write("lease_queue", move |connection| {
+        self.write_keeping_cache("lease_queue", move |connection| {
             run(lease_queue(
                 &SqliteTables(connection),
                 queue,
@@ -60,7 +60,7 @@ impl Outbox for SqliteStore {
         lease: LeaseId,
         until: Timestamp,
     ) -> StoreResult<bool> {
-        self.write("renew_lease", move |connection| {
+        self.write_keeping_cache("renew_lease", move |connection| {
             queues::renew_lease(connection, queue, lease, until)
         })
         .await
@@ -72,7 +72,7 @@ impl Outbox for SqliteStore {
         lease: LeaseId,
         now: Timestamp,
     ) -> StoreResult<()> {
-        self.write("release_queue", move |connection| {
+        self.write_keeping_cache("release_queue", move |connection| {
             queues::release_lease(connection, queue, lease, now)
         })
         .await
@@ -103,7 +103,7 @@ impl Outbox for SqliteStore {
         deliveries: Vec<DeliveryId>,
         at: Timestamp,
     ) -> StoreResult<Option<Vec<DeliveryId>>> {
-        self.write("begin_sending", move |connection| {
+        self.write_keeping_cache("begin_sending", move |connection| {
             if !queues::holds_lease(connection, queue, lease)? {
                 return Ok(None);
             }
@@ -132,7 +132,7 @@ impl Outbox for SqliteStore {
         lease: LeaseId,
         settlement: DeliverySettlement,
     ) -> StoreResult<bool> {
-        self.write("settle_deliveries", move |connection| {
+        self.write_keeping_cache("settle_deliveries", move |connection| {
             let tables = SqliteTables(connection);
             run(settle_deliveries(&tables, queue, lease, &settlement))
         })
@@ -159,7 +159,7 @@ impl Outbox for SqliteStore {
         outcome: CheckOutcome,
         at: Timestamp,
     ) -> StoreResult<bool> {
-        self.write("settle_status_check", move |connection| {
+        self.write_keeping_cache("settle_status_check", move |connection| {
             let tables = SqliteTables(connection);
             run(settle_status_check(
                 &tables, queue, lease, &request, &outcome, at,
@@ -192,14 +192,14 @@ impl Outbox for SqliteStore {
         if late.is_empty() {
             return Ok(0);
         }
-        self.write("expire_deliveries", move |connection| {
+        self.write_keeping_cache("expire_deliveries", move |connection| {
             sweep::expire(connection, late, now)
         })
         .await
     }
 
     async fn remove_deliveries(&self, settled_before: Timestamp, limit: u32) -> StoreResult<u64> {
-        self.write("remove_deliveries", move |connection| {
+        self.write_keeping_cache("remove_deliveries", move |connection| {
             sweep::remove(connection, settled_before, limit)
         })
         .await

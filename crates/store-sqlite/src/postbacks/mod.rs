@@ -24,7 +24,7 @@ use tributary_store::{
 #[async_trait]
 impl Postbacks for SqliteStore {
     async fn accept_postback(&self, postback: ReceivedPostback) -> StoreResult<PostbackOutcome> {
-        self.write("accept_postback", move |connection| {
+        self.write_keeping_cache("accept_postback", move |connection| {
             accept::accept(connection, &postback)
         })
         .await
