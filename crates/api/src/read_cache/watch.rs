@@ -47,8 +47,8 @@ pub(crate) struct ConfigurationWatch(Arc<WatchState>);
 #[derive(Debug)]
 struct WatchState {
     created_at: Instant,
-    /// The latest polled version; `None` before the first successful poll.
-    version: Mutex<Option<Option<AuditId>>>,
+    /// The latest polled version; `None` before the first change of the configuration.
+    version: Mutex<Option<AuditId>>,
     /// Number of polls that found another version than the poll before.
     version_changes: AtomicU64,
     /// End of the time that the latest successful poll confirms. It is written after
@@ -126,7 +126,7 @@ impl WatchState {
     /// committed before then.
     fn record_poll(&self, polled: StoreResult<Option<AuditId>>, begun_at: u64) {
         let polled = match polled {
-            Ok(version) => Some(version),
+            Ok(polled) => polled,
             Err(error) => {
                 tracing::warn!(%error, "failed to poll the configuration version");
                 return;
@@ -165,10 +165,10 @@ mod tests {
         let state = WatchState::default();
         assert_eq!(confirmed(&state, 0), None, "nothing is confirmed at first");
         state.record_poll(Ok(None), 300);
-        assert_eq!(confirmed(&state, 1_299), Some(1));
+        assert_eq!(confirmed(&state, 1_299), Some(0));
         assert_eq!(confirmed(&state, 1_300), None);
         state.record_poll(Ok(None), 800);
-        assert_eq!(confirmed(&state, 1_799), Some(1), "the version is the same");
+        assert_eq!(confirmed(&state, 1_799), Some(0), "the version is the same");
     }
 
     #[test]
@@ -177,14 +177,14 @@ mod tests {
         state.record_poll(Ok(None), 0);
         let failed = StoreError::unavailable("configuration_version", "no connection");
         state.record_poll(Err(failed), 500);
-        assert_eq!(confirmed(&state, 999), Some(1));
+        assert_eq!(confirmed(&state, 999), Some(0));
         assert_eq!(confirmed(&state, 1_000), None);
     }
 
     #[test]
     fn another_version_is_another_state() {
         let state = WatchState::default();
-        for (polled, expected) in [(None, 1), (Some(ONE), 2), (Some(ONE), 2), (Some(TWO), 3)] {
+        for (polled, expected) in [(None, 0), (Some(ONE), 1), (Some(ONE), 1), (Some(TWO), 2)] {
             state.record_poll(Ok(polled), 0);
             assert_eq!(confirmed(&state, 0), Some(expected), "{polled:?}");
         }
