@@ -5,15 +5,17 @@
 //! its idle timeout) and a timeout for clients that do not read the response.
 
 mod address_share;
+mod header_timer;
 mod stalled_write;
 
 use address_share::AddressConnections;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
+use header_timer::HeaderTimer;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::GracefulShutdown;
 use stalled_write::StalledWrite;
 use std::io::Write as _;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tower::ServiceExt as _;
+use tower::Service as _;
 
 /// Maximum size of a request head, including the URL.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -134,10 +136,11 @@ fn connection(
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
-        router.clone().oneshot(request)
+        // A router is always ready.
+        router.clone().call(request)
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
+    http.timer(HeaderTimer::new(settings.header_timeout))
         .header_read_timeout(settings.header_timeout)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX);
