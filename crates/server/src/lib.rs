@@ -92,7 +92,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Restore { file } => commands::restore::run(&config, &file)?,
         Command::Migrate => {
             // Log each step as it happens: some migrations take minutes.
-            logging::init(&config.log)?;
+            let _log = logging::init(&config.log)?;
             runtime.block_on(commands::migrate::run(&config))?;
         }
         Command::Simulator(options) => {
@@ -117,7 +117,7 @@ pub fn serve(
     wire: impl FnOnce(ServerParts) -> (Router, Arc<RateLimits>),
 ) -> anyhow::Result<()> {
     let runtime = runtime()?;
-    logging::init(&config.log)?;
+    let _log = logging::init(&config.log)?;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }

@@ -140,7 +140,7 @@ pub fn describe() {
     );
     metrics::describe_counter!(
         "tributary_log_lines_dropped_total",
-        "Log lines dropped because standard error could not be written."
+        "Log lines dropped because standard error could not be written or was too slow."
     );
     metrics::describe_counter!(
         "tributary_worker_runs_total",

@@ -12,6 +12,8 @@ use tributary_domain::keyring::Keyring;
 
 /// Maximum time until a server is ready.
 const START_MAX: Duration = Duration::from_secs(30);
+/// Time after which a line is in the log. The server writes the log every 10 ms.
+const LOG_DELAY_MAX: Duration = Duration::from_millis(100);
 /// `secret_key` shared by all processes in a test. PostgreSQL nodes need a common key.
 const SECRET_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 
@@ -207,8 +209,9 @@ impl ServerProcess {
         &self.base_url
     }
 
-    /// Returns the log output.
+    /// Returns the log output, including all lines about requests that have ended.
     pub fn log(&self) -> String {
+        std::thread::sleep(LOG_DELAY_MAX);
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 

@@ -11,7 +11,7 @@ use tributary_simulator::SimulatorConfig;
 
 /// Runs the simulator until SIGTERM or SIGINT.
 pub async fn run(config: &Config, options: SimulatorOptions) -> anyhow::Result<()> {
-    logging::init(&config.log)?;
+    let _log = logging::init(&config.log)?;
     let mut signals = StopSignals::install().context("cannot install signal handlers")?;
     let listener = TcpListener::bind(options.listen).await.with_context(|| {
         format!(

@@ -1,8 +1,20 @@
-//! Log output that may fail. Lines that cannot be written are dropped and counted: a full disk or a
-//! closed pipe must not disturb requests.
+//! Log output that may fail and must not disturb requests.
+//!
+//! Requests append their lines to a buffer in memory. A thread writes the buffer to standard error,
+//! many lines at a time. Lines are dropped and counted if they cannot be written, because of a full
+//! disk or a closed pipe, or if a reader is so slow that the buffer is full.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Size of the buffer: about 16,000 lines, which a server at full load logs in half a second.
+const BUFFER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Pause between two writes. Without it, every line would wake the thread. Lines are late by at
+/// most this time, which people do not notice.
+const WRITE_PAUSE: Duration = Duration::from_millis(10);
 
 /// Lines dropped since the process started. Kept outside the metrics, because lines may be dropped
 /// before the metrics recorder exists.
@@ -13,14 +25,107 @@ pub(crate) fn dropped_lines() -> u64 {
     DROPPED.load(Ordering::Relaxed)
 }
 
-/// A writer that always reports success. Each call to `write` is one line.
-pub(super) struct LossyWriter<W>(pub(super) W);
+/// Lines between the threads that log and the thread that writes.
+#[derive(Debug, Default)]
+pub(super) struct LogBuffer {
+    pending: Mutex<PendingLines>,
+    /// Wakes the writing thread.
+    appended: Condvar,
+    /// Wakes threads that wait in [`LogBuffer::flush`].
+    written: Condvar,
+}
 
-impl<W: Write> Write for LossyWriter<W> {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.0.write_all(line).is_err() {
+#[derive(Debug, Default)]
+struct PendingLines {
+    bytes: Vec<u8>,
+    /// Number of lines appended so far.
+    appended: u64,
+    /// Number of those lines that were written, or dropped after a failed write.
+    settled: u64,
+    /// The thread waits for a line.
+    is_idle: bool,
+}
+
+impl LogBuffer {
+    /// Starts a thread that writes the lines to `output`.
+    pub(super) fn start(output: impl Write + Send + 'static) -> io::Result<Arc<Self>> {
+        let buffer = Arc::new(Self::default());
+        let lines = buffer.clone();
+        std::thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || lines.write_forever(output))?;
+        Ok(buffer)
+    }
+
+    /// Waits until all lines appended so far are written, but at most `timeout`.
+    pub(super) fn flush(&self, timeout: Duration) {
+        let pending = self.lock();
+        let last = pending.appended;
+        // After a timeout, standard error is blocked and the lines are lost.
+        let _settled = self
+            .written
+            .wait_timeout_while(pending, timeout, |pending| pending.settled < last);
+    }
+
+    fn append(&self, line: &[u8]) {
+        let mut pending = self.lock();
+        if pending.bytes.len() + line.len() > BUFFER_BYTES_MAX {
+            drop(pending);
             DROPPED.fetch_add(1, Ordering::Relaxed);
+            return;
         }
+        pending.bytes.extend_from_slice(line);
+        pending.appended += 1;
+        let wakes_thread = std::mem::take(&mut pending.is_idle);
+        drop(pending);
+        if wakes_thread {
+            self.appended.notify_one();
+        }
+    }
+
+    fn write_forever(&self, mut output: impl Write) {
+        let mut batch = Vec::new();
+        loop {
+            let last = self.take(&mut batch);
+            let is_written = output.write_all(&batch).is_ok();
+            batch.clear();
+            let mut pending = self.lock();
+            if !is_written {
+                DROPPED.fetch_add(last - pending.settled, Ordering::Relaxed);
+            }
+            pending.settled = last;
+            drop(pending);
+            self.written.notify_all();
+            std::thread::sleep(WRITE_PAUSE);
+        }
+    }
+
+    /// Waits for lines and exchanges them for the empty `batch`. Returns the number of the last one.
+    fn take(&self, batch: &mut Vec<u8>) -> u64 {
+        let mut pending = self.lock();
+        while pending.bytes.is_empty() {
+            pending.is_idle = true;
+            pending = self
+                .appended
+                .wait(pending)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        pending.is_idle = false;
+        std::mem::swap(&mut pending.bytes, batch);
+        pending.appended
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PendingLines> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Appends to a [`LogBuffer`] and always reports success. Each call to `write` is one line.
+pub(super) struct LineWriter<'a>(&'a LogBuffer);
+
+impl Write for LineWriter<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.append(line);
         Ok(line.len())
     }
 
@@ -29,9 +134,24 @@ impl<W: Write> Write for LossyWriter<W> {
     }
 }
 
+/// The buffer as the subscriber's output.
+pub(super) struct BufferedOutput(pub(super) Arc<LogBuffer>);
+
+impl<'a> MakeWriter<'a> for BufferedOutput {
+    type Writer = LineWriter<'a>;
+
+    fn make_writer(&'a self) -> LineWriter<'a> {
+        LineWriter(&self.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc;
+
+    /// More than any test needs.
+    const LONG: Duration = Duration::from_mins(1);
 
     struct FullDisk;
 
@@ -45,15 +165,68 @@ mod tests {
         }
     }
 
+    /// Passes each write on. A write waits while the channel is full.
+    struct Writes(mpsc::SyncSender<Vec<u8>>);
+
+    impl Write for Writes {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let sent = self.0.send(bytes.to_vec());
+            sent.map_err(|_| io::ErrorKind::BrokenPipe)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn log(buffer: &LogBuffer, line: &[u8]) {
+        LineWriter(buffer).write_all(line).unwrap();
+    }
+
     #[test]
     fn drops_and_counts_unwritable_lines() {
         let before = dropped_lines();
-        let mut full = LossyWriter(FullDisk);
-        full.write_all(b"a line\n").unwrap();
-        full.flush().unwrap();
-        assert!(dropped_lines() > before);
-        let mut written = Vec::new();
-        LossyWriter(&mut written).write_all(b"a line\n").unwrap();
-        assert_eq!(written, b"a line\n");
+        let full = LogBuffer::start(FullDisk).unwrap();
+        log(&full, b"a line\n");
+        log(&full, b"another line\n");
+        full.flush(LONG);
+        assert!(dropped_lines() >= before + 2);
+    }
+
+    #[test]
+    fn writes_lines_in_order_and_together() {
+        let (sender, writes) = mpsc::sync_channel(0);
+        let buffer = LogBuffer::start(Writes(sender)).unwrap();
+        let lines = |range: std::ops::Range<u32>| -> Vec<u8> {
+            let lines = range.map(|line| format!("line {line}\n"));
+            lines.collect::<String>().into_bytes()
+        };
+        log(&buffer, &lines(0..1));
+        // The channel takes a write only when it is received, so the thread is busy until then.
+        for line in 1..100 {
+            log(&buffer, &lines(line..line + 1));
+        }
+        let mut received = writes.recv().unwrap();
+        let mut count = 1;
+        while received.len() < lines(0..100).len() {
+            received.extend(writes.recv().unwrap());
+            count += 1;
+        }
+        assert_eq!(received, lines(0..100));
+        assert!(count <= 2, "{count} writes");
+    }
+
+    #[test]
+    fn a_blocked_output_drops_lines_and_delays_no_request() {
+        let before = dropped_lines();
+        let (sender, _unread) = mpsc::sync_channel(0);
+        let buffer = LogBuffer::start(Writes(sender)).unwrap();
+        let line = vec![b'x'; BUFFER_BYTES_MAX / 2];
+        for _ in 0..6 {
+            log(&buffer, &line);
+        }
+        assert!(dropped_lines() >= before + 2, "six lines, room for four");
+        buffer.flush(Duration::from_millis(1));
     }
 }

@@ -4,19 +4,25 @@
 //! logs each request.
 
 mod lossy;
+mod time;
 
 pub(crate) use lossy::dropped_lines;
 
 use crate::config::{LogConfig, LogFormat, log_filter};
-use lossy::LossyWriter;
+use lossy::{BufferedOutput, LogBuffer};
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, IsTerminal as _};
 use std::panic::PanicHookInfo;
+use std::sync::Arc;
+use std::time::Duration;
+use time::LogTime;
 use tracing::level_filters::LevelFilter;
 use tracing::{Metadata, Subscriber};
-use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{Targets, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 /// Crates that log sensitive data: the PostgreSQL driver logs statement parameters, and the HTTP
@@ -24,6 +30,10 @@ use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 const CAPPED_CRATES: &[&str] = &["tokio_postgres", "hyper", "hyper_util", "h2"];
 /// Most verbose level for these crates.
 const MAX_LEVEL: LevelFilter = LevelFilter::INFO;
+
+/// Longest wait for buffered lines after a panic and at the end of the process. Standard error takes
+/// longer only if its reader has stopped.
+const FLUSH_MAX: Duration = Duration::from_secs(1);
 
 /// Reason why logging could not be initialised.
 #[derive(Debug, thiserror::Error)]
@@ -34,19 +44,35 @@ pub enum LoggingError {
     /// Logging is already initialised.
     #[error("logging is already initialised")]
     AlreadyInitialized(#[source] TryInitError),
+    /// The thread that writes the lines could not be started.
+    #[error("cannot start the log thread")]
+    Thread(#[source] io::Error),
+}
+
+/// Writes the remaining lines when dropped. Keep it until the end of the process.
+#[must_use]
+pub struct LogGuard(Arc<LogBuffer>);
+
+impl Drop for LogGuard {
+    fn drop(&mut self) {
+        self.0.flush(FLUSH_MAX);
+    }
 }
 
 /// Initialises logging for the whole process.
-pub fn init(log: &LogConfig) -> Result<(), LoggingError> {
-    subscriber(
-        log,
-        io::stderr().is_terminal(),
-        || LossyWriter(io::stderr()),
-    )?
-    .try_init()
-    .map_err(LoggingError::AlreadyInitialized)?;
-    std::panic::set_hook(Box::new(log_panic));
-    Ok(())
+pub fn init(log: &LogConfig) -> Result<LogGuard, LoggingError> {
+    let buffer = LogBuffer::start(io::stderr()).map_err(LoggingError::Thread)?;
+    let output = BufferedOutput(buffer.clone());
+    subscriber(log, io::stderr().is_terminal(), output)?
+        .try_init()
+        .map_err(LoggingError::AlreadyInitialized)?;
+    let panicked = buffer.clone();
+    std::panic::set_hook(Box::new(move |panic| {
+        log_panic(panic);
+        // The process may be about to end.
+        panicked.flush(FLUSH_MAX);
+    }));
+    Ok(LogGuard(buffer))
 }
 
 /// Logs a panic like any other error, in the configured format and with the request's fields.
@@ -72,7 +98,8 @@ where
 {
     let filter = log_filter(&log.level).map_err(LoggingError::Level)?;
     let mut builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(LevelFilter::TRACE)
+        .with_timer(LogTime)
         // Internal errors would go through `eprintln!`, which panics if standard error cannot be
         // written.
         .log_internal_errors(false)
@@ -82,20 +109,29 @@ where
         // not.
         builder = builder.with_ansi(false);
     }
-    let cap = filter_fn(is_allowed);
     Ok(match log.format {
-        LogFormat::Text => Box::new(builder.finish().with(cap)),
+        LogFormat::Text => filtered(builder.finish(), &log.level, filter),
         // Put fields next to the message, where programs expect them. The innermost span is enough,
         // because it has the request id.
-        LogFormat::Json => Box::new(
-            builder
-                .json()
-                .flatten_event(true)
-                .with_span_list(false)
-                .finish()
-                .with(cap),
-        ),
+        LogFormat::Json => {
+            let builder = builder.json().flatten_event(true).with_span_list(false);
+            filtered(builder.finish(), &log.level, filter)
+        }
     })
+}
+
+/// Adds the filters. `EnvFilter` takes a lock whenever a request's span is created, entered, left or
+/// closed, so it is used only if a directive names a span or field, which `Targets` cannot do.
+fn filtered<S>(subscriber: S, level: &str, filter: EnvFilter) -> Box<dyn Subscriber + Send + Sync>
+where
+    S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
+{
+    let cap = filter_fn(is_allowed);
+    let targets = level.parse::<Targets>().ok();
+    match targets.filter(|_| !level.contains('[')) {
+        Some(targets) => Box::new(subscriber.with(targets).with(cap)),
+        None => Box::new(subscriber.with(filter).with(cap)),
+    }
 }
 
 /// Returns whether a record's level is allowed for its crate. This check is not a filter directive,
@@ -235,6 +271,17 @@ mod tests {
         assert!(logged(LogFormat::Text, "debug", false).contains("detail"));
         assert!(!logged(LogFormat::Text, "info", false).contains("detail"));
         assert_eq!(logged(LogFormat::Text, "off", false), "");
+    }
+
+    #[rstest]
+    #[case::by_target("info,tributary_server=debug", true)]
+    #[case::by_another_target("info,tributary_api=debug", false)]
+    #[case::by_span("info,[http.request]=debug", true)]
+    #[case::by_field("info,[{request.id=r1}]=debug", true)]
+    #[case::by_another_field("info,[{request.id=r2}]=debug", false)]
+    fn filters_by_target_and_span(#[case] level: &str, #[case] has_detail: bool) {
+        let text = logged(LogFormat::Text, level, false);
+        assert_eq!(text.contains("detail"), has_detail, "{text}");
     }
 
     #[test]

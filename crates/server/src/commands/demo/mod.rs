@@ -63,7 +63,7 @@ pub async fn run(options: DemoOptions) -> anyhow::Result<()> {
         .await
         .context("cannot start the simulator")?;
     let config = Arc::new(settings(folder.path(), options.listen, &simulator)?);
-    logging::init(&config.log)?;
+    let _log = logging::init(&config.log)?;
     descriptors::raise_limit(&config);
     let metrics = serve::install_metrics(&config)?;
     print_line("Generating an organization with sixty days of history …");
