@@ -143,6 +143,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "store_id_claims",
         sql: include_str!("../../migrations/0027_store_id_claims.sql"),
     },
+    Migration {
+        number: 28,
+        name: "unused_indexes",
+        sql: include_str!("../../migrations/0028_unused_indexes.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

@@ -46,10 +46,6 @@ fn migrating_again_changes_nothing() {
     "outbox_due"
 )]
 #[case(
-    "cohort_devices where app_id = ?1 and environment = ?2 and installed_at < ?3",
-    "cohort_devices_by_install"
-)]
-#[case(
     "deliveries where app_id = ?1 and status = ?2 and status <> 'delivered' and delivery_id >= ?3",
     "deliveries_by_status"
 )]
@@ -260,6 +256,19 @@ fn migrates_page_urls_and_refund_totals() {
     let refunded =
         "select concat_ws(' ', given_id, refunded_micros, version) from refunded_payments";
     assert_eq!(rows(&connection, refunded), ["p1 4000000 1"]);
+}
+
+#[test]
+fn drops_indexes_that_no_statement_uses() {
+    let indexes = "select name from sqlite_schema where type = 'index'
+                   and name in ('cohort_devices_by_install', 'rollup_values_told_apart')";
+    let mut connection = of_version(27);
+    assert_eq!(rows(&connection, indexes).len(), 2);
+    migrate(&mut connection).unwrap();
+    assert!(rows(&connection, indexes).is_empty());
+    let unknown = "select idx from sqlite_stat1 where idx not in (select name from sqlite_schema)
+                   order by idx";
+    assert_eq!(rows(&connection, unknown), Vec::<String>::new());
 }
 
 #[test]
