@@ -90,7 +90,8 @@ impl<'a> ConfigureWrites<'a> {
     }
 }
 
-/// Settles the subscriptions that a device or its user may now belong to.
+/// Settles the subscriptions that a device or its user may now belong to. The identifiers in `update`
+/// are among those that the lock was chosen for.
 pub(crate) async fn settle_linked<T: Tables>(
     tables: &T,
     lock: AppLock,
@@ -98,6 +99,9 @@ pub(crate) async fn settle_linked<T: Tables>(
     update: &DeviceUpdate,
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
+    if T::IS_SOLE_WRITER && lock == AppLock::Shared {
+        return Ok(());
+    }
     let chains = find_chains(tables, device, update).await?;
     if chains.is_empty() {
         return Ok(());

@@ -15,6 +15,7 @@ pub(crate) struct SqliteTables<'a>(pub(crate) &'a Connection);
 
 impl EngineTransaction for SqliteTables<'_> {
     type Failure = Failure;
+    const IS_SOLE_WRITER: bool = true;
 }
 
 impl tributary_recording::Tables for SqliteTables<'_> {}

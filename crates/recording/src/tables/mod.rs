@@ -48,6 +48,10 @@ pub struct Conflict;
 pub trait EngineTransaction {
     /// Error that aborts the transaction.
     type Failure: From<Refusal> + From<StoreError> + From<Conflict>;
+
+    /// Whether no other transaction writes while this one is open. Facts that were read then stay
+    /// valid, and are not read again after locking.
+    const IS_SOLE_WRITER: bool = false;
 }
 
 /// All tables.
