@@ -3,7 +3,8 @@
 use crate::Failure;
 use crate::event_rows::{EVENT_COLUMNS, read_events};
 use crate::tables::{SqliteTables, run};
-use rusqlite::{Connection, params};
+use crate::write_batch::WriteBatch;
+use rusqlite::{CachedStatement, Connection, Statement, params};
 use std::collections::BTreeSet;
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::vocabulary::id::EventId;
@@ -14,34 +15,35 @@ use tributary_recording::duplicates::find_verified_events;
 /// transaction id instead.
 const BILLING_PLACEHOLDER: [u8; 16] = [0; 16];
 
+const RESERVE: &str = "insert into event_keys (app_id, environment, source, given_id, event_id)
+     values (?1, ?2, ?3, ?4, ?5) on conflict do nothing";
+
 /// Reserves an id. Returns false if the id is already in use.
 fn reserve_key(
-    connection: &Connection,
+    reserve: &mut Statement<'_>,
     (app, environment, id): SharedId<'_>,
     holder: &[u8; 16],
 ) -> Result<bool, Failure> {
-    let reserved = connection
-        .prepare_cached(
-            "insert into event_keys (app_id, environment, source, given_id, event_id)
-             values (?1, ?2, ?3, ?4, ?5) on conflict do nothing",
-        )?
-        .execute(params![
-            app.as_bytes(),
-            environment.as_str(),
-            EventSource::Web.as_str(),
-            id,
-            holder
-        ])?;
+    let reserved = reserve.execute(params![
+        app.as_bytes(),
+        environment.as_str(),
+        EventSource::Web.as_str(),
+        id,
+        holder
+    ])?;
     Ok(reserved == 1)
 }
 
 /// Reserves the id of a new SDK event. Returns the verified events that already use this id.
-pub(crate) fn reserve(
-    connection: &Connection,
+pub(crate) fn reserve_in(
+    batch: &WriteBatch<'_>,
     id: SharedId<'_>,
     event: EventId,
 ) -> Result<Vec<Event>, Failure> {
-    if reserve_key(connection, id, event.as_bytes())? {
+    let connection = batch.connection;
+    let reserve = |reserve: &mut CachedStatement<'_>| reserve_key(reserve, id, event.as_bytes());
+    let statement = &batch.statements.reservation;
+    if statement.with(connection, RESERVE, reserve)? {
         return Ok(Vec::new());
     }
     let (app, environment, given_id) = id;
@@ -110,8 +112,9 @@ pub(crate) fn reserve_transactions(
     connection: &Connection,
     transactions: &BTreeSet<SharedId<'_>>,
 ) -> Result<(), Failure> {
+    let mut reserve = connection.prepare_cached(RESERVE)?;
     for transaction in transactions {
-        reserve_key(connection, *transaction, &BILLING_PLACEHOLDER)?;
+        reserve_key(&mut reserve, *transaction, &BILLING_PLACEHOLDER)?;
     }
     Ok(())
 }

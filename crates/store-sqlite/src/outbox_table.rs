@@ -7,7 +7,8 @@ use crate::outbox::settle::write_settled;
 use crate::outbox::terminal;
 use crate::rows::{page_start, read_row};
 use crate::tables::SqliteTables;
-use rusqlite::{Connection, OptionalExtension, params};
+use crate::write_batch::WriteBatch;
+use rusqlite::{Connection, OptionalExtension, Statement, params};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::click::Click;
 use tributary_domain::event::Event;
@@ -35,45 +36,53 @@ pub(crate) fn find_click(
     Ok(row.map(ClickRow::read).transpose()?)
 }
 
-/// Inserts a new event's planned deliveries into the outbox.
-pub(crate) fn insert(
-    connection: &Connection,
+/// Inserts a delivery. One that is already there is kept.
+const INSERT: &str =
+    "insert into outbox (app_id, delivery_id, network, event_id, network_event, dedup_id,
+                         planned_at, due_at, expires_at)
+     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+     on conflict (app_id, delivery_id) do nothing";
+
+/// Inserts a new event's planned deliveries into the outbox, with the batch's prepared statement.
+pub(crate) fn insert_in(
+    batch: &WriteBatch<'_>,
     event: &Event,
     planned: &[PlannedDelivery],
-    at: Timestamp,
 ) -> Result<(), Failure> {
-    let row = |one| PlannedRow::write(event, one, at);
-    insert_rows(connection, &planned.iter().map(row).collect::<Vec<_>>())
+    if planned.is_empty() {
+        return Ok(());
+    }
+    let statement = &batch.statements.delivery;
+    statement.with(batch.connection, INSERT, |insert| {
+        for one in planned {
+            insert_row(insert, &PlannedRow::write(event, one, event.received_at))?;
+        }
+        Ok(())
+    })
 }
 
-/// Inserts planned deliveries into the outbox. Deliveries that are already there are kept.
-fn insert_rows(connection: &Connection, rows: &[PlannedRow]) -> Result<(), Failure> {
-    for row in rows {
-        connection
-            .prepare_cached(
-                "insert into outbox (app_id, delivery_id, network, event_id, network_event, dedup_id,
-                                     planned_at, due_at, expires_at)
-                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-                 on conflict (app_id, delivery_id) do nothing",
-            )?
-            .execute(params![
-                row.app_id,
-                row.delivery_id,
-                row.network,
-                row.event_id,
-                row.network_event,
-                row.dedup_id,
-                row.planned_at,
-                row.due_at,
-                row.expires_at
-            ])?;
-    }
+fn insert_row(insert: &mut Statement<'_>, row: &PlannedRow) -> Result<(), Failure> {
+    insert.execute(params![
+        row.app_id,
+        row.delivery_id,
+        row.network,
+        row.event_id,
+        row.network_event,
+        row.dedup_id,
+        row.planned_at,
+        row.due_at,
+        row.expires_at
+    ])?;
     Ok(())
 }
 
 impl OutboxTable for SqliteTables<'_> {
     async fn insert_planned(&self, rows: &[PlannedRow]) -> Result<(), Failure> {
-        insert_rows(self.0, rows)
+        let mut insert = self.0.prepare_cached(INSERT)?;
+        for row in rows {
+            insert_row(&mut insert, row)?;
+        }
+        Ok(())
     }
 
     async fn remove_unsent(&self, event: &Event) -> Result<(), Failure> {

@@ -37,7 +37,7 @@ fn gather<'r>(batch: &WriteBatch<'_>, request: &'r SdkRequest) -> Result<SdkFact
     }
     for (id, event) in request.verifiable() {
         if facts.new_ids.contains(&id) {
-            let verified = duplicates::reserve(connection, id, event)?;
+            let verified = duplicates::reserve_in(batch, id, event)?;
             facts.verified.insert(id, verified);
         }
     }
@@ -50,7 +50,7 @@ fn write(batch: &WriteBatch<'_>, changes: &SdkChanges<'_>) -> Result<(), Failure
     let connection = batch.connection;
     for RecordedSdkEvent { event, planned } in &changes.recorded {
         insert_in(batch, event)?;
-        outbox_table::insert(connection, event, planned, event.received_at)?;
+        outbox_table::insert_in(batch, event, planned)?;
     }
     batch.count(|counted| changes.count(counted));
     for event in changes.first_payments() {

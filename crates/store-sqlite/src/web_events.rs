@@ -262,7 +262,7 @@ fn write(batch: &WriteBatch<'_>, changes: &WebChanges<'_>) -> Result<(), Failure
         batch.mark_click_kept(*app, *click);
     }
     for RecordedWebEvent { event, planned, .. } in &changes.recorded {
-        outbox_table::insert(connection, event, planned, event.received_at)?;
+        outbox_table::insert_in(batch, event, planned)?;
     }
     Ok(())
 }

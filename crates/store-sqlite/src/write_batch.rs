@@ -66,7 +66,7 @@ pub(crate) struct WriteBatch<'a> {
     pub(crate) statements: Statements<'a>,
 }
 
-/// Statements that most jobs need, looked up once per batch instead of once per job.
+/// Statements that most jobs need. Jobs without a savepoint share one lookup of each.
 #[derive(Default)]
 pub(crate) struct Statements<'a> {
     pub(crate) device: LazyStatement<'a>,
@@ -75,7 +75,38 @@ pub(crate) struct Statements<'a> {
     pub(crate) new_click: LazyStatement<'a>,
     pub(crate) key: LazyStatement<'a>,
     pub(crate) event: LazyStatement<'a>,
+    pub(crate) reservation: LazyStatement<'a>,
+    pub(crate) delivery: LazyStatement<'a>,
     pub(crate) first_payment: LazyStatement<'a>,
+}
+
+impl Statements<'_> {
+    /// Returns the statements to the connection's cache. A job that looks them up there would
+    /// otherwise prepare them again.
+    pub(crate) fn release(&self) {
+        let Self {
+            device,
+            identity,
+            click,
+            key,
+            event,
+            reservation,
+            delivery,
+            first_payment,
+        } = self;
+        for statement in [
+            device,
+            identity,
+            click,
+            key,
+            event,
+            reservation,
+            delivery,
+            first_payment,
+        ] {
+            statement.0.take();
+        }
+    }
 }
 
 /// A statement that is prepared on first use.
@@ -197,6 +228,9 @@ impl<'a> WriteBatch<'a> {
 mod tests {
     use super::*;
     use crate::SqliteStore;
+    use crate::job::{CacheEffect, JobIsolation, new_job};
+    use crate::writer_thread::commit;
+    use rusqlite::StatementStatus;
     use tributary_store::Store;
     use tributary_store::contract::sdk_fixtures::tenant;
 
@@ -232,5 +266,29 @@ mod tests {
         let second = read().await.unwrap();
         store.write("test", links).await.unwrap();
         assert!(!Arc::ptr_eq(&second, &read().await.unwrap()), "cleared");
+    }
+
+    #[test]
+    fn a_job_in_a_savepoint_reuses_the_statements_of_earlier_jobs() {
+        const SQL: &str = "select 1";
+        let connection = Connection::open_in_memory().unwrap();
+        let shared = |batch: &WriteBatch<'_>| {
+            let statement = &batch.statements.key;
+            statement.with(batch.connection, SQL, |find| Ok(find.exists(())?))
+        };
+        let kind = (JobIsolation::NoSavepoint, CacheEffect::Keeps);
+        let (first, _) = new_job("first", kind, shared);
+        let looked_up = |batch: &WriteBatch<'_>| {
+            let statement = batch.connection.prepare_cached(SQL)?;
+            Ok(statement.get_status(StatementStatus::Run))
+        };
+        let kind = (JobIsolation::Savepoint, CacheEffect::Keeps);
+        let (second, mut answer) = new_job("second", kind, looked_up);
+        let mut jobs = [first, second];
+        commit(&connection, &BatchCache::default(), &mut jobs).unwrap();
+        for job in jobs {
+            job.answer(true);
+        }
+        assert_eq!(answer.try_recv().unwrap().unwrap(), 1);
     }
 }
