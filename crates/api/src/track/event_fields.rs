@@ -2,7 +2,6 @@
 
 use super::params::compact;
 use crate::fields::{Fields, InputValue, amount, integer, text_as, value_as, wrong_type};
-use crate::state::ApiState;
 use tributary_domain::event::sdk::{self, SdkEvent, occurred_at};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
@@ -21,18 +20,16 @@ pub(super) struct RejectedEvent {
     pub(super) faults: Faults,
 }
 
-/// Builds the event to store. `index` is the event's position in its batch.
+/// Builds the event to store. `index` is the event's position in its batch. The events of a batch
+/// share their random bytes, because their positions distinguish them.
 pub(super) fn into_sdk_event(
     event: ParsedSdkEvent,
     index: u16,
     received_at: Timestamp,
-    state: &ApiState,
+    random: [u8; 10],
 ) -> SdkEvent {
     let occurred_at = occurred_at(event.client_timestamp, received_at);
-    let id = EventId::new(
-        occurred_at,
-        ordered_random_bytes(index, state.runtime.id_bytes()),
-    );
+    let id = EventId::new(occurred_at, ordered_random_bytes(index, random));
     SdkEvent {
         id,
         external_id: event.external_id.unwrap_or_else(|| id.to_string()),
@@ -269,12 +266,14 @@ mod tests {
     }
 
     #[test]
-    fn events_of_the_same_millisecond_keep_their_order() {
+    fn events_of_the_same_millisecond_have_different_ids_in_order() {
         let at = Timestamp::from_millis(1_700_000_000_000);
-        let ids: Vec<EventId> = [(0, 255), (1, 0), (99, 7)]
-            .map(|(index, random)| EventId::new(at, ordered_random_bytes(index, [random; 10])))
-            .into();
-        assert!(ids.is_sorted());
+        let id = |index| {
+            let event = parse(r#"{"name": "a"}"#).unwrap();
+            into_sdk_event(event, index, at, [255; 10]).id
+        };
+        let ids: Vec<EventId> = [0, 1, 99].map(id).into();
+        assert!(ids.is_sorted_by(|one, next| one < next), "{ids:?}");
     }
 
     #[test]

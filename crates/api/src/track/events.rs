@@ -12,9 +12,7 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::sdk::{
-    BATCH_EVENTS_MAX, SdkEvent, SdkEventOutcome, SdkRequestContext,
-};
+use tributary_domain::event::sdk::{BATCH_EVENTS_MAX, SdkEventOutcome, SdkRequestContext};
 use tributary_domain::ledger::sdk_policy;
 use tributary_domain::vocabulary::fault::{Fault, FaultCode, Problem};
 use utoipa::ToSchema;
@@ -132,10 +130,17 @@ pub(crate) async fn events(
 ) -> Result<impl IntoResponse, ApiError> {
     let (device, events) = body.read(batch)?;
     let received_at = state.runtime.now();
-    let read: Vec<Result<SdkEvent, RejectedEvent>> = events
+    let random = state.runtime.id_bytes();
+    let mut valid = Vec::with_capacity(events.len());
+    let read: Vec<Result<String, RejectedEvent>> = events
         .into_iter()
         .zip(0..)
-        .map(|(event, index)| Ok(into_sdk_event(event?, index, received_at, &state)))
+        .map(|(event, index)| {
+            let event = into_sdk_event(event?, index, received_at, random);
+            let external_id = event.external_id.clone();
+            valid.push(event);
+            Ok(external_id)
+        })
         .collect();
     let context = SdkRequestContext {
         app: caller.app.id,
@@ -147,7 +152,6 @@ pub(crate) async fn events(
         requires_attestation: caller.app.requires_attestation(),
         revenue_events: caller.app.revenue_events.clone(),
     };
-    let valid: Vec<SdkEvent> = read.iter().flatten().cloned().collect();
     let accepted = if valid.is_empty() {
         Vec::new()
     } else {
@@ -181,18 +185,19 @@ fn items(items: Vec<InputValue<'_>>) -> Result<ParsedEvents, Problem> {
     }
 }
 
-/// Merges the store's results and the rejected events, in the order of the batch.
+/// Merges the store's results and the rejected events, in the order of the batch. `read` contains
+/// the ids of the valid events.
 fn outcomes(
-    read: Vec<Result<SdkEvent, RejectedEvent>>,
+    read: Vec<Result<String, RejectedEvent>>,
     accepted: Vec<SdkEventOutcome>,
 ) -> Result<Vec<OutcomeOut>, ApiError> {
     let mut accepted = accepted.into_iter();
     read.into_iter()
         .map(|read| match read {
             Err(rejected) => Ok(rejected.into()),
-            Ok(event) => accepted
+            Ok(external_id) => accepted
                 .next()
-                .map(|acceptance| OutcomeOut::of(event.external_id, acceptance))
+                .map(|acceptance| OutcomeOut::of(external_id, acceptance))
                 .ok_or_else(ApiError::internal),
         })
         .collect()
