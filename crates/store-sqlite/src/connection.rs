@@ -16,7 +16,10 @@ const STATEMENTS_MAX: usize = 256;
 /// the disk forever.
 const WAL_BYTES_KEPT: i64 = 64 * 1024 * 1024;
 /// The writer's page cache in KiB. External ids are random, so each one is on a different page, and
-/// pages that are not cached are read back from the WAL.
+/// pages that are not cached are read back from the WAL. A larger cache has a price: while the
+/// database is smaller than 1 GiB, `SQLite` walks the whole cache after each commit that split a
+/// page. (`balance_nonroot` swaps page numbers through the one at 1 GiB, and the commit then looks
+/// for cached pages beyond the end of the file.)
 const WRITER_CACHE_KIB: i64 = 32 * 1024;
 
 /// Why a database cannot be opened.
