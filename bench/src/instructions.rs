@@ -11,6 +11,7 @@ use crate::load::{Load, StopCondition};
 use crate::pace::{LoadPace, thousandths};
 use crate::recent_clicks::RecentClicks;
 use crate::report::{Requirements, print_line, ratio};
+use crate::site::send_request;
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum as _};
 use std::collections::BTreeMap;
@@ -21,8 +22,6 @@ use tributary_testkit::{Engine, TestDatabase};
 
 /// Maximum count, in thousandths of the baseline.
 const COUNT_MAX: u64 = 1_150;
-/// Requests in the short run. The long run has twice as many.
-const REQUESTS: u64 = 400;
 /// Apps that the requests go to in turn.
 const APPS: u32 = 4;
 /// Recent clicks in the database.
@@ -31,13 +30,25 @@ const CLICKS: u64 = 2_000;
 const DEVICES: u64 = 50;
 /// One connection, because batches of several requests differ between runs.
 const CONNECTIONS: usize = 1;
-/// Prefixes of the line with the total count in the outputs of callgrind's versions.
-const TOTAL_PREFIXES: [&str; 2] = ["totals: ", "summary: "];
+/// Prefix of the line with the total count in callgrind's output.
+const TOTAL_PREFIX: &str = "totals: ";
 
 /// Command-line options.
 #[derive(Debug, Args)]
 pub(crate) struct InstructionsBenchOptions {
-    /// Write the counts as the new baseline for this compiler.
+    /// Endpoints, separated by commas.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_values_t = MeasuredEndpoint::value_variants().to_vec()
+    )]
+    endpoint: Vec<MeasuredEndpoint>,
+    /// Requests in the short run. The long run has twice as many. The baseline is only valid for
+    /// the default.
+    #[arg(long, default_value_t = 400)]
+    requests: u64,
+    /// Write the counts as the new baseline for this compiler. Use a release build.
     #[arg(long)]
     update: bool,
 }
@@ -49,10 +60,10 @@ pub(crate) fn run(options: &InstructionsBenchOptions) -> anyhow::Result<ExitCode
     let file = baseline_file()?;
     let async_runtime = tokio::runtime::Runtime::new()?;
     let mut counts = Counts::new();
-    for endpoint in MeasuredEndpoint::value_variants() {
-        let short = async_runtime.block_on(count(*endpoint, REQUESTS))?;
-        let long = async_runtime.block_on(count(*endpoint, 2 * REQUESTS))?;
-        let each = long.saturating_sub(short) / REQUESTS;
+    for endpoint in &options.endpoint {
+        let short = async_runtime.block_on(count(*endpoint, options.requests))?;
+        let long = async_runtime.block_on(count(*endpoint, 2 * options.requests))?;
+        let each = long.saturating_sub(short) / options.requests.max(1);
         let name = serde_json::to_value(endpoint)?;
         let name = name.as_str().context("endpoints have names")?.to_owned();
         print_line(format_args!("{name}: {each} instructions per request"));
@@ -130,10 +141,14 @@ async fn count(endpoint: MeasuredEndpoint, requests: u64) -> anyhow::Result<u64>
     let tool = [
         "valgrind".to_owned(),
         "--tool=callgrind".to_owned(),
+        // Otherwise a thread that waits for another one may keep it from running.
+        "--fair-sched=try".to_owned(),
         format!("--callgrind-out-file={}", output.display()),
     ];
     let server = Server::under_tool(&database, &tool)
         .context("cannot start the server under valgrind; install the package `valgrind`")?;
+    // The server prints its address before it is ready, which takes long under valgrind.
+    send_request(server.address, "GET", "/readyz", "", "")?;
     send(&server, traffic, requests)?;
     server.stop()?;
     read_total(&std::fs::read_to_string(output)?)
@@ -153,10 +168,8 @@ fn send(server: &Server, traffic: EndpointTraffic, requests: u64) -> anyhow::Res
 
 /// Reads the total count from callgrind's output.
 fn read_total(output: &str) -> anyhow::Result<u64> {
-    let total = output.lines().find_map(|line| {
-        let mut prefixes = TOTAL_PREFIXES.iter();
-        prefixes.find_map(|prefix| line.strip_prefix(prefix))
-    });
+    let mut lines = output.lines();
+    let total = lines.find_map(|line| line.strip_prefix(TOTAL_PREFIX));
     let Some(total) = total else {
         bail!("no total in callgrind's output");
     };

@@ -9,6 +9,7 @@ use crate::response;
 use anyhow::{Context as _, bail};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -51,6 +52,8 @@ pub(crate) struct LoadResult {
     pub(crate) answered: u64,
     pub(crate) per_second: u64,
     pub(crate) times: Latencies,
+    /// CPU time of the load generator.
+    pub(crate) processor_time: Duration,
 }
 
 /// A load on one server.
@@ -79,15 +82,23 @@ impl<R: Requests> Load<R> {
     /// Sends until the stop condition holds, then waits for the requests in flight.
     pub(crate) fn run(&mut self, pace: LoadPace, end: StopCondition) -> anyhow::Result<LoadResult> {
         let mut run = Run::open(self, pace, end)?;
+        let before = thread_time();
         while run.step()? {}
         let elapsed = run.started.elapsed();
         let answered = run.times.len() as u64;
         Ok(LoadResult {
             answered,
             per_second: per_second(answered, elapsed),
+            processor_time: thread_time().saturating_sub(before),
             times: Latencies::of(run.times),
         })
     }
+}
+
+/// Returns the CPU time of this thread.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 struct Run<'a, R> {

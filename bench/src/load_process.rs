@@ -7,7 +7,6 @@
 
 use crate::endpoints::traffic::{EndpointRequests, EndpointTraffic};
 use crate::load::{Load, LoadResult, StopCondition};
-use crate::machine;
 use crate::pace::{Latencies, LoadPace};
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -47,6 +46,7 @@ struct LoadSummary {
     p50: u64,
     p99: u64,
     max: u64,
+    processor_time: u64,
 }
 
 impl LoadRun {
@@ -101,6 +101,7 @@ impl From<LoadResult> for LoadSummary {
             p50: nanos(p50),
             p99: nanos(p99),
             max: nanos(max),
+            processor_time: nanos(result.processor_time),
         }
     }
 }
@@ -115,6 +116,7 @@ impl From<LoadSummary> for LoadResult {
                 p99: Duration::from_nanos(summary.p99),
                 max: Duration::from_nanos(summary.max),
             },
+            processor_time: Duration::from_nanos(summary.processor_time),
         }
     }
 }
@@ -159,11 +161,6 @@ impl LoadProcess {
         let summary: Option<LoadSummary> = read_line(&mut self.results)?;
         let summary = summary.context("the load generator failed; its error is above")?;
         Ok(summary.into())
-    }
-
-    /// Returns the CPU time used so far, user and system.
-    pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
-        machine::processor_time(self.child.id())
     }
 }
 

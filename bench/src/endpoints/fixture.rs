@@ -11,6 +11,9 @@ use crate::recent_clicks::RecentClicks;
 use crate::report::print_line;
 use crate::site::BenchSite;
 use crate::template::IdOrder;
+use anyhow::Context as _;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::time::Instant;
 use tributary_server::system::runtime;
 use tributary_testkit::{Engine, TestDatabase};
@@ -59,6 +62,7 @@ pub(crate) struct EndpointFixture {
     pub(crate) product: Side,
     /// Removed on drop, after the server has stopped.
     _database: TestDatabase,
+    sites: Vec<BenchSite>,
 }
 
 impl EndpointFixture {
@@ -107,7 +111,24 @@ impl EndpointFixture {
                 events,
             )?,
             _database: database,
+            sites: traffic.sites,
         })
+    }
+
+    /// Prints how the latest installs of an app were attributed, which shows whether the evidence
+    /// was valid.
+    pub(crate) fn print_matches(&self) -> anyhow::Result<()> {
+        let site = self.sites.first().context("no app")?;
+        let address = self.product.server.address;
+        let path = "/events?name=install&limit=500";
+        let installs = site.call(address, "GET", path, &Value::Null)?;
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for install in installs["data"].as_array().context("no list of events")? {
+            let kind = install["attribution"]["matchType"].as_str();
+            *counts.entry(kind.unwrap_or("none")).or_default() += 1;
+        }
+        print_line(format_args!("  latest installs of an app: {counts:?}"));
+        Ok(())
     }
 
     /// Stops the product and waits until it has ended. The bare server is killed.

@@ -133,6 +133,9 @@ fn measure(
             }
         }
     }
+    if endpoint == MeasuredEndpoint::Configure {
+        fixture.print_matches()?;
+    }
     fixture.close()?;
     Ok(EndpointResult {
         endpoint,
@@ -185,11 +188,7 @@ impl Side {
             Some(Engine::Postgres) => machine::postgres_processor_time(),
             _ => Ok(Duration::ZERO),
         };
-        let before = (
-            self.server.processor_time()?,
-            postgres_time(self)?,
-            self.load.processor_time()?,
-        );
+        let before = (self.server.processor_time()?, postgres_time(self)?);
         let outcome = self.load.run(pace, end)?;
         let answered = u32::try_from(outcome.answered)?.max(1);
         let each = |after: Duration, before: Duration| after.saturating_sub(before) / answered;
@@ -197,7 +196,7 @@ impl Side {
             rate: outcome.per_second,
             server: each(self.server.processor_time()?, before.0),
             postgres: each(postgres_time(self)?, before.1),
-            load: each(self.load.processor_time()?, before.2),
+            load: outcome.processor_time / answered,
             outcome,
         })
     }
