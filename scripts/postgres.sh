@@ -35,7 +35,7 @@ start_postgres() {
     mkdir -m 700 "$folder"
     if ((EUID == 0)); then chown "$(postgres_user):" "$folder"; fi
     quietly as_postgres "$(command -v initdb)" -D data -A trust -U tributary -E UTF8 --locale=C.UTF-8 --no-sync
-    # fsync stays on: some tests check durability settings.
+    # fsync stays on: the product refuses a server without it.
     local settings="-c listen_addresses=127.0.0.1 -c unix_socket_directories=$folder"
     settings+=" -c max_connections=200 -c shared_buffers=256MB -c fsync=on"
     postgres_running=1
