@@ -2,7 +2,7 @@
 //!
 //! The facts for all calls are read at once, the calls are decided in order, and their rows are
 //! written together. Most calls are first opens, or later calls that change little. The other calls
-//! are left to [`configure`](crate::configure), because they need more: those that settle a
+//! are left to [`configure`](fn@crate::configure), because they need more: those that settle a
 //! subscription, for which the app must be locked before the device, and those that credit the
 //! device's earlier events again.
 
@@ -26,9 +26,9 @@ use tributary_store::ConfigureOutcome;
 
 type IntegrationsByApp = BTreeMap<AppId, Arc<[Integration]>>;
 
-/// Records the first of these calls, as many as can be decided together, with the same result as one
-/// by one. Returns their outcomes, and the increments for the roll-ups. Without an outcome, nothing
-/// was recorded, and [`configure`](crate::configure) must record the first call.
+/// Records the first of these calls, as many as can be decided together, with the same result as
+/// one by one. Returns their outcomes, and the increments for the roll-ups. Without an outcome,
+/// nothing was recorded, and [`configure`](fn@crate::configure) must record the first call.
 pub async fn configure_batch<T: ConfigureBatchTable>(
     tables: &T,
     commands: &[ConfigureCommand],

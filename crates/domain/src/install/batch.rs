@@ -1,6 +1,6 @@
-//! Batches of `configure` calls. A store reads the facts for many calls at once and decides the calls
-//! in order. The result must be the same as if it read the facts for each call after writing the one
-//! before it, so a batch ends before the first call whose facts an earlier call changes.
+//! Batches of `configure` calls. A store reads the facts for many calls at once and decides the
+//! calls in order. The result must be the same as if it read the facts for each call after writing
+//! the one before it, so a batch ends before the first call whose facts an earlier call changes.
 
 use super::configure::{
     CandidateClicks, ClaimedClick, ConfigureCommand, ConfigureDecision, candidate_query,
@@ -13,8 +13,9 @@ use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{AppId, ClickId};
 use std::collections::BTreeSet;
 
-/// Returns the number of calls, counted from the first, whose facts can be read at once. These calls
-/// come from different devices, and none of them could find the app link click of a later one.
+/// Returns the number of calls, counted from the first, whose facts can be read at once. These
+/// calls come from different devices, and none of them could find the app link click of a later
+/// one.
 pub fn batch_len(commands: &[ConfigureCommand]) -> usize {
     let mut devices = BTreeSet::new();
     for (index, command) in commands.iter().enumerate() {
@@ -41,8 +42,8 @@ fn could_find(command: &ConfigureCommand, click: &Click) -> bool {
             || command.claims.iter().any(|claim| is_named(&claim.click)))
 }
 
-/// Changes made by the decided calls of a batch. The facts of the later calls were read before these
-/// changes.
+/// Changes made by the decided calls of a batch. The facts of the later calls were read before
+/// these changes.
 #[derive(Debug, Default)]
 pub struct BatchChanges {
     taken_clicks: BTreeSet<(AppId, ClickId)>,

@@ -157,8 +157,8 @@ pub(super) async fn with_subscriptions(
     rows.iter().map(position).collect()
 }
 
-/// Returns the queries that credit events again. The window in the lateral subquery makes the server
-/// look up each device in the index, and stop at its first event.
+/// Returns the queries that credit events again. The window in the lateral subquery makes the
+/// server look up each device in the index, and stop at its first event.
 pub(super) async fn with_events(
     tx: &Tx,
     queries: &[RelatedQuery<'_>],

@@ -1,8 +1,8 @@
 //! `configure` calls, many per transaction.
 //!
-//! Facts are read with one statement per table (`facts`, `crate::candidates`), `recording` decides the calls
-//! in order, and their rows are written at once (`write`). A call that needs more than that ends the
-//! batch and gets a transaction to itself.
+//! Facts are read with one statement per table (`facts`, `crate::candidates`), `recording` decides
+//! the calls in order, and their rows are written at once (`write`). A call that needs more than
+//! that ends the batch and gets a transaction to itself.
 
 mod facts;
 mod write;
