@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tributary_testkit::postbacks::{ADATTRIBUTIONKIT, SKADNETWORK};
 
 /// Response to `configure`, with the fields of a device without a click.
-const CONFIGURED: &str = r#"{"data":{"sdkEnabled":true,"firstOpen":true,"attribution":{"id":"att_06ew0cm9nxv6b2wqk8y8f3b2zg","network":"organic","matchType":"organic","confidence":1,"linkId":null,"clickId":null,"campaign":{"id":null,"name":null,"adsetId":null,"adsetName":null,"adId":null,"adName":null},"deepLink":null,"customData":{},"queryParams":{},"reason":"No click matches this device.","decidedAt":"2026-01-01T00:00:00.000Z"},"opened":null,"skan":{"version":0,"enabled":true,"windows":[]}}}"#;
+const CONFIGURED: &str = r#"{"data":{"sdkEnabled":true,"firstOpen":true,"attribution":{"id":"att_01m7ncpw89fj88awhjhmpzfzap","network":"organic","matchType":"organic","confidence":null,"linkId":null,"clickId":null,"campaign":{"id":null,"name":null,"adsetId":null,"adsetName":null,"adId":null,"adName":null},"deepLink":null,"customData":{},"queryParams":{},"reason":"No click was found for this install: the device sent no Play Store referrer.","decidedAt":"2026-01-01T00:00:00.000Z"},"opened":null,"skan":{"version":0,"enabled":false,"currency":"USD","maxAgeSeconds":604800,"rates":{},"windows":[],"server":{}}}}"#;
 
 /// Serves until the process is killed.
 pub(crate) fn serve() -> anyhow::Result<ExitCode> {
@@ -88,7 +88,7 @@ async fn sdk_events(body: Bytes) -> Response {
 
 async fn notification(body: Bytes) -> Response {
     respond(&body, StatusCode::OK, |_| {
-        r#"{"data":{"status":"accepted","duplicate":false}}"#.to_owned()
+        r#"{"data":{"received":true,"duplicate":false}}"#.to_owned()
     })
 }
 

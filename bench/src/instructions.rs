@@ -89,7 +89,10 @@ pub(crate) fn run(options: &InstructionsBenchOptions) -> anyhow::Result<ExitCode
 
 fn compare(counts: &Counts, baseline: &Counts, requirements: &mut Requirements) {
     for (name, count) in counts {
-        let before = baseline.get(name).copied().unwrap_or_default();
+        let Some(before) = baseline.get(name).copied() else {
+            requirements.check(false, format_args!("{name}: a baseline"));
+            continue;
+        };
         let times = thousandths(*count, before);
         requirements.check(
             times <= COUNT_MAX,
