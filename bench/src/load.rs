@@ -31,10 +31,8 @@ pub(crate) trait Requests {
     /// Returns the expected response status.
     fn expected_status(&self, number: u64) -> u16;
 
-    /// Builds requests that cost more to build than to send: `count` requests from number `first`.
-    fn prepare(&mut self, first: u64, count: u64) {
-        let _built_when_sent = (first, count);
-    }
+    /// Builds `count` requests from number `first`, if they cost more to build than to send.
+    fn prepare(&mut self, _first: u64, _count: u64) {}
 }
 
 /// When a run stops sending.
