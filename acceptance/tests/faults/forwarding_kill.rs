@@ -2,6 +2,7 @@
 //! and no network counts one twice.
 
 use crate::networks::{ServerWithSimulator, wait_until_settled, with_current_time};
+use crate::random::env_number;
 use crate::website::Website;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,10 +10,11 @@ use std::time::{Duration, Instant};
 use tributary_simulator::SimulatedNetwork;
 use tributary_testkit::on_both_engines;
 
-/// Deliveries in the queue.
-const DELIVERIES: usize = 10_000;
-/// How often the server is killed.
-const KILLS: usize = 5;
+/// Default number of deliveries in the queue; `TRIBUTARY_KILL_DELIVERIES` changes it.
+const DELIVERIES: u64 = 2_000;
+/// How often the server is killed by default; `TRIBUTARY_FORWARDING_KILLS` changes it. After each kill,
+/// deliveries wait for the end of the lease.
+const KILLS: u64 = 2;
 /// Concurrent clients that post the events.
 const CLIENTS: usize = 16;
 /// Maximum time from the first kill until everything has arrived. After each kill, the old lease
@@ -26,11 +28,11 @@ fn counted(simulated: &ServerWithSimulator) -> usize {
     usize::try_from(counted.unwrap()).unwrap()
 }
 
-async fn post_all(site: &Website) {
+async fn post_all(site: &Website, deliveries: usize) {
     let posts = (0..CLIENTS).map(|client| {
         let site = site.clone();
         tokio::spawn(async move {
-            for number in (client..DELIVERIES).step_by(CLIENTS) {
+            for number in (client..deliveries).step_by(CLIENTS) {
                 let event = with_current_time(&site.purchase(&format!("order-{number}"), "1.00"));
                 site.send_accepted(&event).await;
             }
@@ -43,19 +45,20 @@ async fn post_all(site: &Website) {
 
 on_both_engines! {
     async fn a_kill_loses_nothing_and_counts_nothing_twice(engine: Engine) {
+        let deliveries = usize::try_from(env_number("TRIBUTARY_KILL_DELIVERIES", DELIVERIES)).unwrap();
         let mut simulated = ServerWithSimulator::start(engine).await;
         let mut site = simulated.site(SimulatedNetwork::NetworkA).await;
         // Block deliveries until all events are accepted.
         let account = simulated.connect(&site, SimulatedNetwork::NetworkA, 1).await;
         let unavailable = serde_json::json!({"kind": "status", "status": 503, "body": ""});
         simulated.inject_fault(SimulatedNetwork::NetworkA, &account, unavailable, None);
-        post_all(&site).await;
+        post_all(&site, deliveries).await;
         let slow = serde_json::json!({"kind": "delay", "ms": 150});
         simulated.simulator.control().clear_faults(None);
         simulated.inject_fault(SimulatedNetwork::NetworkA, &account, slow, None);
         let (mut counted_at_kill, begun) = (Vec::new(), Instant::now());
-        for _ in 0..KILLS {
-            let target = (counted(&simulated) + 300).min(DELIVERIES);
+        for _ in 0..env_number("TRIBUTARY_FORWARDING_KILLS", KILLS) {
+            let target = (counted(&simulated) + 300).min(deliveries);
             while counted(&simulated) < target {
                 assert!(begun.elapsed() < SETTLE_MAX, "{} of {target} were delivered", counted(&simulated));
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -66,18 +69,18 @@ on_both_engines! {
             site = site.through(simulated.server.base_url());
         }
         simulated.simulator.control().clear_faults(None);
-        while counted(&simulated) < DELIVERIES && begun.elapsed() < SETTLE_MAX {
+        while counted(&simulated) < deliveries && begun.elapsed() < SETTLE_MAX {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         let counts = wait_until_settled(&site, SETTLE_MAX.saturating_sub(begun.elapsed())).await;
         let received = simulated.received(SimulatedNetwork::NetworkA, &account);
         let repeated = received.iter().filter(|one| one["times"] != 1).count();
-        println!("{engine:?}: killed after {counted_at_kill:?} of {DELIVERIES}; received more than once: {repeated}; {counts:?}");
-        assert_eq!(counts, BTreeMap::from([("delivered".to_owned(), DELIVERIES)]));
-        assert_eq!(received.len(), DELIVERIES, "every event arrived, each with one id");
+        println!("{engine:?}: killed after {counted_at_kill:?} of {deliveries}; received more than once: {repeated}; {counts:?}");
+        assert_eq!(counts, BTreeMap::from([("delivered".to_owned(), deliveries)]));
+        assert_eq!(received.len(), deliveries, "every event arrived, each with one id");
         let counted_once = |one: &&Value| one["counted"] == 1;
-        assert_eq!(received.iter().filter(counted_once).count(), DELIVERIES);
+        assert_eq!(received.iter().filter(counted_once).count(), deliveries);
         let ids: BTreeSet<&str> = received.iter().map(|one| one["eventId"].as_str().unwrap()).collect();
-        assert_eq!(ids.len(), DELIVERIES);
+        assert_eq!(ids.len(), deliveries);
     }
 }

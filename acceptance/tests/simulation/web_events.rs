@@ -8,6 +8,7 @@ use super::web_cases::{CLICKS, Case, case, posts};
 use super::web_compare::check_stored;
 use super::web_history::check_history;
 use super::web_model::{Kind, Post, PostOutcome, Reply};
+use crate::random::env_number;
 use crate::website::{Website, with};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 use serde_json::{Value, json};
@@ -20,8 +21,8 @@ use tributary_domain::access::{AnalyticsRead, Authorized, Environment, Permissio
 use tributary_domain::report::Figures;
 use tributary_testkit::{TestResponse, TestServer, on_both_engines};
 
-/// Time per engine.
-const TIME: Duration = Duration::from_secs(18);
+/// Default time per engine in seconds; `TRIBUTARY_SIMULATION_SECONDS` changes it.
+const SECONDS: u64 = 6;
 /// Minimum number of cases per engine, however long they take.
 const CASES_MIN: u64 = 8;
 /// Queries of the website's clicks, one per network.
@@ -198,13 +199,14 @@ on_both_engines! {
         let key = server.key(organization, Permission::Full, Environment::Live).await;
         let config = Config { cases: 1_000, max_shrink_iters: 60, failure_persistence: None, ..Config::default() };
         let seed = seed(&config);
+        let time = Duration::from_secs(env_number("TRIBUTARY_SIMULATION_SECONDS", SECONDS));
         println!("{engine:?}: seed {seed}");
         let mut runner = TestRunner::new(Config { rng_seed: RngSeed::Fixed(seed), ..config });
         let (started, failed) = (Instant::now(), AtomicBool::new(false));
         let total = Mutex::new(Tally::new());
         let outcome = tokio::task::block_in_place(|| runner.run(&case(), |case| {
             let enough = total.lock().unwrap().get("cases").is_some_and(|count| *count >= CASES_MIN);
-            if enough && started.elapsed() > TIME && !failed.load(Ordering::Relaxed) {
+            if enough && started.elapsed() > time && !failed.load(Ordering::Relaxed) {
                 return Ok(());
             }
             let result = tokio::runtime::Handle::current().block_on(run_case(&server, &key, &reader, case));

@@ -22,11 +22,11 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::money::Amount;
 
 /// Number of histories in a normal test run.
-pub const CASES: u64 = 500;
+pub const CASES: u64 = 150;
 /// Environment variable that `./test --long` sets to run more histories.
 pub const CASES_VARIABLE: &str = "TRIBUTARY_BILLING_ORDERS";
 /// Number of histories on PostgreSQL, where every step is a round trip.
-pub const CASES_ON_A_SERVER: u64 = 60;
+pub const CASES_ON_A_SERVER: u64 = 20;
 const PEOPLE: [&str; 4] = ["ann", "ben", "cid", "dot"];
 const DEVICES: [&str; 3] = ["phone", "tablet", "watch"];
 const SUBSCRIPTIONS: [&str; 4] = ["s1", "s2", "s3", "s4"];
