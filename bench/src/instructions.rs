@@ -70,6 +70,9 @@ pub(crate) fn run(options: &InstructionsBenchOptions) -> anyhow::Result<ExitCode
         counts.insert(name, each);
     }
     if options.update {
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
         std::fs::write(&file, serde_json::to_string_pretty(&counts)? + "\n")?;
         print_line(format_args!("wrote {}", file.display()));
         return Ok(ExitCode::SUCCESS);
