@@ -63,7 +63,7 @@ async fn requests_succeed_when_the_log_pipe_is_closed() {
 async fn a_stop_writes_the_last_lines() {
     let database = TestDatabase::new(Engine::Sqlite).await;
     let path = database.folder().join("stopped.log");
-    let output = || {
+    let output = || -> Stdio {
         let file = File::options().create(true).append(true).open(&path);
         file.unwrap().into()
     };
