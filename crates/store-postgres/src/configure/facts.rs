@@ -46,12 +46,12 @@ pub(super) async fn claims(
     }
     for row in &from_address {
         if let Some(facts) = facts.get_mut(position(row)?) {
-            facts.claims_from_address = count(row)?.min(ADDRESS_CLAIMS_MAX);
+            facts.claims_from_address = count(row)?;
         }
     }
     for row in &of_user {
         if let Some(facts) = facts.get_mut(position(row)?) {
-            facts.links_of_user = count(row)?.min(SIGNED_USER_LINKS_MAX);
+            facts.links_of_user = count(row)?;
         }
     }
     Ok(facts)
@@ -86,13 +86,16 @@ async fn claims_from_address(tx: &Tx, claims: &[NumberedClaim<'_>]) -> Result<Ve
         return Ok(Vec::new());
     }
     tx.query(
-        "select wanted.number, count(*) as count
+        // Counts no further than the limit, because anyone can send any number of claims.
+        "select wanted.number,
+                (select count(*) from (
+                     select 1 from user_links as links
+                     where links.app_id = wanted.app_id and links.environment = wanted.environment
+                       and links.address_hash = wanted.address_hash
+                       and links.first_linked_at >= wanted.since
+                     limit $6) as counted) as count
          from unnest($1, $2, $3, $4, $5)
-              as wanted (number, app_id, environment, address_hash, since)
-         join user_links as links
-           on links.app_id = wanted.app_id and links.environment = wanted.environment
-          and links.address_hash = wanted.address_hash and links.first_linked_at >= wanted.since
-         group by links.app_id, wanted.number",
+              as wanted (number, app_id, environment, address_hash, since)",
         &[
             &column(&claims, |(position, _)| to_number(*position)),
             &column(&claims, |(_, claim)| claim.device.app()),
@@ -104,6 +107,7 @@ async fn claims_from_address(tx: &Tx, claims: &[NumberedClaim<'_>]) -> Result<Ve
             &column(&claims, |(_, claim)| {
                 claim.address.map(|(_, since)| since.as_millis())
             }),
+            &i64::try_from(ADDRESS_CLAIMS_MAX).unwrap_or(i64::MAX),
         ],
     )
     .await
@@ -111,17 +115,19 @@ async fn claims_from_address(tx: &Tx, claims: &[NumberedClaim<'_>]) -> Result<Ve
 
 async fn links_of_user(tx: &Tx, claims: &[NumberedClaim<'_>]) -> Result<Vec<Row>, Failure> {
     tx.query(
-        "select wanted.number, count(*) as count
-         from unnest($1, $2, $3, $4) as wanted (number, app_id, environment, user_id)
-         join user_links as links
-           on links.app_id = wanted.app_id and links.environment = wanted.environment
-          and links.user_id = wanted.user_id
-         group by links.app_id, wanted.number",
+        "select wanted.number,
+                (select count(*) from (
+                     select 1 from user_links as links
+                     where links.app_id = wanted.app_id and links.environment = wanted.environment
+                       and links.user_id = wanted.user_id
+                     limit $5) as counted) as count
+         from unnest($1, $2, $3, $4) as wanted (number, app_id, environment, user_id)",
         &[
             &column(claims, |(position, _)| to_number(*position)),
             &column(claims, |(_, claim)| claim.device.app()),
             &column(claims, |(_, claim)| claim.device.environment.as_str()),
             &column(claims, |(_, claim)| claim.user.as_str()),
+            &i64::try_from(SIGNED_USER_LINKS_MAX).unwrap_or(i64::MAX),
         ],
     )
     .await
