@@ -184,8 +184,13 @@ mod tests {
 
     #[tokio::test]
     async fn asks_over_tcp_after_a_truncated_response() {
-        let address = udp_server(0, true).await;
-        let listener = TcpListener::bind(address).await.unwrap();
+        // Another process may use the UDP port's number for TCP.
+        let (address, listener) = loop {
+            let address = udp_server(0, true).await;
+            if let Ok(listener) = TcpListener::bind(address).await {
+                break (address, listener);
+            }
+        };
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut query = vec![0; usize::from(stream.read_u16().await.unwrap())];
