@@ -48,7 +48,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         ],
     ),
     ("acceptance", &[]),
-    ("bench", &["api", "domain", "server", "store", "testkit"]),
+    ("bench", &["domain", "server", "store", "testkit"]),
     ("fuzz", &["api", "domain", "store", "store-sqlite"]),
 ];
 

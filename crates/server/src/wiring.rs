@@ -15,8 +15,8 @@ use secrecy::ExposeSecret as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tributary_api::{
-    ApiHandles, ApiState, GeoLookup, IntegrationProbe, RateLimits, RateSettings, Timeouts,
-    TxtLookup, UnverifiedWrites,
+    ApiHandles, GeoLookup, IntegrationProbe, RateLimits, RateSettings, Timeouts, TxtLookup,
+    UnverifiedWrites,
 };
 use tributary_dashboard::DashboardState;
 use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
@@ -231,11 +231,6 @@ pub fn txt_lookup(client: TxtClient) -> TxtLookup {
 
 /// Returns all of the server's routes, and the rate limits, which need periodic upkeep.
 pub fn router(parts: ServerParts) -> (Router, Arc<RateLimits>) {
-    router_with(parts, Router::new())
-}
-
-/// Same as [`router`], with more routes behind the same layers.
-pub fn router_with(parts: ServerParts, more: Router<ApiState>) -> (Router, Arc<RateLimits>) {
     let base_url: Arc<str> = parts.base_url.trim_end_matches('/').into();
     let limits = Arc::new(RateLimits::new(parts.rate_limits));
     let handles = ApiHandles {
@@ -274,8 +269,7 @@ pub fn router_with(parts: ServerParts, more: Router<ApiState>) -> (Router, Arc<R
         txt_lookup: parts.txt_lookup,
         base_url,
         body_timeout: parts.timeouts.body,
-    })
-    .merge(more);
+    });
     if let Some(metrics) = parts.metrics {
         others = others.merge(metrics_router(metrics));
     }
