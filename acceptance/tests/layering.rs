@@ -387,9 +387,8 @@ const CACHED_TABLES: [&str; 7] = [
 
 /// The statements that write these tables, by file. Before you add one, make sure that a cached value
 /// cannot become outdated: the transaction writes an audit entry whose action changes the version of
-/// the configuration (`docs/adr/0035-configuration-is-cached-until-it-changes.md`). Three need none: a
-/// key's last use, an app's first billing notification (the mark in `app_secrets` is shown, but no
-/// cached value decides by it), and new rows.
+/// the configuration (`docs/adr/0035-configuration-is-cached-until-it-changes.md`). An app's first
+/// billing notification writes the version itself. Two need none: a key's last use, and new rows.
 const CACHED_TABLES_WRITTEN: [&str; 13] = [
     "app_table.rs: insert into app_secrets",
     "apps.rs: delete from app_secrets",

@@ -11,6 +11,7 @@ use axum::http::header;
 use axum::http::request::Parts;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Instant;
 use tracing::Instrument as _;
 use tributary_domain::access::admission::SlotHolder;
 use tributary_domain::access::key::{KeyKind, KeyText};
@@ -63,7 +64,7 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
         context.record_key(LoggedKey::Private(key.id), key.organization);
         state
             .limits
-            .count_key(key.id, context.started)
+            .count_key(key.id, Instant::now())
             .inspect_err(|_| metrics::count_authentication("limited"))?;
         record_key_use(state, &key);
         let authorized = authorize::<S>(&key).inspect_err(|denied| {

@@ -86,7 +86,7 @@ pub fn openapi_yaml() -> String {
     openapi::yaml(&described_routes().1)
 }
 
-/// Builds the router: this crate's endpoints and `others`, behind the [`edge`]: request ids,
+/// Builds the router: this crate's endpoints and `others`, behind the edge: request ids,
 /// logging, rate limits, deadlines and error bodies.
 pub fn router(state: ApiState, others: Router<ApiState>) -> Router {
     let (routes, api) = described_routes();

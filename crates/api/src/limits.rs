@@ -92,7 +92,8 @@ impl<K: Hash + Eq> Bucket<K> {
             *empty_at = next;
             return Ok(());
         }
-        *empty_at = next.min(now + self.window * 2);
+        // Never earlier, because another thread may have counted with a later time.
+        *empty_at = (*empty_at).max(next.min(now + self.window * 2));
         // Rounded up, because `Retry-After: 0` would invite an immediate retry.
         let wait = empty_at.saturating_duration_since(now + self.window);
         Err(self.error(wait.as_secs().saturating_add(1)))
@@ -242,6 +243,18 @@ mod tests {
             bucket.count("a", millis(11_500)).is_ok(),
             "accepted again after a pause"
         );
+    }
+
+    #[test]
+    fn a_request_with_an_earlier_time_does_not_empty_the_bucket() {
+        let bucket = Bucket::new("key", 20, SECOND).unwrap();
+        let begun = Instant::now();
+        let now = begun + SECOND * 10;
+        for _ in 0..40 {
+            let _counted = bucket.count("a", now);
+        }
+        assert!(bucket.count("a", begun).is_err());
+        assert!(bucket.count("a", now).is_err(), "still blocked");
     }
 
     #[test]

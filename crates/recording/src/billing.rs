@@ -12,7 +12,7 @@ use tributary_domain::device::DeviceRef;
 use tributary_domain::exchange::exchange;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::day::Day;
-use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::id::{AppId, AuditId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::NotificationOutcome;
 
@@ -49,7 +49,14 @@ pub async fn accept_notifications<T: Tables>(
         };
         outcomes.push(accept(tables, arrival, body, &mut tally).await?);
     }
-    Ok((outcomes, tally.write(tables).await?))
+    let connecting_event = tally.connecting_event;
+    let increments = tally.write(tables).await?;
+    if let Some(event) = connecting_event {
+        // Whether an app's SDK revenue counts depends on its providers, and nodes cache the app.
+        let version = AuditId::from_bytes(*event.as_bytes());
+        tables.write_configuration_version(version).await?;
+    }
+    Ok((outcomes, increments))
 }
 
 fn transaction(arrival: &IncomingNotification) -> Option<SharedId<'_>> {
@@ -125,10 +132,12 @@ async fn accept<T: Tables>(
             is_matched: false,
         });
     }
-    if let Some(secret) = notification.connected_secret() {
-        tables
+    if let Some(secret) = notification.connected_secret()
+        && tables
             .mark_provider_connected(app, secret, notification.received_at)
-            .await?;
+            .await?
+    {
+        tally.connecting_event = Some(notification.event);
     }
     if let Some(due_at) = notification.trial_due(arrival.trial_hold) {
         tables.hold_trial(&chain, due_at).await?;

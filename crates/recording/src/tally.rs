@@ -8,7 +8,7 @@ use tributary_domain::app::BillingProvider;
 use tributary_domain::billing::settlement::NotificationChange;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::day::Day;
-use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
 use tributary_store::records::TerminalCounts;
@@ -50,6 +50,8 @@ pub struct TransactionTally {
     pub(crate) cancelled: BTreeMap<Timestamp, BTreeMap<QueueRef, TerminalCounts>>,
     /// Notification counts by day.
     pub(crate) days: BTreeMap<BillingDay, BillingDayCounts>,
+    /// Event of the notification that connected a billing provider to its app.
+    pub(crate) connecting_event: Option<EventId>,
 }
 
 impl TransactionTally {

@@ -56,14 +56,15 @@ impl AppTable for Tx {
         app: AppId,
         by: AppSecret,
         at: Timestamp,
-    ) -> Result<(), Failure> {
-        self.execute(
-            "insert into app_secrets (app_id, name, sealed, set_at) values ($1, $2, '', $3)
-             on conflict (app_id, name) do nothing",
-            &[&uuid(app.as_bytes()), &by.as_str(), &at.as_millis()],
-        )
-        .await?;
-        Ok(())
+    ) -> Result<bool, Failure> {
+        let new = self
+            .query_opt(
+                "insert into app_secrets (app_id, name, sealed, set_at) values ($1, $2, '', $3)
+                 on conflict (app_id, name) do nothing returning app_id",
+                &[&uuid(app.as_bytes()), &by.as_str(), &at.as_millis()],
+            )
+            .await?;
+        Ok(new.is_some())
     }
 
     async fn integrations(&self, app: AppId) -> Result<Arc<[Integration]>, Failure> {

@@ -118,7 +118,7 @@ pub use pool::{PostgresOpenError, PostgresOptions};
 pub struct PostgresStore {
     pool: Arc<Pool>,
     clicks: BatchWriter<Click, ()>,
-    configure: BatchWriter<ConfigureCommand, ConfigureOutcome>,
+    configure: BatchWriter<ConfigureCommand, Option<ConfigureOutcome>>,
     sdk_events: BatchWriter<SdkRequest, Vec<SdkEventOutcome>>,
     web_events: BatchWriter<WebEvent, web_events::WebEventResult>,
     postbacks: BatchWriter<ReceivedPostback, PostbackOutcome>,
@@ -164,14 +164,17 @@ impl PostgresStore {
     }
 
     /// Like [`Self::write`], for changes to keys, apps and links. Invalidates this process's caches
-    /// whatever the outcome, because a commit may succeed even if its confirmation is lost.
+    /// unless the change was refused: a commit may succeed even if its confirmation is lost. If the
+    /// caller stops waiting, the new version of the configuration invalidates them.
     async fn write_invalidating<T>(
         &self,
         name: &'static str,
         work: impl AsyncFn(&Tx) -> Result<T, Failure> + 'static,
     ) -> Result<T, StoreError> {
         let outcome = self.write(name, work).await;
-        self.changes.fetch_add(1, Ordering::SeqCst);
+        if !matches!(outcome, Err(StoreError::Refused(_))) {
+            self.changes.fetch_add(1, Ordering::SeqCst);
+        }
         outcome
     }
 

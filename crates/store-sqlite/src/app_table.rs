@@ -39,14 +39,15 @@ impl AppTable for SqliteTables<'_> {
         app: AppId,
         by: AppSecret,
         at: Timestamp,
-    ) -> Result<(), Failure> {
-        self.0
+    ) -> Result<bool, Failure> {
+        let inserted = self
+            .0
             .prepare_cached(
                 "insert into app_secrets (app_id, name, sealed, set_at) values (?1, ?2, x'', ?3)
                  on conflict do nothing",
             )?
             .execute(params![app.as_bytes(), by.as_str(), at.as_millis()])?;
-        Ok(())
+        Ok(inserted == 1)
     }
 
     async fn integrations(&self, app: AppId) -> Result<Arc<[Integration]>, Failure> {

@@ -168,14 +168,17 @@ impl SqliteStore {
     }
 
     /// Like [`Self::write`], for changes to keys, apps and links. Invalidates this process's caches
-    /// whatever the outcome, because a commit may succeed even if its confirmation is lost.
+    /// unless the change was refused: a commit may succeed even if its confirmation is lost. If the
+    /// caller stops waiting, the new version of the configuration invalidates them.
     async fn write_invalidating<T: Send + 'static>(
         &self,
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let outcome = self.write(name, work).await;
-        self.changes.fetch_add(1, Ordering::SeqCst);
+        if !matches!(outcome, Err(StoreError::Refused(_))) {
+            self.changes.fetch_add(1, Ordering::SeqCst);
+        }
         outcome
     }
 

@@ -12,6 +12,7 @@ use axum::http::request::Parts;
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Instant;
 use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::app::AppSecret;
 use tributary_domain::click::address::ComparableAddress;
@@ -104,7 +105,7 @@ impl FromRequestParts<ApiState> for SdkCaller {
         context.record_key(LoggedKey::Sdk(app), organization);
         state
             .limits
-            .count_sdk_key(app, found.environment, context.started)
+            .count_sdk_key(app, found.environment, Instant::now())
             .inspect_err(|_| metrics::count_authentication("limited"))?;
         metrics::count_authentication("ok");
         Ok(Self {

@@ -99,13 +99,13 @@ pub trait AppTable: EngineTransaction {
     /// Locks an app in shared mode, so that no other transaction settles its subscriptions.
     async fn lock_app_shared(&self, app: AppId) -> Result<(), Self::Failure>;
 
-    /// Stores when a provider was first connected.
+    /// Stores when a provider was first connected. Returns false if it is stored already.
     async fn mark_provider_connected(
         &self,
         app: AppId,
         secret: AppSecret,
         at: Timestamp,
-    ) -> Result<(), Self::Failure>;
+    ) -> Result<bool, Self::Failure>;
 
     /// Returns an app's stored integrations.
     async fn integrations(&self, app: AppId) -> Result<Arc<[Integration]>, Self::Failure>;

@@ -261,7 +261,10 @@ async fn write_batch<T, A, F>(
                 }
                 part.len()
             }
-            Err(error) => return send_error(name, replies, error),
+            Err(error) => {
+                send_error(name, replies.drain(..part.len()).collect(), error);
+                part.len()
+            }
         };
         size = written.saturating_mul(2);
         items = items.iter().skip(written).cloned().collect();

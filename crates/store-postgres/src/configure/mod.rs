@@ -42,55 +42,49 @@ impl BatchItem for ConfigureCommand {
 /// Name of the transactions.
 const NAME: &str = "configure";
 
-/// Starts the batch writer for `configure` calls.
-pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<ConfigureCommand, ConfigureOutcome> {
+/// Starts the batch writer for `configure` calls. It writes no call that needs a transaction to
+/// itself, and returns `None` for it.
+pub(crate) fn batch_writer(
+    pool: Arc<Pool>,
+) -> BatchWriter<ConfigureCommand, Option<ConfigureOutcome>> {
     let write = move |commands| {
         let pool = pool.clone();
-        async move { record(&pool, commands).await }
+        async move { record_batch(&pool, commands).await }
     };
     BatchWriter::start_concurrent(NAME, CONCURRENT_BATCHES, write)
 }
 
-/// Records at least the first call. Returns the outcomes of the recorded calls.
-pub(crate) async fn record(
+/// Records the first calls, as many as can be recorded together, and returns their outcomes. Returns
+/// `None` if the first call needs a transaction to itself. Such a call may take seconds, so its
+/// caller records it ([`record_alone`]), and the other calls of the batch do not wait for it.
+pub(crate) async fn record_batch(
     pool: &Pool,
     commands: Arc<[ConfigureCommand]>,
-) -> StoreResult<Vec<ConfigureOutcome>> {
-    let outcomes = record_batch(pool, commands.clone()).await?;
-    if outcomes.is_empty() {
-        return record_first(pool, commands).await;
-    }
-    Ok(outcomes)
-}
-
-/// Records the first calls, as many as can be recorded together. Returns their outcomes.
-async fn record_batch(
-    pool: &Pool,
-    commands: Arc<[ConfigureCommand]>,
-) -> StoreResult<Vec<ConfigureOutcome>> {
+) -> StoreResult<Vec<Option<ConfigureOutcome>>> {
     let mode = TransactionMode::PipelinedWrite;
-    tx::run(pool, NAME, mode, async move |tx| {
+    let outcomes = tx::run(pool, NAME, mode, async move |tx| {
         // Boxed because the future is large.
         let (outcomes, increments) = Box::pin(configure_batch(tx, &commands)).await?;
         rollups::store_increments(tx, &increments).await?;
         Ok(outcomes)
     })
-    .await
+    .await?;
+    if outcomes.is_empty() {
+        return Ok(vec![None]);
+    }
+    Ok(outcomes.into_iter().map(Some).collect())
 }
 
-/// Records the first call alone. Returns its outcome.
-async fn record_first(
+/// Records a call in a transaction of its own.
+pub(crate) async fn record_alone(
     pool: &Pool,
-    commands: Arc<[ConfigureCommand]>,
-) -> StoreResult<Vec<ConfigureOutcome>> {
+    command: ConfigureCommand,
+) -> StoreResult<ConfigureOutcome> {
     tx::run(pool, NAME, TransactionMode::Write, async move |tx| {
-        let Some(command) = commands.first() else {
-            return Ok(Vec::new());
-        };
         // Boxed because the future is large.
-        let (outcome, increments) = Box::pin(configure(tx, command)).await?;
+        let (outcome, increments) = Box::pin(configure(tx, &command)).await?;
         rollups::store_increments(tx, &increments).await?;
-        Ok(vec![outcome])
+        Ok(outcome)
     })
     .await
 }

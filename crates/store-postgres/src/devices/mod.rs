@@ -9,7 +9,7 @@ pub(crate) use state::DeviceColumns;
 
 use crate::rows::{AppLockMode, app_by_id, require_app};
 use crate::tx::Tx;
-use crate::{Failure, PostgresStore, event_rows, rollups};
+use crate::{Failure, PostgresStore, configure, event_rows, rollups};
 use async_trait::async_trait;
 use state::find_state;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
@@ -85,7 +85,10 @@ impl Devices for PostgresStore {
     }
 
     async fn configure(&self, command: ConfigureCommand) -> StoreResult<ConfigureOutcome> {
-        self.configure.write(command).await
+        match self.configure.write(command.clone()).await? {
+            Some(outcome) => Ok(outcome),
+            None => configure::record_alone(&self.pool, command).await,
+        }
     }
 
     async fn identify(

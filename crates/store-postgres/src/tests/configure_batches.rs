@@ -117,7 +117,7 @@ async fn history(app: &ForwardingApp, seed: u32) -> (Vec<Click>, Vec<ConfigureCo
     (clicks, calls)
 }
 
-/// Calls `configure` for all calls, as the batch writer does. Returns the number of transactions.
+/// Calls `configure` for all calls, as the batch writer and its callers do. Returns the number of transactions.
 async fn in_batches(
     store: &PostgresStore,
     calls: &[ConfigureCommand],
@@ -125,8 +125,16 @@ async fn in_batches(
     let (mut outcomes, mut batches) = (Vec::new(), 0);
     while outcomes.len() < calls.len() {
         let rest: Arc<[ConfigureCommand]> = calls[outcomes.len()..].into();
-        let recorded = configure::record(&store.pool, rest).await;
-        outcomes.extend(recorded.expect("calls are recorded"));
+        let recorded = configure::record_batch(&store.pool, rest).await;
+        for outcome in recorded.expect("calls are recorded") {
+            let alone = calls[outcomes.len()].clone();
+            outcomes.push(match outcome {
+                Some(outcome) => outcome,
+                None => configure::record_alone(&store.pool, alone)
+                    .await
+                    .expect("a call is recorded alone"),
+            });
+        }
         batches += 1;
     }
     (outcomes, batches)

@@ -1,10 +1,13 @@
 //! The instance.
 
+use super::erasure_fixtures::billing_notification;
 use super::fixtures::{SharedStore, app, at, link, new_key, organization, origin};
+use super::sdk_fixtures::tenant;
 use crate::{StoreError, StoreResult};
 use std::collections::BTreeSet;
 use tributary_domain::access::{AppsWrite, Authorized};
-use tributary_domain::app::AppChange;
+use tributary_domain::app::{AppChange, BillingProvider};
+use tributary_domain::billing::{NotificationMeaning, PaymentClaim};
 use tributary_domain::link::LinkChange;
 use tributary_domain::ownership::store_id::StoreIdProof;
 use tributary_domain::vocabulary::change::Change;
@@ -149,6 +152,50 @@ pub async fn other_changes_keep_the_version(store: &SharedStore) {
     refused.expect_err("the revision is outdated");
     let after = store.configuration_version().await.expect("a version");
     assert_eq!(after, version);
+}
+
+/// A refused change and a repeated proof of an App Store id leave the caches of this process valid.
+/// Every App Store notification repeats the proof.
+pub async fn calls_that_change_nothing_keep_the_change_count(store: &SharedStore) {
+    let objects = ChangedObjects::create(store).await;
+    for change in ["update_app", "prove_store_id"] {
+        let changed = objects.change(store, change).await;
+        changed.unwrap_or_else(|error| panic!("{change}: {error}"));
+    }
+    let before = store.change_count();
+    let proof = StoreIdProof::Operator;
+    let proven = store.prove_store_id(objects.app, "42", proof, origin(7));
+    assert!(!proven.await.expect("a proof"));
+    let outdated = Precondition::AnyOf(vec!["outdated".to_owned()]);
+    let refused = store
+        .delete_link(
+            &objects.caller,
+            objects.app,
+            objects.link,
+            outdated,
+            origin(8),
+        )
+        .await;
+    refused.expect_err("the revision is outdated");
+    assert_eq!(store.change_count(), before);
+}
+
+/// The first App Store notification gives a new version: from then on, the app's SDK revenue does
+/// not count.
+pub async fn a_first_notification_gives_a_new_version(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let version = async || store.configuration_version().await.expect("a version");
+    let mut versions = vec![version().await];
+    for id in ["n-1", "n-2"] {
+        let meaning = NotificationMeaning::Payment(PaymentClaim::Start);
+        let mut paid = billing_notification(&tenant, id, "sub", 10, meaning);
+        paid.provider = BillingProvider::Appstore;
+        let accepted = store.accept_notification(paid).await;
+        accepted.expect("a notification is stored");
+        versions.push(version().await);
+    }
+    assert_ne!(versions[1], versions[0]);
+    assert_eq!(versions[2], versions[1]);
 }
 
 /// After closing, calls return unavailable instead of hanging.

@@ -58,6 +58,8 @@ macro_rules! contract_suite {
                 the_probe_commits_and_the_report_names_engine_and_schema,
                 changes_of_keys_apps_and_links_give_a_new_version,
                 other_changes_keep_the_version,
+                calls_that_change_nothing_keep_the_change_count,
+                a_first_notification_gives_a_new_version,
                 a_closed_store_is_unavailable,
             }
             tenants: {
