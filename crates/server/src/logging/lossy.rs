@@ -16,6 +16,9 @@ const BUFFER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// most this time, which people do not notice.
 const WRITE_PAUSE: Duration = Duration::from_millis(10);
 
+/// Ends each line.
+const LINE_END: u8 = b'\n';
+
 /// Lines dropped since the process started. Kept outside the metrics, because lines may be dropped
 /// before the metrics recorder exists.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
@@ -44,6 +47,8 @@ struct PendingLines {
     settled: u64,
     /// The thread waits for a line.
     is_idle: bool,
+    /// A caller has waited in vain since the last write.
+    is_stuck: bool,
 }
 
 impl LogBuffer {
@@ -57,14 +62,20 @@ impl LogBuffer {
         Ok(buffer)
     }
 
-    /// Waits until all lines appended so far are written, but at most `timeout`.
+    /// Waits until all lines appended so far are written, but at most `timeout`. Does not wait if
+    /// an earlier caller has waited in vain and nothing was written since: many panics while
+    /// standard error is blocked must not stop the server.
     pub(super) fn flush(&self, timeout: Duration) {
         let pending = self.lock();
+        if pending.is_stuck {
+            return;
+        }
         let last = pending.appended;
-        // After a timeout, standard error is blocked and the lines are lost.
-        let _settled = self
+        let waited = self
             .written
             .wait_timeout_while(pending, timeout, |pending| pending.settled < last);
+        let (mut pending, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        pending.is_stuck = pending.settled < last;
     }
 
     fn append(&self, line: &[u8]) {
@@ -84,16 +95,22 @@ impl LogBuffer {
     }
 
     fn write_forever(&self, mut output: impl Write) {
-        let mut batch = Vec::new();
+        let is_line_end = |byte: &u8| *byte == LINE_END;
+        let (mut batch, mut is_torn) = (Vec::new(), false);
         loop {
             let last = self.take(&mut batch);
-            let is_written = output.write_all(&batch).is_ok();
+            if is_torn {
+                batch.insert(0, LINE_END);
+            }
+            let unwritten = write(&mut output, &batch);
+            let dropped = unwritten.split_inclusive(is_line_end).count();
+            DROPPED.fetch_add(u64::try_from(dropped).unwrap_or(0), Ordering::Relaxed);
+            let written = &batch[..batch.len() - unwritten.len()];
+            is_torn = written.last().map_or(is_torn, |byte| !is_line_end(byte));
             batch.clear();
             let mut pending = self.lock();
-            if !is_written {
-                DROPPED.fetch_add(last - pending.settled, Ordering::Relaxed);
-            }
             pending.settled = last;
+            pending.is_stuck = false;
             drop(pending);
             self.written.notify_all();
             std::thread::sleep(WRITE_PAUSE);
@@ -118,6 +135,23 @@ impl LogBuffer {
     fn lock(&self) -> MutexGuard<'_, PendingLines> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Writes lines, and returns the bytes that could not be written. Waits while a non-blocking output
+/// is full; the buffer is bounded meanwhile.
+fn write<'a>(output: &mut impl Write, mut lines: &'a [u8]) -> &'a [u8] {
+    while !lines.is_empty() {
+        match output.write(lines) {
+            Ok(0) => break,
+            Ok(written) => lines = lines.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                std::thread::sleep(WRITE_PAUSE);
+            }
+            Err(_) => break,
+        }
+    }
+    lines
 }
 
 /// Appends to a [`LogBuffer`] and always reports success. Each call to `write` is one line.
@@ -215,6 +249,51 @@ mod tests {
         }
         assert_eq!(received, lines(0..100));
         assert!(count <= 2, "{count} writes");
+    }
+
+    /// Takes part of a write, then fails once, then works.
+    struct Unreliable(mpsc::Sender<Vec<u8>>, u32);
+
+    impl Write for Unreliable {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1 += 1;
+            let taken = match self.1 {
+                1 => &bytes[..bytes.len().min(10)],
+                2 => return Err(io::ErrorKind::WouldBlock.into()),
+                3 => &bytes[..2],
+                4 => return Err(io::ErrorKind::StorageFull.into()),
+                _ => bytes,
+            };
+            self.0.send(taken.to_vec()).unwrap();
+            Ok(taken.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_torn_line_is_ended_and_only_unwritten_lines_are_dropped() {
+        let (sender, writes) = mpsc::channel();
+        let buffer = LogBuffer::start(Unreliable(sender, 0)).unwrap();
+        log(&buffer, b"the first line\n");
+        buffer.flush(LONG);
+        log(&buffer, b"the second line\n");
+        buffer.flush(LONG);
+        let received: Vec<u8> = writes.try_iter().flatten().collect();
+        assert_eq!(received, b"the first li\nthe second line\n");
+    }
+
+    #[test]
+    fn only_the_first_caller_waits_for_a_blocked_output() {
+        let (sender, _unread) = mpsc::sync_channel(0);
+        let buffer = LogBuffer::start(Writes(sender)).unwrap();
+        log(&buffer, b"a line\n");
+        buffer.flush(Duration::from_millis(1));
+        // Would take a minute, because the output stays blocked.
+        buffer.flush(LONG);
+        assert!(buffer.lock().is_stuck);
     }
 
     #[test]
