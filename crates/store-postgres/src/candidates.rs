@@ -258,6 +258,9 @@ fn candidate(command: &ConfigureCommand, row: &Row) -> Result<Candidate, Failure
 }
 
 /// Counts recent installs from the same address by other devices, per link.
+///
+/// The subquery and the comparison of pairs make the server look up each address in
+/// `devices_by_address`, even if it planned the statement when the table was empty.
 async fn count_installs(tx: &Tx, calls: &[Wanted<'_>]) -> Result<Vec<Vec<(LinkId, u32)>>, Failure> {
     let since =
         |command: &ConfigureCommand, _: &CandidateQuery| command.at.minus(INSTALL_BURST_WINDOW);
@@ -267,16 +270,19 @@ async fn count_installs(tx: &Tx, calls: &[Wanted<'_>]) -> Result<Vec<Vec<(LinkId
     }
     let rows = tx
         .query(
-            "select devices.link_id, count(*), wanted.number
+            "select found.link_id, sum(found.installs)::bigint, wanted.number
              from unnest($1, $2, $3, $4, $5, $6)
                   as wanted (number, app_id, environment, address_hash, since, device_id)
-             join devices
-               on devices.app_id = wanted.app_id and devices.environment = wanted.environment
-              and devices.address_hash = wanted.address_hash
-              and devices.first_seen_at >= wanted.since and devices.device_id <> wanted.device_id
-             where devices.address_hash is not null and devices.link_id is not null
-             group by devices.app_id, wanted.number, devices.link_id
-             order by wanted.number, devices.link_id",
+             cross join lateral
+                  (select link_id, count(*) as installs
+                   from devices
+                   where app_id = wanted.app_id and environment = wanted.environment
+                     and address_hash = wanted.address_hash and address_hash is not null
+                     and (address_hash, first_seen_at) >= (wanted.address_hash, wanted.since)
+                     and device_id <> wanted.device_id and link_id is not null
+                   group by link_id) as found
+             group by wanted.app_id, wanted.number, found.link_id
+             order by wanted.number, found.link_id",
             &[
                 &column(&wanted, |one| to_number(one.position)),
                 &column(&wanted, |one| uuid(one.command.app.as_bytes())),
