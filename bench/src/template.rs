@@ -58,7 +58,7 @@ pub(crate) struct RequestValues<'a> {
     pub(crate) millis: i64,
 }
 
-/// What a placeholder stands for.
+/// Kind of a placeholder in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slot {
     Id(u64),

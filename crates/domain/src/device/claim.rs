@@ -16,7 +16,7 @@ pub const DEVICE_USERS_MAX: usize = 3;
 /// flag, because an attacker can invent any number of user ids.
 pub const DEVICE_CLAIMS_MAX: usize = 50;
 /// Number of a user's links after which unsigned claims by further devices are no longer recorded.
-/// Nobody owns a thousand devices, and each settlement sorts the user's links.
+/// A real user has far fewer devices, and each settlement sorts all links of its users.
 pub const USER_LINKS_MAX: usize = 1_000;
 /// The same for signed claims. A stranger can use up [`USER_LINKS_MAX`] for any user, but not this:
 /// only the user has a signature.

@@ -75,7 +75,7 @@ pub(crate) async fn record_batch(
     Ok(outcomes.into_iter().map(Some).collect())
 }
 
-/// Records a call in a transaction of its own.
+/// Records a single call in a separate transaction.
 pub(crate) async fn record_alone(
     pool: &Pool,
     command: ConfigureCommand,

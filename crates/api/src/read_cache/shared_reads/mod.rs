@@ -22,7 +22,7 @@ const AGE_MAX: Duration = Duration::from_secs(10);
 
 /// Result of a read.
 pub(crate) struct ReadResult<V> {
-    /// `None` if there is no such value.
+    /// `None` if the store has no value for the key.
     pub(crate) value: Option<V>,
     /// State before the read.
     pub(crate) state: ConfigurationState,
@@ -187,7 +187,7 @@ where
         true
     }
 
-    /// Stores a value that was read, or removes the cached one if there is no value any more.
+    /// Caches the result of a read. If the read found no value, removes the cached one.
     fn store(&self, key: &K, found: &ReadResult<V>, read_at: Instant) {
         let mut entries = self.lock();
         let Some(value) = found.value.clone() else {
