@@ -148,6 +148,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "unused_indexes",
         sql: include_str!("../../migrations/0028_unused_indexes.sql"),
     },
+    Migration {
+        number: 29,
+        name: "increments_by_app",
+        sql: include_str!("../../migrations/0029_increments_by_app.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

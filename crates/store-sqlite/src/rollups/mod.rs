@@ -5,7 +5,7 @@ mod pending_increments;
 mod table;
 mod values;
 
-pub(crate) use pending_increments::{merge_all, store_increments};
+pub(crate) use pending_increments::{merge_or_discard, store_increments};
 
 use crate::Failure;
 use rusqlite::{CachedStatement, Connection, ToSql, params_from_iter};

@@ -2,24 +2,29 @@
 //!
 //! A batch changes a dozen roll-up rows, each on its own page, and the next batch changes mostly
 //! the same rows. So a batch stores its increments as one row, in its own transaction, and the
-//! writer merges them after several batches. Reports read the roll-ups and the pending increments
+//! writer merges them after several batches, app by app. Reports read the roll-ups and the pending increments
 //! in one snapshot and add them up; they never write.
 
 use crate::Failure;
 use crate::tables::{SqliteTables, run};
-use rusqlite::Connection;
-use std::collections::BTreeMap;
+use rusqlite::{Connection, OptionalExtension};
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_recording::merge;
 use tributary_store::StoreError;
 use tributary_store::records::{increments_from_json, increments_to_json};
 
-/// Approximate number of stored increments after which the writer merges them. Until then, reports
-/// add them up.
-const UNMERGED_MAX: i64 = 64;
-/// Maximum number of entries in increments that are stored. Larger increments are merged at once,
-/// after all earlier ones.
+/// Number of stored increments of an app after which the writer merges them. Until then, the app's
+/// reports add them up.
+const UNMERGED_PER_APP_MAX: i64 = 64;
+/// Distance between the oldest and the newest stored increment beyond which the writer merges the
+/// apps with the oldest ones. With a thousand busy apps, each then has eight increments to merge at
+/// a time.
+const UNMERGED_SPAN_MAX: i64 = 8_192;
+/// Number of increments after which the writer compares the distance with its maximum.
+const SPAN_CHECK_INTERVAL: i64 = 64;
+/// Maximum number of entries in an app's increment that is stored. A larger one is merged at once,
+/// after all earlier ones of the app.
 const INCREMENT_LEN_MAX: usize = 256;
 
 /// Stores or merges the increments of a batch.
@@ -27,96 +32,102 @@ pub(crate) fn store_increments(
     connection: &Connection,
     counted: Increments,
 ) -> Result<(), Failure> {
-    if counted.is_empty() {
-        return Ok(());
-    }
-    // A device's increments must be merged in order. So if earlier increments could not be merged,
-    // these are stored for later.
-    if counted.len() > INCREMENT_LEN_MAX && try_merge_all(connection)? {
-        return run(merge(&SqliteTables(connection), &counted));
-    }
     let mut is_time = false;
     for (app, part) in counted.by_app() {
+        // A device's increments must be merged in order. So if earlier increments could not be
+        // merged, these are stored for later.
+        if part.len() > INCREMENT_LEN_MAX && try_merge(connection, app)? {
+            run(merge(&SqliteTables(connection), &part))?;
+            continue;
+        }
         connection
             .prepare_cached("insert into rollup_increments (app_id, body) values (?1, ?2)")?
             .execute((app.as_bytes(), increments_to_json(&part)))?;
-        is_time |= connection.last_insert_rowid() % UNMERGED_MAX == 0;
+        is_time |= connection.last_insert_rowid() % SPAN_CHECK_INTERVAL == 0;
+        // An app with an unreadable increment is tried again after as many more.
+        if count(connection, app)? % UNMERGED_PER_APP_MAX == 0 {
+            try_merge(connection, app)?;
+        }
     }
     if is_time {
-        try_merge_all(connection)?;
+        merge_oldest(connection)?;
     }
     Ok(())
 }
 
-/// Merges all increments. On failure it leaves them unchanged, so that a bad increment never stops
-/// recording. Returns true when no increment is left.
-fn try_merge_all(connection: &Connection) -> Result<bool, Failure> {
+/// Returns the number of an app's stored increments.
+fn count(connection: &Connection, app: AppId) -> Result<i64, Failure> {
+    let count = connection
+        .prepare_cached("select count(*) from rollup_increments where app_id = ?1")?
+        .query_row([app.as_bytes()], |row| row.get(0))?;
+    Ok(count)
+}
+
+/// Merges the apps with the oldest increments until the rest is within [`UNMERGED_SPAN_MAX`]. Stops
+/// at an app with an unreadable increment.
+fn merge_oldest(connection: &Connection) -> Result<(), Failure> {
+    let mut find = connection.prepare_cached(
+        "select app_id from rollup_increments
+         where increment_id = (select min(increment_id) from rollup_increments)
+           and increment_id < (select max(increment_id) from rollup_increments) - ?1",
+    )?;
+    while let Some(app) = find
+        .query_row([UNMERGED_SPAN_MAX], |row| row.get(0))
+        .optional()?
+    {
+        if !try_merge(connection, AppId::from_bytes(app))? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Merges an app's increments. On failure it leaves them unchanged, so that a bad increment never
+/// stops recording. Returns true if none is left.
+fn try_merge(connection: &Connection, app: AppId) -> Result<bool, Failure> {
     connection.prepare_cached("savepoint counts")?.execute(())?;
-    let merged = merge_all(connection);
+    let merged = merge_app(connection, app);
     if connection.is_autocommit() {
         return merged.map(|_| false);
     }
-    if let Err(failure) = &merged {
-        tracing::error!(?failure, "failed to merge roll-up increments");
-        connection
-            .prepare_cached("rollback to counts")?
-            .execute(())?;
+    match &merged {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%app, %error, "cannot read a roll-up increment"),
+        Err(failure) => {
+            tracing::error!(%app, ?failure, "failed to merge roll-up increments");
+            connection
+                .prepare_cached("rollback to counts")?
+                .execute(())?;
+        }
     }
     connection.prepare_cached("release counts")?.execute(())?;
-    Ok(merged.is_ok_and(|unreadable| unreadable.0.is_empty()))
+    Ok(matches!(merged, Ok(Ok(()))))
 }
 
-/// Apps with an unreadable increment. All increments of these apps are kept, in order.
-pub(crate) struct UnreadableApps(BTreeMap<AppId, StoreError>);
-
-impl UnreadableApps {
-    /// Drops all of an app's increments if one of them is unreadable. Used before a rebuild or an
-    /// erasure.
-    pub(crate) fn discard(&self, connection: &Connection, app: AppId) -> Result<(), Failure> {
-        if let Some(error) = self.0.get(&app) {
-            tracing::error!(
-                %app,
-                %error,
-                "dropping unreadable roll-up increments; run `tributary rollups rebuild`"
-            );
-            delete(connection, app)?;
-        }
-        Ok(())
-    }
+/// Merges an app's increments, unless one of them is unreadable. Returns the error of reading it.
+fn merge_app(connection: &Connection, app: AppId) -> Result<Result<(), StoreError>, Failure> {
+    let all = match read(connection, app) {
+        Ok(all) => all,
+        Err(Failure::Store(error)) => return Ok(Err(error)),
+        Err(failure) => return Err(failure),
+    };
+    delete(connection, app)?;
+    run(merge(&SqliteTables(connection), &all))?;
+    Ok(Ok(()))
 }
 
-/// Merges all increments, except those of apps that have an unreadable one.
-pub(crate) fn merge_all(connection: &Connection) -> Result<UnreadableApps, Failure> {
-    let mut by_app: BTreeMap<AppId, Result<Increments, StoreError>> = BTreeMap::new();
-    let mut find = connection
-        .prepare_cached("select app_id, body from rollup_increments order by increment_id")?;
-    let mut rows = find.query(())?;
-    while let Some(row) = rows.next()? {
-        let app = AppId::from_bytes(row.get(0)?);
-        let body: String = row.get(1)?;
-        let all = by_app
-            .entry(app)
-            .or_insert_with(|| Ok(Increments::default()));
-        match (all.as_mut(), increments_from_json(app, &body)) {
-            (Ok(all), Ok(counted)) => all.merge(counted),
-            (Ok(_), Err(error)) => *all = Err(error),
-            (Err(_), _) => {}
-        }
+/// Merges an app's increments, and drops them if one of them is unreadable. Used before a rebuild or
+/// an erasure.
+pub(crate) fn merge_or_discard(connection: &Connection, app: AppId) -> Result<(), Failure> {
+    if let Err(error) = merge_app(connection, app)? {
+        tracing::error!(
+            %app,
+            %error,
+            "dropping unreadable roll-up increments; run `tributary rollups rebuild`"
+        );
+        delete(connection, app)?;
     }
-    drop(rows);
-    let mut unreadable = BTreeMap::new();
-    for (app, all) in by_app {
-        match all {
-            Ok(all) => {
-                delete(connection, app)?;
-                run(merge(&SqliteTables(connection), &all))?;
-            }
-            Err(error) => {
-                unreadable.insert(app, error);
-            }
-        }
-    }
-    Ok(UnreadableApps(unreadable))
+    Ok(())
 }
 
 fn delete(connection: &Connection, app: AppId) -> Result<(), Failure> {
@@ -149,7 +160,7 @@ mod tests {
     use tributary_store::Store;
     use tributary_store::contract::fixtures::{at, rebuild};
     use tributary_store::contract::reports::all_answers;
-    use tributary_store::contract::sdk_fixtures::{Tenant, event, payment, tenant};
+    use tributary_store::contract::sdk_fixtures::{self, Tenant, event, payment};
 
     async fn open(path: &Path) -> Arc<dyn Store> {
         let path = path.to_owned();
@@ -161,7 +172,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tributary.db");
         let store = open(&path).await;
-        let tenant = tenant(&store).await;
+        let tenant = sdk_fixtures::tenant(&store).await;
         (store, tenant, path, folder)
     }
 
@@ -176,7 +187,7 @@ mod tests {
     #[tokio::test]
     async fn merges_after_several_batches() {
         let (store, tenant, path, _folder) = opened().await;
-        for click in 1..UNMERGED_MAX {
+        for click in 1..UNMERGED_PER_APP_MAX {
             store.record_click(tenant.click(click)).await.unwrap();
         }
         let counts = || (number(&path, UNMERGED), number(&path, MERGED));
@@ -187,6 +198,37 @@ mod tests {
         assert_eq!(counts(), (1, 64));
         assert_eq!(tenant.figures_of("network_a").await.clicks, 65);
         assert_eq!(counts(), (1, 64), "a report changes nothing");
+    }
+
+    #[tokio::test]
+    async fn merges_an_app_without_the_others() {
+        let (store, tenant, path, _folder) = opened().await;
+        let other = sdk_fixtures::tenant(&store).await;
+        store.record_click(other.click(1)).await.unwrap();
+        for click in 0..UNMERGED_PER_APP_MAX {
+            store.record_click(tenant.click(click)).await.unwrap();
+        }
+        let counts = (number(&path, UNMERGED), number(&path, MERGED));
+        assert_eq!(counts, (1, 64));
+    }
+
+    #[tokio::test]
+    async fn merges_an_app_whose_increments_are_the_oldest() {
+        let (store, quiet, path, _folder) = opened().await;
+        let busy = sdk_fixtures::tenant(&store).await;
+        store.record_click(quiet.click(1)).await.unwrap();
+        store.record_click(busy.click(1)).await.unwrap();
+        let advance = "update rollup_increments set increment_id = ?1 where increment_id = 2";
+        Connection::open(&path)
+            .unwrap()
+            .execute(advance, [UNMERGED_SPAN_MAX + SPAN_CHECK_INTERVAL - 1])
+            .unwrap();
+        let counts = || (number(&path, UNMERGED), number(&path, MERGED));
+        assert_eq!(counts(), (2, 0));
+        store.record_click(busy.click(2)).await.unwrap();
+        assert_eq!(counts(), (2, 1));
+        assert_eq!(quiet.figures_of("network_a").await.clicks, 1);
+        assert_eq!(busy.figures_of("network_a").await.clicks, 2);
     }
 
     #[tokio::test]
@@ -234,7 +276,7 @@ mod tests {
                 "insert into rollup_increments (app_id, body) select app_id, '{' from apps",
             )
             .unwrap();
-        for click in 0..2 * UNMERGED_MAX {
+        for click in 0..2 * UNMERGED_PER_APP_MAX {
             store.record_click(tenant.click(click)).await.unwrap();
         }
         let (from, until) = (at(-1_000_000), at(10_000_000));
@@ -246,14 +288,14 @@ mod tests {
         );
         store.record_click(tenant.click(1_000)).await.unwrap();
         // Other apps' reports are not affected.
-        let other = tributary_store::contract::sdk_fixtures::tenant(&store).await;
+        let other = sdk_fixtures::tenant(&store).await;
         store.record_click(other.click(1)).await.unwrap();
         assert_eq!(other.figures_of("network_a").await.clicks, 1);
         connection
             .execute_batch("delete from rollup_increments where body = '{'")
             .unwrap();
         let clicks = read().await.unwrap()[0].1.clicks;
-        assert_eq!(clicks, 2 * UNMERGED_MAX + 1);
+        assert_eq!(clicks, 2 * UNMERGED_PER_APP_MAX + 1);
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! `RollupTable`: roll-ups as `recording` uses them.
 
-use super::{add_rows, merge_all, pending_increments, store_increments};
+use super::{add_rows, merge_or_discard, pending_increments, store_increments};
 use crate::Failure;
 use crate::rows::{SqliteRow, read_row};
 use crate::tables::SqliteTables;
@@ -57,7 +57,7 @@ impl RollupTable for SqliteTables<'_> {
     }
 
     async fn merge_increments(&self, app: AppId) -> Result<(), Failure> {
-        merge_all(self.0)?.discard(self.0, app)
+        merge_or_discard(self.0, app)
     }
 
     async fn lock_rollups(&self) -> Result<(), Failure> {
