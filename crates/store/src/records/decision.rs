@@ -21,28 +21,35 @@ struct DecisionJson<'a> {
     state: String,
     match_type: String,
     network: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     click: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<String>,
     #[serde(default)]
     campaign: CampaignJson<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     keyword: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     network_click_id: Option<(String, String)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     deep_link: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     custom_data: BTreeMap<String, String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     query_params: BTreeMap<String, String>,
     reason: String,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     flags: Vec<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<ConsideredJson>,
     #[serde(default)]
     evidence: EvidenceJson,
     click_window_hours: i64,
     probabilistic: bool,
     window_hours: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
     supersedes: Option<(String, i64)>,
     /// Times in milliseconds: tap in the store and install start by the device's clock, then the
     /// same two times by Google's clock.
@@ -52,24 +59,36 @@ struct DecisionJson<'a> {
 
 #[derive(Serialize, Deserialize)]
 struct ConsideredJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
     click: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     clicked_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     age_seconds: Option<i64>,
     method: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<u8>,
     /// Points for address, OS version, model, time zone, language and screen.
+    #[serde(skip_serializing_if = "Option::is_none")]
     signals: Option<[Option<u8>; 6]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     rejected: Option<String>,
 }
 
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
 struct EvidenceJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
     referrer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     ad_services: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     click_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     address_class: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attestation: Option<String>,

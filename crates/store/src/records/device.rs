@@ -43,14 +43,23 @@ row! {
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
 struct TraitsJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
     os_version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     manufacturer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     app_version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     bundle_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     locale: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     timezone: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     screen: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     sdk_version: Option<String>,
     /// Spelling of the device id in the app's first call, if it differs from the stored id.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,8 +69,11 @@ struct TraitsJson {
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
 struct ConsentJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
     ad_user_data: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     ad_personalization: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     tracking: Option<String>,
 }
 
@@ -165,9 +177,13 @@ impl DeviceRow {
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
 struct MatchingJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
     email: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     email_google: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     phone: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     phone_e164: Option<String>,
     /// How often the hashes changed.
     #[serde(skip_serializing_if = "is_zero")]
@@ -229,5 +245,17 @@ impl IdentityRow {
                 .filter_map(|flag| IdentityFlag::parse(flag))
                 .collect(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_values_take_no_space() {
+        assert_eq!(IdentityRow::write(&Identity::default()).matching, "{}");
+        assert_eq!(to_json(&TraitsJson::default()), "{}");
+        assert_eq!(to_json(&ConsentJson::default()), "{}");
     }
 }
