@@ -83,31 +83,8 @@ pub(crate) struct Statements<'a> {
 impl Statements<'_> {
     /// Returns the statements to the connection's cache. A job that looks them up there would
     /// otherwise prepare them again.
-    pub(crate) fn release(&self) {
-        let Self {
-            device,
-            identity,
-            click,
-            new_click,
-            key,
-            event,
-            reservation,
-            delivery,
-            first_payment,
-        } = self;
-        for statement in [
-            device,
-            identity,
-            click,
-            new_click,
-            key,
-            event,
-            reservation,
-            delivery,
-            first_payment,
-        ] {
-            statement.0.take();
-        }
+    pub(crate) fn release(&mut self) {
+        *self = Self::default();
     }
 }
 

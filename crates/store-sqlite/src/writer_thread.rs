@@ -201,13 +201,13 @@ pub(crate) fn commit(
     jobs: &mut [Box<dyn Job>],
 ) -> Result<(), Failure> {
     connection.prepare_cached("begin immediate")?.execute(())?;
-    let batch = WriteBatch::new(connection, cache)?;
+    let mut batch = WriteBatch::new(connection, cache)?;
     for job in jobs {
         match job.isolation() {
-            JobIsolation::Savepoint => run_in_savepoint(&batch, job)?,
+            JobIsolation::Savepoint => run_in_savepoint(&mut batch, job)?,
             JobIsolation::SavepointAfterIncrements => {
                 rollups::store_increments(connection, batch.take_increments())?;
-                run_in_savepoint(&batch, job)?;
+                run_in_savepoint(&mut batch, job)?;
             }
             JobIsolation::NoSavepoint => {
                 let changes = connection.total_changes();
@@ -228,7 +228,7 @@ pub(crate) fn commit(
     Ok(())
 }
 
-fn run_in_savepoint(batch: &WriteBatch<'_>, job: &mut Box<dyn Job>) -> Result<(), Failure> {
+fn run_in_savepoint(batch: &mut WriteBatch<'_>, job: &mut Box<dyn Job>) -> Result<(), Failure> {
     let connection = batch.connection;
     batch.statements.release();
     connection.prepare_cached("savepoint job")?.execute(())?;
