@@ -5,9 +5,9 @@
 use crate::child::Server;
 use crate::endpoints::traffic::{EndpointTraffic, MeasuredEndpoint};
 use crate::endpoints::{Side, create_sites, fill};
-use crate::engine::EngineArgument;
 use crate::idle::IdleConnections;
 use crate::load::StopCondition;
+use crate::options::RunOptions;
 use crate::pace::{LoadPace, median, thousandths};
 use crate::recent_clicks::RecentClicks;
 use crate::report::{Requirements, megabytes, millis, print_line, ratio, summary_line};
@@ -41,9 +41,8 @@ const LISTED_RELATIONS: usize = 12;
 /// Command-line options.
 #[derive(Debug, Args)]
 pub(crate) struct GrowthBenchOptions {
-    /// Database engine. PostgreSQL uses the server in `TEST_DATABASE_URL`, in a temporary schema.
-    #[arg(long, value_enum, default_value_t = EngineArgument::Sqlite)]
-    engine: EngineArgument,
+    #[command(flatten)]
+    run: RunOptions,
     /// Events in the large database.
     #[arg(long, default_value_t = 10_000_000)]
     events: u64,
@@ -53,15 +52,6 @@ pub(crate) struct GrowthBenchOptions {
     /// Number of idle connections.
     #[arg(long, default_value_t = 10_000)]
     idle: usize,
-    /// Number of rounds for each measurement.
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// Length of a round in seconds.
-    #[arg(long, default_value_t = 10)]
-    seconds: u64,
-    /// Number of client connections.
-    #[arg(long, default_value_t = 64)]
-    connections: usize,
 }
 
 /// A database and the traffic that it receives.
@@ -75,7 +65,7 @@ struct GrowthDatabase {
 
 impl GrowthDatabase {
     async fn create(options: &GrowthBenchOptions, events: u64) -> anyhow::Result<Self> {
-        let database = TestDatabase::new(options.engine.engine()).await;
+        let database = TestDatabase::new(options.run.engine.engine()).await;
         let sites = create_sites(&database, options.apps)?;
         let clicks = RecentClicks { count: 0, until: 0 };
         let before = stored_bytes(&database).await?;
@@ -96,8 +86,8 @@ impl GrowthDatabase {
 
     fn serve(&self, options: &GrowthBenchOptions) -> anyhow::Result<Side> {
         let server = Server::product_with(&self.database, &IdleConnections::settings())?;
-        let engine = Some(options.engine.engine());
-        let connections = options.connections;
+        let engine = Some(options.run.engine.engine());
+        let connections = options.run.connections;
         Side::start(server, engine, &self.traffic, connections, self.events)
     }
 }
@@ -107,7 +97,7 @@ pub(crate) fn run(options: &GrowthBenchOptions) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new()?;
     let mut requirements = Requirements::default();
     let empty = runtime.block_on(GrowthDatabase::create(options, 0))?;
-    options.engine.print_conditions(&empty.database)?;
+    options.run.engine.print_conditions(&empty.database)?;
     let large = runtime.block_on(GrowthDatabase::create(options, options.events))?;
     runtime.block_on(print_relations(&large.database));
     let each = large.bytes / options.events.max(1);
@@ -135,9 +125,9 @@ fn measure_throughput(
     large: &mut Side,
     requirements: &mut Requirements,
 ) -> anyhow::Result<u64> {
-    let time = Duration::from_secs(options.seconds);
+    let time = options.run.round_time();
     let (mut rates, mut ratios, mut memory) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 1..=options.rounds {
+    for round in 1..=options.run.rounds {
         let mut both = Vec::new();
         for side in [&mut empty, &mut *large] {
             side.load
@@ -227,9 +217,9 @@ fn measure_idle_connections(
     requirements: &mut Requirements,
 ) -> anyhow::Result<()> {
     let pace = LoadPace::PerSecond(rate * PACED_PERCENT / 100);
-    let time = Duration::from_secs(options.seconds);
+    let time = options.run.round_time();
     let (mut without, mut with) = (Vec::new(), Vec::new());
-    for round in 1..=options.rounds {
+    for round in 1..=options.run.rounds {
         for (count, into) in [(0, &mut without), (options.idle, &mut with)] {
             let idle = IdleConnections::open(side.server.address, count)?;
             side.load.run(pace, StopCondition::After(WARM_UP))?;

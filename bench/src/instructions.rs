@@ -8,12 +8,13 @@ use crate::child::Server;
 use crate::endpoints::traffic::{EndpointRequests, EndpointTraffic, MeasuredEndpoint};
 use crate::endpoints::{create_sites, fill};
 use crate::load::{Load, StopCondition};
+use crate::options::EndpointSelection;
 use crate::pace::{LoadPace, thousandths};
 use crate::recent_clicks::RecentClicks;
 use crate::report::{Requirements, print_line, ratio};
 use crate::site::send_request;
 use anyhow::{Context as _, bail};
-use clap::{Args, ValueEnum as _};
+use clap::Args;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -36,14 +37,8 @@ const TOTAL_PREFIX: &str = "totals: ";
 /// Command-line options.
 #[derive(Debug, Args)]
 pub(crate) struct InstructionsBenchOptions {
-    /// Endpoints, separated by commas.
-    #[arg(
-        long,
-        value_enum,
-        value_delimiter = ',',
-        default_values_t = MeasuredEndpoint::value_variants().to_vec()
-    )]
-    endpoint: Vec<MeasuredEndpoint>,
+    #[command(flatten)]
+    selection: EndpointSelection,
     /// Requests in the short run. The long run has twice as many. The baseline is only valid for
     /// the default.
     #[arg(long, default_value_t = 400)]
@@ -60,7 +55,7 @@ pub(crate) fn run(options: &InstructionsBenchOptions) -> anyhow::Result<ExitCode
     let file = baseline_file()?;
     let async_runtime = tokio::runtime::Runtime::new()?;
     let mut counts = Counts::new();
-    for endpoint in &options.endpoint {
+    for endpoint in &options.selection.endpoint {
         let short = async_runtime.block_on(count(*endpoint, options.requests))?;
         let long = async_runtime.block_on(count(*endpoint, 2 * options.requests))?;
         let each = long.saturating_sub(short) / options.requests.max(1);

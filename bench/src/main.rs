@@ -17,6 +17,7 @@ mod load;
 mod load_process;
 mod machine;
 mod noisy_tenant;
+mod options;
 mod pace;
 mod pages;
 mod postbacks;
@@ -91,5 +92,16 @@ fn main() -> anyhow::Result<ExitCode> {
             let all = [OsString::from("tributary")].into_iter().chain(arguments);
             tributary_server::run(tributary_server::cli::Cli::parse_from(all))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
     }
 }

@@ -72,12 +72,12 @@ impl EndpointFixture {
         endpoint: MeasuredEndpoint,
         apps: u32,
     ) -> anyhow::Result<Self> {
-        let database = TestDatabase::new(options.engine.engine()).await;
+        let database = TestDatabase::new(options.run.engine.engine()).await;
         print_line(format_args!(
             "{endpoint:?}, {apps} apps, {} connections, rounds of {} s",
-            options.connections, options.seconds
+            options.run.connections, options.run.seconds
         ));
-        options.engine.print_conditions(&database)?;
+        options.run.engine.print_conditions(&database)?;
         let sites = create_sites(&database, apps)?;
         let (is_click, is_event) = match endpoint {
             MeasuredEndpoint::Clicks | MeasuredEndpoint::Configure => (true, false),
@@ -100,12 +100,12 @@ impl EndpointFixture {
         if endpoint == MeasuredEndpoint::SdkEvents {
             configure_devices(options, &product, &traffic)?;
         }
-        let connections = options.connections;
+        let connections = options.run.connections;
         Ok(Self {
             bare: Side::start(Server::bare()?, None, &traffic, connections, events)?,
             product: Side::start(
                 product,
-                Some(options.engine.engine()),
+                Some(options.run.engine.engine()),
                 &traffic,
                 connections,
                 events,
@@ -180,7 +180,7 @@ fn configure_devices(
             ..traffic.clone()
         },
         address: server.address,
-        connections: options.connections,
+        connections: options.run.connections,
         next: 0,
     };
     let mut load = LoadProcess::start(&order)?;

@@ -7,13 +7,13 @@ mod fixture;
 mod result;
 pub(crate) mod traffic;
 
-use crate::engine::EngineArgument;
 use crate::load::{LoadResult, StopCondition};
 use crate::machine;
+use crate::options::{EndpointSelection, RunOptions};
 use crate::pace::{LoadPace, median};
 use crate::report::{Requirements, print_line, ratio, summary_line};
 use anyhow::Context as _;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use fixture::EndpointFixture;
 pub(crate) use fixture::{Side, create_sites, fill};
 use result::{EndpointResult, ThroughputRound, print_table, to_json};
@@ -34,30 +34,14 @@ const POSTBACKS_PER_SECOND: u64 = 2_000;
 /// Command-line options.
 #[derive(Debug, Args)]
 pub(crate) struct EndpointsBenchOptions {
-    /// Database engine. PostgreSQL uses the server in `TEST_DATABASE_URL`, in a temporary schema.
-    #[arg(long, value_enum, default_value_t = EngineArgument::Sqlite)]
-    engine: EngineArgument,
-    /// Endpoints, separated by commas.
-    #[arg(
-        long,
-        value_enum,
-        value_delimiter = ',',
-        default_values_t = MeasuredEndpoint::value_variants().to_vec()
-    )]
-    endpoint: Vec<MeasuredEndpoint>,
+    #[command(flatten)]
+    run: RunOptions,
+    #[command(flatten)]
+    selection: EndpointSelection,
     /// Number of apps that the requests go to in turn; several numbers, separated by commas, are
     /// measured one after the other.
     #[arg(long, value_delimiter = ',', default_value = "100")]
     apps: Vec<u32>,
-    /// Number of rounds for each measurement.
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// Length of a round in seconds.
-    #[arg(long, default_value_t = 10)]
-    seconds: u64,
-    /// Number of client connections.
-    #[arg(long, default_value_t = 64)]
-    connections: usize,
     /// Web events stored before `web-events`, `sdk-events` and `billing`.
     #[arg(long, default_value_t = 100_000)]
     events_before: u64,
@@ -80,7 +64,7 @@ pub(crate) struct EndpointsBenchOptions {
 pub(crate) fn run(options: &EndpointsBenchOptions) -> anyhow::Result<ExitCode> {
     let mut results = Vec::new();
     let mut requirements = Requirements::default();
-    for endpoint in &options.endpoint {
+    for endpoint in &options.selection.endpoint {
         for apps in &options.apps {
             let result = measure(options, *endpoint, *apps)?;
             result.check(&mut requirements);
@@ -105,7 +89,7 @@ fn measure(
     let runtime = tokio::runtime::Runtime::new()?;
     let mut fixture = runtime.block_on(EndpointFixture::open(options, endpoint, apps))?;
     let mut rounds = Vec::new();
-    for number in 1..=options.rounds {
+    for number in 1..=options.run.rounds {
         let bare = run_round(options, &mut fixture.bare, None)?;
         let product = match endpoint {
             MeasuredEndpoint::Postbacks => run_postbacks(options, &mut fixture.product)?,
@@ -121,7 +105,7 @@ fn measure(
         let pace = |rates: Vec<u64>| median(rates).map(|rate| rate * PACED_PERCENT / 100);
         let bare = pace(rounds.iter().map(|round| round.bare.rate).collect());
         let product = pace(rounds.iter().map(|round| round.product.rate).collect());
-        for number in 1..=options.rounds {
+        for number in 1..=options.run.rounds {
             for (name, side, rate, into) in [
                 ("bare", &mut fixture.bare, bare, &mut bare_p99),
                 ("product", &mut fixture.product, product, &mut product_p99),
@@ -139,7 +123,7 @@ fn measure(
     fixture.close()?;
     Ok(EndpointResult {
         endpoint,
-        engine: options.engine,
+        engine: options.run.engine,
         apps,
         rounds,
         p99: median(bare_p99).zip(median(product_p99)),
@@ -166,15 +150,14 @@ fn run_round(
 ) -> anyhow::Result<SideRound> {
     let pace = rate.map_or(LoadPace::FlatOut, LoadPace::PerSecond);
     side.load.run(pace, StopCondition::After(WARM_UP))?;
-    let time = Duration::from_secs(options.seconds);
-    side.measure(pace, StopCondition::After(time))
+    side.measure(pace, StopCondition::After(options.run.round_time()))
 }
 
 /// Sends a fixed number of postbacks in a closed loop.
 fn run_postbacks(options: &EndpointsBenchOptions, side: &mut Side) -> anyhow::Result<SideRound> {
     let sent = |seconds: u64| StopCondition::Sent(seconds * POSTBACKS_PER_SECOND);
     side.load.run(LoadPace::FlatOut, sent(WARM_UP.as_secs()))?;
-    side.measure(LoadPace::FlatOut, sent(options.seconds))
+    side.measure(LoadPace::FlatOut, sent(options.run.seconds))
 }
 
 impl Side {
