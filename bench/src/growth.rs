@@ -6,11 +6,11 @@ use crate::child::Server;
 use crate::endpoints::traffic::{EndpointTraffic, MeasuredEndpoint};
 use crate::endpoints::{Side, create_sites, fill};
 use crate::idle::IdleConnections;
-use crate::load::StopCondition;
 use crate::options::RunOptions;
 use crate::pace::{LoadPace, median, thousandths};
 use crate::recent_clicks::RecentClicks;
 use crate::report::{Requirements, megabytes, millis, print_line, ratio, summary_line};
+use crate::rounds::{REPETITIONS_MAX, run_rounds};
 use crate::site::send_request;
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -33,8 +33,6 @@ const MEMORY_MAX: u64 = 200 * 1024 * 1024;
 const MEMORY_GROWTH_MAX: u64 = 16 * 1024 * 1024;
 /// Load for latency measurements, in percent of the maximum throughput.
 const PACED_PERCENT: u64 = 70;
-/// Warm-up before each measured round.
-const WARM_UP: Duration = Duration::from_secs(1);
 /// Tables and indexes to list.
 const LISTED_RELATIONS: usize = 12;
 
@@ -92,6 +90,16 @@ impl GrowthDatabase {
     }
 }
 
+/// A round with the empty and the large database.
+struct GrowthRound {
+    /// Requests per second with the large database.
+    rate: u64,
+    /// The same in thousandths of the rate with the empty one.
+    rate_kept: u64,
+    /// Resident memory of the server with the large database.
+    memory: u64,
+}
+
 /// Runs the benchmark. The exit code is 1 if a requirement is not met.
 pub(crate) fn run(options: &GrowthBenchOptions) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new()?;
@@ -126,32 +134,27 @@ fn measure_throughput(
     requirements: &mut Requirements,
 ) -> anyhow::Result<u64> {
     let time = options.run.round_time();
-    let (mut rates, mut ratios, mut memory) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 1..=options.run.rounds {
-        let mut both = Vec::new();
-        for side in [&mut empty, &mut *large] {
-            side.load
-                .run(LoadPace::FlatOut, StopCondition::After(WARM_UP))?;
-            let measured = side.measure(LoadPace::FlatOut, StopCondition::After(time))?;
-            both.push(measured.rate);
-        }
-        let [without, with] = both[..] else {
-            bail!("two rates expected")
+    let measured = run_rounds(options.run.rounds, REPETITIONS_MAX, |number| {
+        let without = empty.run_round(LoadPace::FlatOut, time)?.rate;
+        let rate = large.run_round(LoadPace::FlatOut, time)?.rate;
+        let round = GrowthRound {
+            rate,
+            rate_kept: thousandths(rate, without),
+            memory: large.server.memory()?,
         };
-        let bytes = large.server.memory()?;
-        let part = thousandths(with, without);
         print_line(format_args!(
-            "  round {round}: empty {without}/s, {} events {with}/s, ratio {}, memory {}",
+            "  round {number}: empty {without}/s, {} events {rate}/s, ratio {}, memory {}",
             options.events,
-            ratio(part),
-            megabytes(bytes)
+            ratio(round.rate_kept),
+            megabytes(round.memory)
         ));
-        rates.push(with);
-        ratios.push(part);
-        memory.push(bytes);
-    }
+        Ok(round)
+    })?;
     empty.stop()?;
-    let part = median(ratios).context("no round")?;
+    let all = |value: fn(&GrowthRound) -> u64| -> Vec<u64> {
+        measured.results.iter().map(value).collect()
+    };
+    let part = median(all(|round| round.rate_kept)).context("no round")?;
     requirements.check(
         part >= RATE_KEPT_MIN,
         format_args!(
@@ -160,8 +163,8 @@ fn measure_throughput(
             ratio(part)
         ),
     );
-    check_memory(&memory, requirements);
-    median(rates).context("no round")
+    check_memory(&all(|round| round.memory), requirements);
+    median(all(|round| round.rate)).context("no round")
 }
 
 fn check_memory(samples: &[u64], requirements: &mut Requirements) {
@@ -218,18 +221,18 @@ fn measure_idle_connections(
 ) -> anyhow::Result<()> {
     let pace = LoadPace::PerSecond(rate * PACED_PERCENT / 100);
     let time = options.run.round_time();
-    let (mut without, mut with) = (Vec::new(), Vec::new());
-    for round in 1..=options.run.rounds {
-        for (count, into) in [(0, &mut without), (options.idle, &mut with)] {
+    let measured = run_rounds(options.run.rounds, REPETITIONS_MAX, |number| {
+        let mut p99 = |count: usize| {
             let idle = IdleConnections::open(side.server.address, count)?;
-            side.load.run(pace, StopCondition::After(WARM_UP))?;
-            let outcome = side.load.run(pace, StopCondition::After(time))?;
+            let outcome = side.run_round(pace, time)?.outcome;
             let line = summary_line(&outcome);
-            print_line(format_args!("  round {round}, {count} idle: {line}"));
-            into.push(outcome.times.p99);
+            print_line(format_args!("  round {number}, {count} idle: {line}"));
             idle.check_all_open()?;
-        }
-    }
+            anyhow::Ok(outcome.times.p99)
+        };
+        Ok((p99(0)?, p99(options.idle)?))
+    })?;
+    let (without, with): (Vec<_>, Vec<_>) = measured.results.into_iter().unzip();
     let (without, with) = (
         median(without).context("no round")?,
         median(with).context("no round")?,

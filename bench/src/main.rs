@@ -27,6 +27,7 @@ mod recent_clicks;
 mod report;
 mod reports;
 mod response;
+mod rounds;
 mod site;
 mod template;
 

@@ -8,12 +8,12 @@
 use crate::child::Server;
 use crate::engine::EngineArgument;
 use crate::load::{Load, LoadResult, StopCondition};
-use crate::machine::CoreTimes;
 use crate::pace::{LoadPace, median, thousandths};
 use crate::preload;
 use crate::quiet_tenants::{QuietTenants, create_tenants};
 use crate::report::summary_line;
 use crate::report::{Requirements, megabytes, millis, print_line, ratio};
+use crate::rounds::run_rounds;
 use crate::site::{BenchSite, send_request};
 use crate::template::IdOrder;
 use anyhow::{Context as _, anyhow, ensure};
@@ -31,10 +31,9 @@ use tributary_testkit::TestDatabase;
 const WARM_UP: Duration = Duration::from_secs(1);
 /// Maximum p99 with the noisy tenant, in thousandths of the p99 without.
 const P99_TIMES_MAX: u64 = 2_000;
-/// Maximum stolen time of a round that counts, in thousandths of the time of all cores.
-const STOLEN_MAX: u64 = 10;
-/// Number of attempts per round that counts.
-const ATTEMPTS_MAX: usize = 6;
+/// Maximum number of repetitions of disturbed rounds, for each round that counts. More than in other
+/// benchmarks, because this one fails if a round is still disturbed.
+const REPETITIONS_PER_ROUND: usize = 5;
 /// Maximum growth of the server's memory by slow readers of exports.
 const MEMORY_GROWTH_MAX: u64 = 64 * 1024 * 1024;
 /// How long the slow readers stay connected.
@@ -89,20 +88,6 @@ struct NoiseCounts {
     rejected: AtomicU64,
     /// Other responses by status. The status is empty if the server did not respond.
     others: Mutex<BTreeMap<String, u64>>,
-}
-
-/// p99 latencies of all rounds of one kind.
-#[derive(Debug, Default)]
-struct QuietLatencies {
-    taps: Vec<Duration>,
-    events: Vec<Duration>,
-}
-
-impl QuietLatencies {
-    fn push(&mut self, round: &QuietRound) {
-        self.taps.push(round.taps.times.p99);
-        self.events.push(round.events.times.p99);
-    }
 }
 
 /// Results of the quiet tenants in one round.
@@ -194,53 +179,52 @@ impl<'a> Bench<'a> {
 
     /// Alternates rounds without and with the noisy tenant, and compares their p99.
     fn measure_rounds(&mut self, requirements: &mut Requirements) -> anyhow::Result<()> {
-        let (mut calm, mut noisy) = (QuietLatencies::default(), QuietLatencies::default());
-        for round in 1..=self.options.rounds * ATTEMPTS_MAX {
-            if calm.taps.len() == self.options.rounds {
-                break;
-            }
-            let before = CoreTimes::read()?;
-            let without = self.measure_quiet(&format!("round {round} without"))?;
-            let (is_over, counts) = (AtomicBool::new(false), NoiseCounts::default());
-            let with = std::thread::scope(|scope| {
-                for number in 0..self.options.reports {
-                    let path = format!(
-                        "/api/v1/apps/{}/{}",
-                        self.noisy.app,
-                        REPORTS[number % REPORTS.len()]
-                    );
-                    let (address, key) = (self.server.address, self.analytics_key.clone());
-                    let (is_over, counts) = (&is_over, &counts);
-                    scope.spawn(move || make_noise(address, &path, &key, is_over, counts));
-                }
-                let measured = self.measure_quiet(&format!("round {round} with   "));
-                is_over.store(true, Ordering::Relaxed);
-                measured
-            })?;
-            let stolen = CoreTimes::read()?.stolen_since(before);
-            let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-            print_line(format_args!(
-                "    noisy tenant: {} reports, {} rejected with 429, others by status: {:?}",
-                count(&counts.answered),
-                count(&counts.rejected),
-                lock(&counts.others)
-            ));
-            if stolen > STOLEN_MAX {
-                print_line(format_args!(
-                    "    does not count: the host took away {stolen} thousandths of the cores"
-                ));
-                continue;
-            }
-            calm.push(&without);
-            noisy.push(&with);
-        }
-        let counted = calm.taps.len();
+        let rounds = self.options.rounds;
+        let repetitions_max = rounds * REPETITIONS_PER_ROUND;
+        let measured = run_rounds(rounds, repetitions_max, |number| self.measure_pair(number))?;
         ensure!(
-            counted == self.options.rounds,
-            "only {counted} rounds were undisturbed; the host is too busy for this benchmark"
+            measured.are_undisturbed(),
+            "not all rounds were undisturbed; the host is too busy for this benchmark"
         );
-        check_p99("taps", calm.taps, noisy.taps, requirements)?;
-        check_p99("web events", calm.events, noisy.events, requirements)
+        let (calm, noisy): (Vec<_>, Vec<_>) = measured.results.into_iter().unzip();
+        let mut check = |name: &str, kind: fn(&QuietRound) -> &LoadResult| {
+            let p99 = |rounds: &[QuietRound]| {
+                let times = rounds.iter().map(|round| kind(round).times.p99);
+                times.collect()
+            };
+            check_p99(name, p99(&calm), p99(&noisy), requirements)
+        };
+        check("taps", |round| &round.taps)?;
+        check("web events", |round| &round.events)
+    }
+
+    /// Runs a round without and a round with the noisy tenant.
+    fn measure_pair(&mut self, number: usize) -> anyhow::Result<(QuietRound, QuietRound)> {
+        let without = self.measure_quiet(&format!("round {number} without"))?;
+        let (is_over, counts) = (AtomicBool::new(false), NoiseCounts::default());
+        let with = std::thread::scope(|scope| {
+            for report in 0..self.options.reports {
+                let path = format!(
+                    "/api/v1/apps/{}/{}",
+                    self.noisy.app,
+                    REPORTS[report % REPORTS.len()]
+                );
+                let (address, key) = (self.server.address, self.analytics_key.clone());
+                let (is_over, counts) = (&is_over, &counts);
+                scope.spawn(move || make_noise(address, &path, &key, is_over, counts));
+            }
+            let measured = self.measure_quiet(&format!("round {number} with   "));
+            is_over.store(true, Ordering::Relaxed);
+            measured
+        })?;
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        print_line(format_args!(
+            "    noisy tenant: {} reports, {} rejected with 429, others by status: {:?}",
+            count(&counts.answered),
+            count(&counts.rejected),
+            lock(&counts.others)
+        ));
+        Ok((without, with))
     }
 
     /// Runs the quiet tenants' taps and web events at the same time.

@@ -1,7 +1,8 @@
 //! The endpoints that record data, compared with a bare axum server that parses the same requests.
 //!
 //! Rounds alternate between the bare server and the product, so that other activity on the machine
-//! affects both. The results are medians.
+//! affects both. Pairs of rounds during which the host took away cores are repeated. The results
+//! are medians.
 
 mod fixture;
 mod result;
@@ -12,6 +13,7 @@ use crate::machine;
 use crate::options::{EndpointSelection, RunOptions};
 use crate::pace::{LoadPace, median};
 use crate::report::{Requirements, print_line, ratio, summary_line};
+use crate::rounds::{MeasuredRounds, REPETITIONS_MAX, run_rounds};
 use anyhow::Context as _;
 use clap::Args;
 use fixture::EndpointFixture;
@@ -88,46 +90,74 @@ fn measure(
 ) -> anyhow::Result<EndpointResult> {
     let runtime = tokio::runtime::Runtime::new()?;
     let mut fixture = runtime.block_on(EndpointFixture::open(options, endpoint, apps))?;
-    let mut rounds = Vec::new();
-    for number in 1..=options.run.rounds {
-        let bare = run_round(options, &mut fixture.bare, None)?;
-        let product = match endpoint {
-            MeasuredEndpoint::Postbacks => run_postbacks(options, &mut fixture.product)?,
-            _ => run_round(options, &mut fixture.product, None)?,
-        };
-        let round = ThroughputRound { bare, product };
-        print_line(format_args!("  round {number}: {}", round.line()));
-        rounds.push(round);
-    }
+    let throughput = measure_throughput(options, endpoint, &mut fixture)?;
     let memory = fixture.product.server.memory()?;
-    let (mut bare_p99, mut product_p99) = (Vec::new(), Vec::new());
-    if !options.no_latency {
-        let pace = |rates: Vec<u64>| median(rates).map(|rate| rate * PACED_PERCENT / 100);
-        let bare = pace(rounds.iter().map(|round| round.bare.rate).collect());
-        let product = pace(rounds.iter().map(|round| round.product.rate).collect());
-        for number in 1..=options.run.rounds {
-            for (name, side, rate, into) in [
-                ("bare", &mut fixture.bare, bare, &mut bare_p99),
-                ("product", &mut fixture.product, product, &mut product_p99),
-            ] {
-                let measured = run_round(options, side, rate)?;
-                let line = summary_line(&measured.outcome);
-                print_line(format_args!("  paced round {number}: {name} {line}"));
-                into.push(measured.outcome.times.p99);
-            }
-        }
-    }
+    let latency = if options.no_latency {
+        MeasuredRounds::default()
+    } else {
+        measure_latency(options, &mut fixture, &throughput.results)?
+    };
     if endpoint == MeasuredEndpoint::Configure {
         fixture.print_matches()?;
     }
     fixture.close()?;
+    let (bare, product): (Vec<_>, Vec<_>) = latency.results.into_iter().unzip();
     Ok(EndpointResult {
         endpoint,
         engine: options.run.engine,
         apps,
-        rounds,
-        p99: median(bare_p99).zip(median(product_p99)),
+        rounds: throughput.results,
+        p99: median(bare).zip(median(product)),
         memory,
+        stolen: throughput.stolen.max(latency.stolen),
+    })
+}
+
+/// Alternates rounds with the bare server and the product in a closed loop.
+fn measure_throughput(
+    options: &EndpointsBenchOptions,
+    endpoint: MeasuredEndpoint,
+    fixture: &mut EndpointFixture,
+) -> anyhow::Result<MeasuredRounds<ThroughputRound>> {
+    let time = options.run.round_time();
+    run_rounds(options.run.rounds, REPETITIONS_MAX, |number| {
+        let bare = fixture.bare.run_round(LoadPace::FlatOut, time)?;
+        let product = match endpoint {
+            MeasuredEndpoint::Postbacks => run_postbacks(options, &mut fixture.product)?,
+            _ => fixture.product.run_round(LoadPace::FlatOut, time)?,
+        };
+        let round = ThroughputRound { bare, product };
+        print_line(format_args!("  round {number}: {}", round.line()));
+        Ok(round)
+    })
+}
+
+/// Alternates rounds at 70 % of the own maximum. Returns the p99 of the bare server and of the
+/// product.
+fn measure_latency(
+    options: &EndpointsBenchOptions,
+    fixture: &mut EndpointFixture,
+    throughput: &[ThroughputRound],
+) -> anyhow::Result<MeasuredRounds<(Duration, Duration)>> {
+    let pace = |side: fn(&ThroughputRound) -> &SideRound| {
+        let rates = throughput.iter().map(|round| side(round).rate);
+        let rate = median(rates.collect()).unwrap_or_default();
+        LoadPace::PerSecond(rate * PACED_PERCENT / 100)
+    };
+    let bare_pace = pace(|round| &round.bare);
+    let product_pace = pace(|round| &round.product);
+    let time = options.run.round_time();
+    run_rounds(options.run.rounds, REPETITIONS_MAX, |number| {
+        let p99 = |name: &str, side: &mut Side, pace: LoadPace| {
+            let outcome = side.run_round(pace, time)?.outcome;
+            let line = summary_line(&outcome);
+            print_line(format_args!("  paced round {number}: {name} {line}"));
+            anyhow::Ok(outcome.times.p99)
+        };
+        Ok((
+            p99("bare", &mut fixture.bare, bare_pace)?,
+            p99("product", &mut fixture.product, product_pace)?,
+        ))
     })
 }
 
@@ -142,17 +172,6 @@ pub(crate) struct SideRound {
     pub(crate) load: Duration,
 }
 
-/// Runs a round after a warm-up. Without a rate, it finds the maximum.
-fn run_round(
-    options: &EndpointsBenchOptions,
-    side: &mut Side,
-    rate: Option<u64>,
-) -> anyhow::Result<SideRound> {
-    let pace = rate.map_or(LoadPace::FlatOut, LoadPace::PerSecond);
-    side.load.run(pace, StopCondition::After(WARM_UP))?;
-    side.measure(pace, StopCondition::After(options.run.round_time()))
-}
-
 /// Sends a fixed number of postbacks in a closed loop.
 fn run_postbacks(options: &EndpointsBenchOptions, side: &mut Side) -> anyhow::Result<SideRound> {
     let sent = |seconds: u64| StopCondition::Sent(seconds * POSTBACKS_PER_SECOND);
@@ -161,12 +180,18 @@ fn run_postbacks(options: &EndpointsBenchOptions, side: &mut Side) -> anyhow::Re
 }
 
 impl Side {
-    /// Runs the load and measures the CPU time meanwhile.
-    pub(crate) fn measure(
+    /// Runs a round after a warm-up.
+    pub(crate) fn run_round(
         &mut self,
         pace: LoadPace,
-        end: StopCondition,
+        time: Duration,
     ) -> anyhow::Result<SideRound> {
+        self.load.run(pace, StopCondition::After(WARM_UP))?;
+        self.measure(pace, StopCondition::After(time))
+    }
+
+    /// Runs the load and measures the CPU time meanwhile.
+    fn measure(&mut self, pace: LoadPace, end: StopCondition) -> anyhow::Result<SideRound> {
         let postgres_time = |side: &Self| match side.engine {
             Some(Engine::Postgres) => machine::postgres_processor_time(),
             _ => Ok(Duration::ZERO),

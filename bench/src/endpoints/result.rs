@@ -62,6 +62,8 @@ pub(super) struct EndpointResult {
     pub(super) p99: Option<(Duration, Duration)>,
     /// The product's resident memory after the rounds in a closed loop.
     pub(super) memory: u64,
+    /// Maximum stolen time of a round, in thousandths of the time of all cores.
+    pub(super) stolen: u64,
 }
 
 impl EndpointResult {
@@ -168,6 +170,7 @@ impl EndpointResult {
             "postgresCpuMicrosPerRequest": cpu(|round| round.product.postgres),
             "loadCpuMicrosPerRequest": cpu(|round| round.product.load),
             "memoryBytes": self.memory,
+            "stolenMax": number(self.stolen),
         })
     }
 }
