@@ -2,9 +2,12 @@
 //!
 //! The facts for all calls are read at once, the calls are decided in order, and their rows are
 //! written together. Most calls are first opens, or later calls that change little. The other calls
-//! are left to [`configure`](fn@crate::configure), because they need more: those that settle a
-//! subscription, for which the app must be locked before the device, and those that credit the
-//! device's earlier events again.
+//! are left to [`configure`](fn@crate::configure):
+//!
+//! - those that settle a subscription, for which the app must be locked before the device,
+//! - those that credit the device's earlier events again,
+//! - those whose device another transaction has locked. That transaction may take seconds, and the
+//!   other calls must not wait for it.
 
 use crate::configure::DecidedCall;
 use crate::plan::{PlannedEvent, plan_event};
@@ -14,6 +17,7 @@ use crate::tables::{
 use crate::tally::TransactionTally;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tributary_domain::device::DeviceRef;
 use tributary_domain::event::Event;
 use tributary_domain::forwarding::plan::credited_planning_click;
 use tributary_domain::install::{
@@ -27,23 +31,36 @@ use tributary_store::ConfigureOutcome;
 type IntegrationsByApp = BTreeMap<AppId, Arc<[Integration]>>;
 
 /// Records the first of these calls, as many as can be decided together, with the same result as
-/// one by one. Returns their outcomes, and the increments for the roll-ups. Without an outcome,
-/// nothing was recorded, and [`configure`](fn@crate::configure) must record the first call.
+/// one by one. Returns their outcomes, and the increments for the roll-ups. A call without an
+/// outcome was not recorded, and [`configure`](fn@crate::configure) must record it.
 pub async fn configure_batch<T: ConfigureBatchTable>(
     tables: &T,
     commands: &[ConfigureCommand],
-) -> Result<(Vec<ConfigureOutcome>, Increments), T::Failure> {
+) -> Result<(Vec<Option<ConfigureOutcome>>, Increments), T::Failure> {
     let commands = commands.get(..batch_len(commands)).unwrap_or(commands);
     let apps = commands.iter().map(|command| command.app).collect();
     let integrations = tables.integrations_of(&apps).await?;
-    let states = lock(tables, commands).await?;
-    let clicks = commands
+    let mut states = lock(tables, commands).await?;
+    let mut outcomes = BTreeMap::new();
+    let mut locked = Vec::with_capacity(commands.len());
+    for command in commands {
+        let device = command.device_ref();
+        match states.remove(&device) {
+            Some(state) => locked.push((command, state)),
+            None => {
+                outcomes.insert(device, None);
+            }
+        }
+    }
+    let clicks = locked
         .iter()
-        .filter_map(|one| one.app_link_click.as_ref());
+        .filter_map(|(command, _)| command.app_link_click.as_ref());
     let mut new_clicks = tables.insert_clicks(&clicks.collect::<Vec<_>>()).await?;
-    let mut calls = decide_in_order(tables, commands, states).await?;
-    let alone = first_alone(tables, &calls).await?;
-    calls.truncate(alone.unwrap_or(calls.len()));
+    let mut calls = decide_in_order(tables, locked).await?;
+    if let Some(alone) = first_alone(tables, &calls).await? {
+        let alone = calls.drain(alone..).next();
+        outcomes.extend(alone.map(|call| (call.command.device_ref(), None)));
+    }
     let mut tally = TransactionTally::default();
     for call in &calls {
         if let Some(click) = &call.command.app_link_click
@@ -55,15 +72,21 @@ pub async fn configure_batch<T: ConfigureBatchTable>(
     // The clicks of the other calls are stored together with those calls.
     tables.delete_clicks(&new_clicks).await?;
     write(tables, &calls, &integrations, &mut tally).await?;
-    let outcomes = calls.into_iter().map(DecidedCall::outcome).collect();
-    Ok((outcomes, tally.write(tables).await?))
+    for call in calls {
+        outcomes.insert(call.command.device_ref(), Some(call.outcome()));
+    }
+    let outcomes = commands
+        .iter()
+        .map_while(|command| outcomes.remove(&command.device_ref()));
+    Ok((outcomes.collect(), tally.write(tables).await?))
 }
 
-/// Locks the apps of calls that may link a device, then the devices. Returns the devices' states.
-async fn lock<T: ConfigureBatchTable>(
+/// Locks the apps of calls that may link a device, then the devices, except those that other
+/// transactions have locked. Returns the states of the locked devices.
+async fn lock<'a, T: ConfigureBatchTable>(
     tables: &T,
-    commands: &[ConfigureCommand],
-) -> Result<Vec<DeviceState>, T::Failure> {
+    commands: &'a [ConfigureCommand],
+) -> Result<BTreeMap<DeviceRef<'a>, DeviceState>, T::Failure> {
     let linking = commands
         .iter()
         .filter(|command| command.possible_identifiers().has_new_id());
@@ -71,17 +94,17 @@ async fn lock<T: ConfigureBatchTable>(
     tables.lock_apps_shared(&apps).await?;
     let devices = commands.iter().map(|one| (one.device_ref(), one.at));
     tables
-        .lock_and_read_devices(&devices.collect::<Vec<_>>())
+        .try_lock_devices(&devices.collect::<Vec<_>>())
         .await
 }
 
-/// Decides calls until the facts of one are outdated by the decisions about the earlier ones.
+/// Decides calls until the facts of one are outdated by the decisions about the earlier ones. The
+/// devices are locked, and come with their states.
 async fn decide_in_order<'a, T: ConfigureBatchTable>(
     tables: &T,
-    commands: &'a [ConfigureCommand],
-    states: Vec<DeviceState>,
+    locked: Vec<(&'a ConfigureCommand, DeviceState)>,
 ) -> Result<Vec<DecidedCall<'a>>, T::Failure> {
-    let query = |(command, state): (&'a ConfigureCommand, &DeviceState)| {
+    let query = |(command, state): &(&'a ConfigureCommand, DeviceState)| {
         let (now, claim) = ((command.device_ref(), command.at), &command.identity);
         ConfigureQuery {
             command,
@@ -89,11 +112,11 @@ async fn decide_in_order<'a, T: ConfigureBatchTable>(
             claim: ClaimQuery::of(now, &state.identity, claim),
         }
     };
-    let queries: Vec<_> = commands.iter().zip(&states).map(query).collect();
+    let queries: Vec<_> = locked.iter().map(query).collect();
     let facts = tables.configure_facts(&queries).await?;
     let mut changes = BatchChanges::default();
-    let mut calls = Vec::with_capacity(commands.len());
-    for ((command, state), facts) in commands.iter().zip(states).zip(facts) {
+    let mut calls = Vec::with_capacity(locked.len());
+    for ((command, state), facts) in locked.into_iter().zip(facts) {
         if changes.concern(command, &state, &facts.candidates) {
             break;
         }

@@ -90,11 +90,12 @@ pub trait ConfigureBatchTable: Tables {
     /// Locks apps in shared mode, in id order.
     async fn lock_apps_shared(&self, apps: &BTreeSet<AppId>) -> Result<(), Self::Failure>;
 
-    /// Locks different devices in key order, and returns their states.
-    async fn lock_and_read_devices(
+    /// Locks devices, except those that other transactions have locked. Returns the states of the
+    /// locked ones.
+    async fn try_lock_devices<'a>(
         &self,
-        devices: &[(DeviceRef<'_>, Timestamp)],
-    ) -> Result<Vec<DeviceState>, Self::Failure>;
+        devices: &[(DeviceRef<'a>, Timestamp)],
+    ) -> Result<BTreeMap<DeviceRef<'a>, DeviceState>, Self::Failure>;
 
     /// Stores clicks. Returns those that are new.
     async fn insert_clicks(

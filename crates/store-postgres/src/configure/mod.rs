@@ -2,13 +2,14 @@
 //!
 //! Facts are read with one statement per table (`facts`, `crate::candidates`), `recording` decides
 //! the calls in order, and their rows are written at once (`write`). A call that needs more than
-//! that ends the batch and gets a transaction to itself.
+//! that, or whose device is locked, gets a transaction to itself. The batch still waits for an app
+//! that another transaction has locked, and fails if that takes too long.
 
 mod facts;
 mod write;
 
 use crate::batch_writer::{BatchItem, BatchWriter, CONCURRENT_BATCHES};
-use crate::devices::bulk;
+use crate::devices::try_lock_and_read;
 use crate::params::column;
 use crate::pool::Pool;
 use crate::rows::uuid;
@@ -55,24 +56,20 @@ pub(crate) fn batch_writer(
 }
 
 /// Records the first calls, as many as can be recorded together, and returns their outcomes. Returns
-/// `None` if the first call needs a transaction to itself. Such a call may take seconds, so its
+/// `None` for a call that needs a transaction to itself. Such a call may take seconds, so its
 /// caller records it ([`record_alone`]), and the other calls of the batch do not wait for it.
 pub(crate) async fn record_batch(
     pool: &Pool,
     commands: Arc<[ConfigureCommand]>,
 ) -> StoreResult<Vec<Option<ConfigureOutcome>>> {
     let mode = TransactionMode::PipelinedWrite;
-    let outcomes = tx::run(pool, NAME, mode, async move |tx| {
+    tx::run(pool, NAME, mode, async move |tx| {
         // Boxed because the future is large.
         let (outcomes, increments) = Box::pin(configure_batch(tx, &commands)).await?;
         rollups::store_increments(tx, &increments).await?;
         Ok(outcomes)
     })
-    .await?;
-    if outcomes.is_empty() {
-        return Ok(vec![None]);
-    }
-    Ok(outcomes.into_iter().map(Some).collect())
+    .await
 }
 
 /// Records a single call in a separate transaction.
@@ -107,13 +104,11 @@ impl ConfigureBatchTable for Tx {
         Ok(())
     }
 
-    async fn lock_and_read_devices(
+    async fn try_lock_devices<'a>(
         &self,
-        devices: &[(DeviceRef<'_>, Timestamp)],
-    ) -> Result<Vec<DeviceState>, Failure> {
-        let mut states = bulk::lock_and_read(self, devices.iter().copied()).await?;
-        let states = devices.iter().map(|(device, _)| states.remove(device));
-        states.collect::<Option<_>>().ok_or(Failure::Conflict)
+        devices: &[(DeviceRef<'a>, Timestamp)],
+    ) -> Result<BTreeMap<DeviceRef<'a>, DeviceState>, Failure> {
+        try_lock_and_read(self, devices.iter().copied()).await
     }
 
     async fn insert_clicks(&self, new: &[&Click]) -> Result<BTreeSet<(AppId, ClickId)>, Failure> {

@@ -52,14 +52,14 @@ pub(crate) async fn lock_only(
 }
 
 /// Device keys as SQL columns.
-struct Keys<'a> {
+pub(super) struct Keys<'a> {
     apps: Vec<Uuid>,
     environments: Vec<&'a str>,
     devices: Vec<&'a str>,
 }
 
 impl<'a> Keys<'a> {
-    fn of(devices: &[DeviceRef<'a>]) -> Self {
+    pub(super) fn of(devices: &[DeviceRef<'a>]) -> Self {
         Self {
             apps: column(devices, |device| device.app()),
             environments: column(devices, |device| device.environment.as_str()),
@@ -75,7 +75,11 @@ impl<'a> Keys<'a> {
 /// Locks rows in `identities` in key order and inserts missing ones. `on conflict` locks an
 /// existing row, and `where false` keeps the statement from writing that row, which would only
 /// create work for vacuum.
-async fn take_locks(tx: &Tx, keys: &Keys<'_>, made_at: &Vec<i64>) -> Result<(), Failure> {
+pub(super) async fn take_locks(
+    tx: &Tx,
+    keys: &Keys<'_>,
+    made_at: &Vec<i64>,
+) -> Result<(), Failure> {
     let empty = IdentityRow::write(&Identity::default());
     let [apps, environments, devices] = keys.params();
     tx.execute(
@@ -99,7 +103,10 @@ async fn take_locks(tx: &Tx, keys: &Keys<'_>, made_at: &Vec<i64>) -> Result<(), 
 }
 
 /// Reads the state of each device, indexed by the position of its key.
-async fn find_numbered(tx: &Tx, keys: &Keys<'_>) -> Result<BTreeMap<i64, DeviceState>, Failure> {
+pub(super) async fn find_numbered(
+    tx: &Tx,
+    keys: &Keys<'_>,
+) -> Result<BTreeMap<i64, DeviceState>, Failure> {
     // Pipelined: two statements, one round trip.
     let (people, devices) = tokio::try_join!(
         biased;
@@ -232,7 +239,7 @@ pub(crate) async fn check_first_payments(
 }
 
 /// Finds rows by key. Each row comes with the position of its key, counted from one.
-async fn rows_of(
+pub(super) async fn rows_of(
     tx: &Tx,
     table: &str,
     columns: &str,

@@ -4,8 +4,10 @@ pub(crate) mod bulk;
 mod held;
 mod state;
 pub(crate) mod tokens;
+mod try_lock;
 
 pub(crate) use state::DeviceColumns;
+pub(crate) use try_lock::try_lock_and_read;
 
 use crate::rows::{AppLockMode, app_by_id, require_app};
 use crate::tx::Tx;
