@@ -21,7 +21,8 @@ use tributary_domain::device::DeviceRef;
 use tributary_domain::event::Event;
 use tributary_domain::forwarding::plan::credited_planning_click;
 use tributary_domain::install::{
-    BatchChanges, ConfigureCommand, DeviceState, batch_len, candidate_query, configure as decide,
+    BatchChanges, ConfigureCommand, DeviceState, candidate_query, configure as decide,
+    independent_calls,
 };
 use tributary_domain::integration::Integration;
 use tributary_domain::report::Increments;
@@ -30,25 +31,35 @@ use tributary_store::ConfigureOutcome;
 
 type IntegrationsByApp = BTreeMap<AppId, Arc<[Integration]>>;
 
-/// Records the first of these calls, as many as can be decided together, with the same result as
-/// one by one. Returns their outcomes, and the increments for the roll-ups. A call without an
-/// outcome was not recorded, and [`configure`](fn@crate::configure) must record it.
+/// Result of a call in a batch.
+#[derive(Debug)]
+pub enum BatchedCall {
+    /// The call was recorded.
+    Recorded(Box<ConfigureOutcome>),
+    /// [`configure`](fn@crate::configure) must record the call.
+    Alone,
+}
+
+/// Records those calls that can be decided together, with the same result as one by one. Returns
+/// the result of each call, and the increments for the roll-ups. A call without a result must be
+/// passed again, in a later transaction. The first call always has a result.
 pub async fn configure_batch<T: ConfigureBatchTable>(
     tables: &T,
     commands: &[ConfigureCommand],
-) -> Result<(Vec<Option<ConfigureOutcome>>, Increments), T::Failure> {
-    let commands = commands.get(..batch_len(commands)).unwrap_or(commands);
-    let apps = commands.iter().map(|command| command.app).collect();
+) -> Result<(Vec<Option<BatchedCall>>, Increments), T::Failure> {
+    let together = independent_calls(commands);
+    let apps = together.iter().map(|command| command.app).collect();
     let integrations = tables.integrations_of(&apps).await?;
-    let mut states = lock(tables, commands).await?;
-    let mut outcomes = BTreeMap::new();
-    let mut locked = Vec::with_capacity(commands.len());
-    for command in commands {
+    let mut states = lock(tables, &together).await?;
+    // At most one call per device, namely its first one.
+    let mut results = BTreeMap::new();
+    let mut locked = Vec::with_capacity(together.len());
+    for command in together {
         let device = command.device_ref();
         match states.remove(&device) {
             Some(state) => locked.push((command, state)),
             None => {
-                outcomes.insert(device, None);
+                results.insert(device, BatchedCall::Alone);
             }
         }
     }
@@ -56,11 +67,9 @@ pub async fn configure_batch<T: ConfigureBatchTable>(
         .iter()
         .filter_map(|(command, _)| command.app_link_click.as_ref());
     let mut new_clicks = tables.insert_clicks(&clicks.collect::<Vec<_>>()).await?;
-    let mut calls = decide_in_order(tables, locked).await?;
-    if let Some(alone) = first_alone(tables, &calls).await? {
-        let alone = calls.drain(alone..).next();
-        outcomes.extend(alone.map(|call| (call.command.device_ref(), None)));
-    }
+    let calls = decide_in_order(tables, locked).await?;
+    let (calls, alone) = without_alone(tables, calls).await?;
+    results.extend(alone.into_iter().map(|device| (device, BatchedCall::Alone)));
     let mut tally = TransactionTally::default();
     for call in &calls {
         if let Some(click) = &call.command.app_link_click
@@ -73,19 +82,21 @@ pub async fn configure_batch<T: ConfigureBatchTable>(
     tables.delete_clicks(&new_clicks).await?;
     write(tables, &calls, &integrations, &mut tally).await?;
     for call in calls {
-        outcomes.insert(call.command.device_ref(), Some(call.outcome()));
+        let device = call.command.device_ref();
+        let recorded = BatchedCall::Recorded(Box::new(call.outcome()));
+        results.insert(device, recorded);
     }
-    let outcomes = commands
+    let results = commands
         .iter()
-        .map_while(|command| outcomes.remove(&command.device_ref()));
-    Ok((outcomes.collect(), tally.write(tables).await?))
+        .map(|command| results.remove(&command.device_ref()));
+    Ok((results.collect(), tally.write(tables).await?))
 }
 
 /// Locks the apps of calls that may link a device, then the devices, except those that other
 /// transactions have locked. Returns the states of the locked devices.
 async fn lock<'a, T: ConfigureBatchTable>(
     tables: &T,
-    commands: &'a [ConfigureCommand],
+    commands: &[&'a ConfigureCommand],
 ) -> Result<BTreeMap<DeviceRef<'a>, DeviceState>, T::Failure> {
     let linking = commands
         .iter()
@@ -98,7 +109,7 @@ async fn lock<'a, T: ConfigureBatchTable>(
         .await
 }
 
-/// Decides calls until the facts of one are outdated by the decisions about the earlier ones. The
+/// Decides the calls whose facts are not outdated by the decisions about the earlier ones. The
 /// devices are locked, and come with their states.
 async fn decide_in_order<'a, T: ConfigureBatchTable>(
     tables: &T,
@@ -117,8 +128,8 @@ async fn decide_in_order<'a, T: ConfigureBatchTable>(
     let mut changes = BatchChanges::default();
     let mut calls = Vec::with_capacity(locked.len());
     for ((command, state), facts) in locked.into_iter().zip(facts) {
-        if changes.concern(command, &state, &facts.candidates) {
-            break;
+        if changes.postpone(command, &state, &facts.candidates) {
+            continue;
         }
         let decision = decide(command, &state, facts.candidates, &facts.claims);
         changes.add(command, &decision);
@@ -131,11 +142,13 @@ async fn decide_in_order<'a, T: ConfigureBatchTable>(
     Ok(calls)
 }
 
-/// Finds the first call that settles a subscription or credits events again.
-async fn first_alone<T: ConfigureBatchTable>(
+/// Removes each app's first call that settles a subscription or credits events again, and the app's
+/// later calls, which may depend on it. Returns the remaining calls, and the devices of the calls
+/// to record alone.
+async fn without_alone<'a, T: ConfigureBatchTable>(
     tables: &T,
-    calls: &[DecidedCall<'_>],
-) -> Result<Option<usize>, T::Failure> {
+    calls: Vec<DecidedCall<'a>>,
+) -> Result<(Vec<DecidedCall<'a>>, Vec<DeviceRef<'a>>), T::Failure> {
     let query = |call| {
         let call: &DecidedCall<'_> = call;
         let device = call.command.device_ref();
@@ -147,7 +160,20 @@ async fn first_alone<T: ConfigureBatchTable>(
     };
     let queries: Vec<_> = calls.iter().map(query).collect();
     let related = tables.find_related(&queries).await?;
-    Ok(related.first().copied())
+    let mut alone = BTreeMap::new();
+    let mut remaining = Vec::with_capacity(calls.len());
+    for (position, call) in calls.into_iter().enumerate() {
+        let device = call.command.device_ref();
+        if alone.contains_key(&device.app) {
+            continue;
+        }
+        if related.contains(&position) {
+            alone.insert(device.app, device);
+        } else {
+            remaining.push(call);
+        }
+    }
+    Ok((remaining, alone.into_values().collect()))
 }
 
 /// Writes the rows, the installs and their deliveries.

@@ -32,7 +32,7 @@ mod tally;
 pub use ad_services::settle_token;
 pub use billing::{accept_notifications, settle_trials};
 pub use configure::{configure, identify};
-pub use configure_batch::configure_batch;
+pub use configure_batch::{BatchedCall, configure_batch};
 pub use erase::erase_device;
 pub use first_payment::settle_first_payment;
 pub use forget::forget_attributions;

@@ -109,7 +109,8 @@ use tributary_domain::event::web::WebEvent;
 use tributary_domain::install::ConfigureCommand;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::postback::ReceivedPostback;
-use tributary_store::{ConfigureOutcome, NotificationOutcome, PostbackOutcome, StoreError};
+use tributary_recording::BatchedCall;
+use tributary_store::{NotificationOutcome, PostbackOutcome, StoreError};
 use tx::{TransactionMode, Tx};
 
 pub use pool::{PostgresOpenError, PostgresOptions};
@@ -118,7 +119,7 @@ pub use pool::{PostgresOpenError, PostgresOptions};
 pub struct PostgresStore {
     pool: Arc<Pool>,
     clicks: BatchWriter<Click, ()>,
-    configure: BatchWriter<ConfigureCommand, Option<ConfigureOutcome>>,
+    configure: BatchWriter<ConfigureCommand, BatchedCall>,
     sdk_events: BatchWriter<SdkRequest, Vec<SdkEventOutcome>>,
     web_events: BatchWriter<WebEvent, web_events::WebEventResult>,
     postbacks: BatchWriter<ReceivedPostback, PostbackOutcome>,

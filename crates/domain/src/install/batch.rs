@@ -1,6 +1,7 @@
 //! Batches of `configure` calls. A store reads the facts for many calls at once and decides the
 //! calls in order. The result must be the same as if it read the facts for each call after writing
-//! the one before it, so a batch ends before the first call whose facts an earlier call changes.
+//! the one before it. So a call whose facts an earlier call changes is postponed to the next batch,
+//! and so are the app's later calls. Calls of different apps do not depend on each other.
 
 use super::configure::{
     CandidateClicks, ClaimedClick, ConfigureCommand, ConfigureDecision, candidate_query,
@@ -13,21 +14,26 @@ use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{AppId, ClickId};
 use std::collections::BTreeSet;
 
-/// Returns the number of calls, counted from the first, whose facts can be read at once. These
-/// calls come from different devices, and none of them could find the app link click of a later
-/// one.
-pub fn batch_len(commands: &[ConfigureCommand]) -> usize {
+/// Returns the calls whose facts can be read at once, in order. These calls come from different
+/// devices, and none of them could find the app link click of a later one. Each app's other calls
+/// come after these.
+pub fn independent_calls(commands: &[ConfigureCommand]) -> Vec<&ConfigureCommand> {
     let mut devices = BTreeSet::new();
-    for (index, command) in commands.iter().enumerate() {
-        let mut earlier = commands.iter().take(index);
+    let mut postponed = BTreeSet::new();
+    let mut calls: Vec<&ConfigureCommand> = Vec::with_capacity(commands.len());
+    for command in commands {
+        let mut earlier = calls.iter();
         let click = command.app_link_click.as_ref();
-        if !devices.insert(command.device_ref())
-            || click.is_some_and(|click| earlier.any(|one| could_find(one, click)))
-        {
-            return index;
+        let depends = !devices.insert(command.device_ref())
+            || click.is_some_and(|click| earlier.any(|one| could_find(one, click)));
+        if depends {
+            postponed.insert(command.app);
+        }
+        if !postponed.contains(&command.app) {
+            calls.push(command);
         }
     }
-    commands.len()
+    calls
 }
 
 fn could_find(command: &ConfigureCommand, click: &Click) -> bool {
@@ -55,6 +61,8 @@ pub struct BatchChanges {
     claimed_users: BTreeSet<(AppId, Environment, UserKey)>,
     /// Addresses that claimed a user.
     claiming: BTreeSet<(AppId, Environment, Digest)>,
+    /// Apps with a postponed call.
+    postponed: BTreeSet<AppId>,
 }
 
 impl BatchChanges {
@@ -79,8 +87,24 @@ impl BatchChanges {
         }
     }
 
+    /// Returns whether a call must be postponed, because its facts may be outdated by these changes
+    /// or because an earlier call of its app was postponed.
+    pub fn postpone(
+        &mut self,
+        command: &ConfigureCommand,
+        state: &DeviceState,
+        found: &CandidateClicks,
+    ) -> bool {
+        let is_postponed =
+            self.postponed.contains(&command.app) || self.concern(command, state, found);
+        if is_postponed {
+            self.postponed.insert(command.app);
+        }
+        is_postponed
+    }
+
     /// Returns whether the facts of a call may be outdated by these changes.
-    pub fn concern(
+    fn concern(
         &self,
         command: &ConfigureCommand,
         state: &DeviceState,
@@ -185,17 +209,46 @@ mod tests {
         }
     }
 
+    fn in_other_app(command: ConfigureCommand) -> ConfigureCommand {
+        ConfigureCommand {
+            app: AppId::from_bytes([9; 16]),
+            ..command
+        }
+    }
+
     #[rstest]
-    #[case::different_devices(&[of_device("a"), of_device("b")], 2)]
-    #[case::one_device_twice(&[of_device("a"), of_device("b"), of_device("a")], 2)]
-    #[case::click_that_an_earlier_call_could_find(&[from_address("a"), opened_link("b")], 1)]
-    #[case::click_that_a_later_call_could_find(&[opened_link("a"), from_address("b")], 2)]
-    #[case::nothing(&[], 0)]
+    #[case::different_devices(&[of_device("a"), of_device("b")], &[0, 1])]
+    #[case::one_device_twice(&[of_device("a"), of_device("a"), of_device("b")], &[0])]
+    #[case::another_app(
+        &[of_device("a"), of_device("a"), in_other_app(of_device("a")), of_device("b")],
+        &[0, 2]
+    )]
+    #[case::click_that_an_earlier_call_could_find(&[from_address("a"), opened_link("b")], &[0])]
+    #[case::click_that_a_later_call_could_find(&[opened_link("a"), from_address("b")], &[0, 1])]
+    #[case::nothing(&[], &[])]
     fn reads_the_facts_of_independent_calls(
         #[case] commands: &[ConfigureCommand],
-        #[case] expected: usize,
+        #[case] expected: &[usize],
     ) {
-        assert_eq!(batch_len(commands), expected);
+        let expected: Vec<_> = expected.iter().map(|index| &commands[*index]).collect();
+        assert_eq!(independent_calls(commands), expected);
+    }
+
+    #[test]
+    fn a_postponed_call_postpones_the_later_ones_of_its_app() {
+        let (state, found) = (DeviceState::default(), CandidateClicks::default());
+        let earlier = with_click("a");
+        let decision = configure(&earlier, &state, found_click(1, 0));
+        let mut changes = BatchChanges::default();
+        changes.add(&earlier, &decision);
+        let calls = [
+            of_device("b"),
+            from_address("c"),
+            of_device("d"),
+            in_other_app(from_address("e")),
+        ];
+        let postponed = calls.map(|call| changes.postpone(&call, &state, &found));
+        assert_eq!(postponed, [false, true, true, false]);
     }
 
     #[rstest]
@@ -227,10 +280,7 @@ mod tests {
         let decision = configure(&earlier, &state, found.clone());
         let mut changes = BatchChanges::default();
         changes.add(&earlier, &decision);
-        let later = ConfigureCommand {
-            app: AppId::from_bytes([9; 16]),
-            ..with_click("b")
-        };
+        let later = in_other_app(with_click("b"));
         assert!(!changes.concern(&later, &state, &found));
     }
 

@@ -11,7 +11,7 @@ mod configure;
 mod device_state;
 
 pub use ad_services_update::{AdServicesOutcome, AttributionUpdate, apply_ad_services};
-pub use batch::{BatchChanges, batch_len};
+pub use batch::{BatchChanges, independent_calls};
 pub use configure::{
     ADVERTISING_CANDIDATES_MAX, CandidateClicks, CandidateQuery, ClaimedClick, ClickClaim,
     ConfigureCommand, ConfigureDecision, candidate_query, configure,

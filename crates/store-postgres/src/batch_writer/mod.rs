@@ -13,6 +13,7 @@
 
 use crate::database_error::DatabaseError;
 use std::collections::VecDeque;
+use std::iter;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc::error::TrySendError;
@@ -57,7 +58,7 @@ pub(crate) struct BatchWriter<T, A> {
 
 struct QueuedItem<T, A> {
     item: T,
-    reply: oneshot::Sender<StoreResult<A>>,
+    reply: Reply<A>,
 }
 
 impl<T, A> BatchWriter<T, A>
@@ -66,8 +67,7 @@ where
     A: Send + 'static,
 {
     /// Starts the task. `write` writes a batch in one transaction with this name and returns one
-    /// result per item, in order. It may write only the first items; the others are then passed to
-    /// it again.
+    /// result per item, in order.
     pub(crate) fn start<F>(
         name: &'static str,
         write: impl Fn(Arc<[T]>) -> F + Send + Sync + 'static,
@@ -86,6 +86,23 @@ where
     ) -> Self
     where
         F: Future<Output = StoreResult<Vec<A>>> + Send + 'static,
+    {
+        let write = move |items| {
+            let writing = write(items);
+            async move { Ok(writing.await?.into_iter().map(Some).collect()) }
+        };
+        Self::start_partial(name, at_a_time, write)
+    }
+
+    /// Like [`Self::start_concurrent`], but `write` need not write all items. It returns `None` for
+    /// the others, and gets them again with the rest of the batch.
+    pub(crate) fn start_partial<F>(
+        name: &'static str,
+        at_a_time: usize,
+        write: impl Fn(Arc<[T]>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = StoreResult<Vec<Option<A>>>> + Send + 'static,
     {
         let (inbox, waiting) = mpsc::channel(QUEUE_ITEMS_MAX);
         let queue = Queue {
@@ -195,7 +212,7 @@ async fn write_batches<T, A, F>(
 ) where
     T: BatchItem,
     A: Send + 'static,
-    F: Future<Output = StoreResult<Vec<A>>> + Send + 'static,
+    F: Future<Output = StoreResult<Vec<Option<A>>>> + Send + 'static,
 {
     let mut under_way = JoinSet::new();
     loop {
@@ -216,9 +233,9 @@ async fn write_batches<T, A, F>(
     }
 }
 
-/// Writes a batch and sends the replies. If a write ends early, the next one gets the remaining
-/// items, but at most twice as many as the last one wrote. Otherwise the last items would be read
-/// over and over again.
+/// Writes a batch and sends the replies. If a write leaves out items, the next one gets the
+/// remaining items, but at most twice as many as the last one wrote. Otherwise the last items would
+/// be read over and over again.
 async fn write_batch<T, A, F>(
     name: &'static str,
     batch: Vec<QueuedItem<T, A>>,
@@ -226,7 +243,7 @@ async fn write_batch<T, A, F>(
 ) where
     T: BatchItem,
     A: Send + 'static,
-    F: Future<Output = StoreResult<Vec<A>>> + Send + 'static,
+    F: Future<Output = StoreResult<Vec<Option<A>>>> + Send + 'static,
 {
     let (items, mut replies): (Vec<T>, Replies<A>) = batch
         .into_iter()
@@ -240,34 +257,37 @@ async fn write_batch<T, A, F>(
         } else {
             items.clone()
         };
-        let written = match run_isolated(name, write(part.clone())).await {
-            Ok(answers) if !answers.is_empty() => {
-                let written = answers.len().min(part.len());
-                answer(replies.drain(..written), answers);
-                written
-            }
-            Ok(_) => {
-                let error = StoreError::unavailable(name, "bug: missing result");
-                return send_error(name, replies, error);
-            }
+        let later = replies.split_off(part.len().min(replies.len()));
+        let left_out = match run_isolated(name, write(part.clone())).await {
+            Ok(answers) => answer(&part, replies, answers),
             Err(error) if part.len() > 1 && may_succeed_alone(&error) => {
                 tracing::warn!(writer = name, %error, "retrying batch item by item");
-                for (item, reply) in part.iter().zip(replies.drain(..part.len())) {
-                    let outcome = run_isolated(name, write([item.clone()].into())).await;
-                    match outcome {
-                        Ok(answers) => answer(std::iter::once(reply), answers),
+                for (item, reply) in part.iter().zip(replies) {
+                    let alone: Arc<[T]> = [item.clone()].into();
+                    match run_isolated(name, write(alone.clone())).await {
+                        // A caller without a result gets an error, because its reply is dropped.
+                        Ok(answers) => drop(answer(&alone, vec![reply], answers)),
                         Err(error) => send_error(name, vec![reply], error),
                     }
                 }
-                part.len()
+                Vec::new()
             }
             Err(error) => {
-                send_error(name, replies.drain(..part.len()).collect(), error);
-                part.len()
+                send_error(name, replies, error);
+                Vec::new()
             }
         };
+        let written = part.len() - left_out.len();
+        let (left_out, mut again): (Vec<T>, Replies<A>) = left_out.into_iter().unzip();
+        again.extend(later);
+        replies = again;
+        if written == 0 {
+            let error = StoreError::unavailable(name, "bug: missing result");
+            return send_error(name, replies, error);
+        }
         size = written.saturating_mul(2);
-        items = items.iter().skip(written).cloned().collect();
+        let rest = items.iter().skip(part.len()).cloned();
+        items = left_out.into_iter().chain(rest).collect();
     }
 }
 
@@ -291,14 +311,27 @@ fn may_succeed_alone(error: &StoreError) -> bool {
     }
 }
 
-type Replies<A> = Vec<oneshot::Sender<StoreResult<A>>>;
+type Reply<A> = oneshot::Sender<StoreResult<A>>;
+type Replies<A> = Vec<Reply<A>>;
 
-/// Sends each caller its result. A caller may have stopped waiting. A caller without a result gets
-/// an error, because its reply is dropped.
-fn answer<A>(replies: impl Iterator<Item = oneshot::Sender<StoreResult<A>>>, answers: Vec<A>) {
-    for (reply, answer) in replies.zip(answers) {
-        let _gone = reply.send(Ok(answer));
+/// Sends each caller its result. Returns the items without a result.
+fn answer<T: Clone, A>(
+    items: &[T],
+    replies: Replies<A>,
+    answers: Vec<Option<A>>,
+) -> Vec<(T, Reply<A>)> {
+    let answers = answers.into_iter().chain(iter::repeat_with(|| None));
+    let mut left_out = Vec::new();
+    for ((item, reply), answer) in items.iter().zip(replies).zip(answers) {
+        match answer {
+            Some(answer) => {
+                // The caller may have stopped waiting.
+                let _gone = reply.send(Ok(answer));
+            }
+            None => left_out.push((item.clone(), reply)),
+        }
     }
+    left_out
 }
 
 /// Sends each caller the error when a batch was not written.

@@ -218,29 +218,45 @@ async fn closing_writes_the_queued_items() {
 }
 
 #[tokio::test]
-async fn continues_after_a_write_that_ends_early() {
-    let sizes = Arc::new(Mutex::new(Vec::new()));
-    let log = sizes.clone();
+async fn passes_items_without_a_result_again() {
+    let parts = Arc::new(Mutex::new(Vec::new()));
+    let log = parts.clone();
     let gate = Arc::new(Semaphore::new(0));
     let opened = gate.clone();
-    // Each write ends after two items.
-    let batches = BatchWriter::start("test", move |items: Arc<[u32]>| {
+    // Writes the first and the third item of each part.
+    let batches = BatchWriter::start_partial("test", 1, move |items: Arc<[u32]>| {
         let (log, gate) = (log.clone(), gate.clone());
         async move {
             gate.acquire().await.unwrap().forget();
-            log.lock().unwrap().push(items.len());
-            Ok(items.iter().take(2).map(|item| item * 2).collect())
+            log.lock().unwrap().push(items.to_vec());
+            let answer = |(index, item)| [0, 2].contains(&index).then_some(item * 2);
+            Ok((0..).zip(items.iter()).map(answer).collect())
         }
     });
     let batches = Arc::new(batches);
     let first = write_all(&batches, [10]);
     let_tasks_run().await;
-    let others = write_all(&batches, 11..21);
+    let others = write_all(&batches, 11..19);
     let_tasks_run().await;
     opened.add_permits(10);
     for (item, task) in (10..).zip(first.into_iter().chain(others)) {
         assert_eq!(task.await.unwrap().unwrap(), item * 2);
     }
-    // Never more than twice as many items as the last write wrote.
-    assert_eq!(*sizes.lock().unwrap(), [1, 10, 4, 4, 4, 2]);
+    // In order, and never more than twice as many items as the last write wrote.
+    let expected = [
+        vec![10],
+        (11..19).collect(),
+        vec![12, 14, 15, 16],
+        vec![14, 16, 17, 18],
+        vec![16, 18],
+        vec![18],
+    ];
+    assert_eq!(*parts.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn reports_a_write_without_results() {
+    let batches = BatchWriter::<u32, u32>::start("test", async |_| Ok(Vec::new()));
+    let error = batches.write(5).await.unwrap_err();
+    assert!(format!("{error:?}").contains("missing result"), "{error:?}");
 }

@@ -25,8 +25,8 @@ use tributary_domain::integration::Integration;
 use tributary_domain::vocabulary::id::{AppId, ClickId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{
-    ConfigureBatchTable, ConfigureFacts, ConfigureQuery, ConfigureWrites, RelatedQuery, configure,
-    configure_batch,
+    BatchedCall, ConfigureBatchTable, ConfigureFacts, ConfigureQuery, ConfigureWrites, RelatedQuery,
+    configure, configure_batch,
 };
 use tributary_store::{ConfigureOutcome, StoreResult};
 use uuid::Uuid;
@@ -44,30 +44,28 @@ impl BatchItem for ConfigureCommand {
 const NAME: &str = "configure";
 
 /// Starts the batch writer for `configure` calls. It writes no call that needs a transaction to
-/// itself, and returns `None` for it.
-pub(crate) fn batch_writer(
-    pool: Arc<Pool>,
-) -> BatchWriter<ConfigureCommand, Option<ConfigureOutcome>> {
+/// itself.
+pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<ConfigureCommand, BatchedCall> {
     let write = move |commands| {
         let pool = pool.clone();
         async move { record_batch(&pool, commands).await }
     };
-    BatchWriter::start_concurrent(NAME, CONCURRENT_BATCHES, write)
+    BatchWriter::start_partial(NAME, CONCURRENT_BATCHES, write)
 }
 
-/// Records the first calls, as many as can be recorded together, and returns their outcomes. Returns
-/// `None` for a call that needs a transaction to itself. Such a call may take seconds, so its
-/// caller records it ([`record_alone`]), and the other calls of the batch do not wait for it.
+/// Records those calls that can be recorded together, and returns their results. A call that needs
+/// a transaction to itself may take seconds, so its caller records it ([`record_alone`]), and the
+/// other calls of the batch do not wait for it. A call without a result must be passed again.
 pub(crate) async fn record_batch(
     pool: &Pool,
     commands: Arc<[ConfigureCommand]>,
-) -> StoreResult<Vec<Option<ConfigureOutcome>>> {
+) -> StoreResult<Vec<Option<BatchedCall>>> {
     let mode = TransactionMode::PipelinedWrite;
     tx::run(pool, NAME, mode, async move |tx| {
         // Boxed because the future is large.
-        let (outcomes, increments) = Box::pin(configure_batch(tx, &commands)).await?;
+        let (results, increments) = Box::pin(configure_batch(tx, &commands)).await?;
         rollups::store_increments(tx, &increments).await?;
-        Ok(outcomes)
+        Ok(results)
     })
     .await
 }

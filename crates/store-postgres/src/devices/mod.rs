@@ -22,7 +22,9 @@ use tributary_domain::install::ConfigureCommand;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{erase_device, forget_attributions, identify, settle_token};
+use tributary_recording::{
+    BatchedCall, erase_device, forget_attributions, identify, settle_token,
+};
 use tributary_store::{
     AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX, DeviceDetails, Devices, LeasedToken,
     SdkApp, StoreError, StoreResult, TokenOutcome,
@@ -88,8 +90,8 @@ impl Devices for PostgresStore {
 
     async fn configure(&self, command: ConfigureCommand) -> StoreResult<ConfigureOutcome> {
         match self.configure.write(command.clone()).await? {
-            Some(outcome) => Ok(outcome),
-            None => configure::record_alone(&self.pool, command).await,
+            BatchedCall::Recorded(outcome) => Ok(*outcome),
+            BatchedCall::Alone => configure::record_alone(&self.pool, command).await,
         }
     }
 

@@ -14,6 +14,7 @@ use tributary_domain::device::{
 use tributary_domain::install::{ClaimedClick, ConfigureCommand};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::ClickId;
+use tributary_recording::BatchedCall;
 use tributary_store::contract::fixtures::{SharedStore, join_all};
 use tributary_store::contract::outbox_fixtures::{ForwardingApp, forwarding_app};
 use tributary_store::contract::sdk_fixtures::{Tenant, address_hash, event, tenant};
@@ -117,27 +118,32 @@ async fn history(app: &ForwardingApp, seed: u32) -> (Vec<Click>, Vec<ConfigureCo
     (clicks, calls)
 }
 
-/// Calls `configure` for all calls, as the batch writer and its callers do. Returns the number of transactions.
+/// Calls `configure` for all calls, as the batch writer and its callers do. Returns the number of
+/// batches.
 async fn in_batches(
     store: &PostgresStore,
     calls: &[ConfigureCommand],
 ) -> (Vec<ConfigureOutcome>, usize) {
-    let (mut outcomes, mut batches) = (Vec::new(), 0);
+    let (mut outcomes, mut batches) = (BTreeMap::new(), 0);
     while outcomes.len() < calls.len() {
-        let rest: Arc<[ConfigureCommand]> = calls[outcomes.len()..].into();
-        let recorded = configure::record_batch(&store.pool, rest).await;
-        for outcome in recorded.expect("calls are recorded") {
-            let alone = calls[outcomes.len()].clone();
-            outcomes.push(match outcome {
-                Some(outcome) => outcome,
-                None => configure::record_alone(&store.pool, alone)
-                    .await
-                    .expect("a call is recorded alone"),
-            });
+        let rest = (0..calls.len()).filter(|index| !outcomes.contains_key(index));
+        let rest: Vec<usize> = rest.collect();
+        let batch = rest.iter().map(|index| calls[*index].clone()).collect();
+        let results = configure::record_batch(&store.pool, batch).await;
+        for (index, result) in rest.into_iter().zip(results.expect("calls are recorded")) {
+            let outcome = match result {
+                Some(BatchedCall::Recorded(outcome)) => *outcome,
+                Some(BatchedCall::Alone) => {
+                    let recorded = configure::record_alone(&store.pool, calls[index].clone());
+                    recorded.await.expect("a call is recorded alone")
+                }
+                None => continue,
+            };
+            outcomes.insert(index, outcome);
         }
         batches += 1;
     }
-    (outcomes, batches)
+    (outcomes.into_values().collect(), batches)
 }
 
 /// Calls `configure` for each call, without a batch.
@@ -393,8 +399,10 @@ async fn statements(store: &PostgresStore, tenant: &Tenant, calls: i64) -> u64 {
     let sent = store.run_write(async |tx| {
         // Boxed because the future is large.
         let recorded = Box::pin(tributary_recording::configure_batch(tx, &commands));
-        let (outcomes, increments) = recorded.await?;
-        assert_eq!(outcomes.len(), commands.len());
+        let (results, increments) = recorded.await?;
+        let is_recorded =
+            |one: &Option<BatchedCall>| matches!(one, Some(BatchedCall::Recorded(_)));
+        assert!(results.iter().all(is_recorded));
         store_increments(tx, &increments).await?;
         Ok(*tx.turn.lock().await)
     });

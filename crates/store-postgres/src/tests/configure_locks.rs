@@ -4,6 +4,7 @@ use super::database::Schema;
 use super::event_batches::{assert_figures_match_events, open_strict};
 use crate::configure;
 use std::sync::Arc;
+use tributary_recording::BatchedCall;
 use tributary_store::contract::fixtures::{SharedStore, join_all};
 use tributary_store::contract::sdk_fixtures::{event, tenant};
 use tributary_store::{Devices, Events};
@@ -26,10 +27,12 @@ async fn a_locked_device_delays_only_its_own_call() {
     let calls = ["new-1", "locked", "known", "new-2"].map(call);
     let recorded = configure::record_batch(&store.pool, Arc::new(calls)).await;
     let recorded = recorded.expect("the batch does not wait for the lock");
-    let opened: Vec<_> = recorded
-        .iter()
-        .map(|outcome| outcome.as_ref().map(|outcome| outcome.is_first_open))
-        .collect();
+    let opened = recorded.into_iter().map(|result| match result {
+        Some(BatchedCall::Recorded(outcome)) => Some(outcome.is_first_open),
+        Some(BatchedCall::Alone) => None,
+        None => panic!("the calls are independent"),
+    });
+    let opened: Vec<_> = opened.collect();
     assert_eq!(opened, [Some(true), None, Some(false), Some(true)]);
     let waiting = tokio::spawn({
         let (store, command) = (store.clone(), call("locked"));
