@@ -5,9 +5,9 @@
 use crate::Failure;
 use crate::candidates::{position, to_number};
 use crate::devices::DeviceColumns;
-use crate::params::column;
+use crate::params::{Param, column, placeholders};
 use crate::tx::Tx;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
 use tributary_domain::device::{ADDRESS_CLAIMS_MAX, ClaimFacts, SIGNED_USER_LINKS_MAX, UserKey};
 use tributary_domain::event::SELF_CREDITED_SOURCE;
@@ -44,22 +44,12 @@ pub(super) async fn claims(
             facts.users.insert(user);
         }
     }
-    for row in &from_address {
-        if let Some(facts) = facts.get_mut(position(row)?) {
-            facts.claims_from_address = count(row)?;
-        }
-    }
-    for row in &of_user {
-        if let Some(facts) = facts.get_mut(position(row)?) {
-            facts.links_of_user = count(row)?;
-        }
+    for (position, facts) in facts.iter_mut().enumerate() {
+        let of_query = |counts: &Counts| counts.get(&position).copied().unwrap_or_default();
+        facts.claims_from_address = of_query(&from_address);
+        facts.links_of_user = of_query(&of_user);
     }
     Ok(facts)
-}
-
-fn count(row: &Row) -> Result<usize, Failure> {
-    let count: i64 = row.try_get("count")?;
-    Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 async fn claimed_users(tx: &Tx, claims: &[NumberedClaim<'_>]) -> Result<Vec<Row>, Failure> {
@@ -79,58 +69,86 @@ async fn claimed_users(tx: &Tx, claims: &[NumberedClaim<'_>]) -> Result<Vec<Row>
     .await
 }
 
-async fn claims_from_address(tx: &Tx, claims: &[NumberedClaim<'_>]) -> Result<Vec<Row>, Failure> {
+async fn claims_from_address(tx: &Tx, claims: &[NumberedClaim<'_>]) -> Result<Counts, Failure> {
     let with_address = claims.iter().filter(|(_, claim)| claim.address.is_some());
-    let claims: Vec<_> = with_address.collect();
+    let claims: Vec<_> = with_address.copied().collect();
     if claims.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Counts::new());
     }
-    tx.query(
-        // Counts no further than the limit, because anyone can send any number of claims.
-        "select wanted.number,
-                (select count(*) from (
-                     select 1 from user_links as links
-                     where links.app_id = wanted.app_id and links.environment = wanted.environment
-                       and links.address_hash = wanted.address_hash
-                       and links.first_linked_at >= wanted.since
-                     limit $6) as counted) as count
-         from unnest($1, $2, $3, $4, $5)
-              as wanted (number, app_id, environment, address_hash, since)",
-        &[
-            &column(&claims, |(position, _)| to_number(*position)),
-            &column(&claims, |(_, claim)| claim.device.app()),
-            &column(&claims, |(_, claim)| claim.device.environment.as_str()),
-            &column(&claims, |(_, claim)| {
-                let address = claim.address.as_ref();
-                address.map(|(hash, _)| hash.as_bytes().as_slice())
-            }),
-            &column(&claims, |(_, claim)| {
-                claim.address.map(|(_, since)| since.as_millis())
-            }),
-            &i64::try_from(ADDRESS_CLAIMS_MAX).unwrap_or(i64::MAX),
-        ],
-    )
-    .await
+    let hashes = column(&claims, |(_, claim)| {
+        let address = claim.address.as_ref();
+        address.map(|(hash, _)| hash.as_bytes().as_slice())
+    });
+    let since = column(&claims, |(_, claim)| {
+        claim.address.map(|(_, since)| since.as_millis())
+    });
+    let condition = "links.address_hash = wanted.address_hash
+                     and links.first_linked_at >= wanted.since";
+    let wanted = LinkCount {
+        columns: "address_hash, since",
+        condition,
+        limit: ADDRESS_CLAIMS_MAX,
+    };
+    wanted.count(tx, &claims, &[&hashes, &since]).await
 }
 
-async fn links_of_user(tx: &Tx, claims: &[NumberedClaim<'_>]) -> Result<Vec<Row>, Failure> {
-    tx.query(
-        "select wanted.number,
-                (select count(*) from (
-                     select 1 from user_links as links
-                     where links.app_id = wanted.app_id and links.environment = wanted.environment
-                       and links.user_id = wanted.user_id
-                     limit $5) as counted) as count
-         from unnest($1, $2, $3, $4) as wanted (number, app_id, environment, user_id)",
-        &[
-            &column(claims, |(position, _)| to_number(*position)),
-            &column(claims, |(_, claim)| claim.device.app()),
-            &column(claims, |(_, claim)| claim.device.environment.as_str()),
-            &column(claims, |(_, claim)| claim.user.as_str()),
-            &i64::try_from(SIGNED_USER_LINKS_MAX).unwrap_or(i64::MAX),
-        ],
-    )
-    .await
+async fn links_of_user(tx: &Tx, claims: &[NumberedClaim<'_>]) -> Result<Counts, Failure> {
+    let users = column(claims, |(_, claim)| claim.user.as_str());
+    let wanted = LinkCount {
+        columns: "user_id",
+        condition: "links.user_id = wanted.user_id",
+        limit: SIGNED_USER_LINKS_MAX,
+    };
+    wanted.count(tx, claims, &[&users]).await
+}
+
+/// Numbers of links, by the position of the query.
+type Counts = BTreeMap<usize, usize>;
+
+/// Which links in the app and environment of a claim are counted.
+struct LinkCount {
+    /// Values of the claim, besides its app and environment.
+    columns: &'static str,
+    condition: &'static str,
+    /// Where counting stops, because anyone can send any number of claims.
+    limit: usize,
+}
+
+impl LinkCount {
+    async fn count(
+        &self,
+        tx: &Tx,
+        claims: &[NumberedClaim<'_>],
+        values: &[&dyn Param],
+    ) -> Result<Counts, Failure> {
+        let Self {
+            columns,
+            condition,
+            limit,
+        } = self;
+        let numbers = column(claims, |(position, _)| to_number(*position));
+        let apps = column(claims, |(_, claim)| claim.device.app());
+        let environments = column(claims, |(_, claim)| claim.device.environment.as_str());
+        let mut params: Vec<&dyn Param> = vec![&numbers, &apps, &environments];
+        params.extend(values);
+        let sql = format!(
+            "select wanted.number,
+                    (select count(*) from (
+                         select 1 from user_links as links
+                         where links.app_id = wanted.app_id
+                           and links.environment = wanted.environment and {condition}
+                         limit {limit}) as counted) as count
+             from unnest({}) as wanted (number, app_id, environment, {columns})",
+            placeholders(params.len())
+        );
+        let mut counts = Counts::new();
+        for row in tx.query(&sql, &params).await? {
+            let count: i64 = row.try_get("count")?;
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            counts.insert(position(&row)?, count);
+        }
+        Ok(counts)
+    }
 }
 
 /// Returns the queries for which a subscription is waiting.
