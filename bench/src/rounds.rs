@@ -54,9 +54,8 @@ fn repeat_disturbed<T>(
         let number = results.len() + 1;
         let (result, stolen) = run(number)?;
         if stolen > STOLEN_MAX {
-            let taken = format!(
-                "    round {number}: the host took away {stolen} thousandths of the cores"
-            );
+            let taken =
+                format!("    round {number}: the host took away {stolen} thousandths of the cores");
             if let Some(fewer) = left.checked_sub(1) {
                 print_line(format_args!("{taken}; repeating"));
                 left = fewer;

@@ -104,9 +104,7 @@ async fn lock<'a, T: ConfigureBatchTable>(
     let apps: BTreeSet<AppId> = linking.map(|command| command.app).collect();
     tables.lock_apps_shared(&apps).await?;
     let devices = commands.iter().map(|one| (one.device_ref(), one.at));
-    tables
-        .try_lock_devices(&devices.collect::<Vec<_>>())
-        .await
+    tables.try_lock_devices(&devices.collect::<Vec<_>>()).await
 }
 
 /// Decides the calls whose facts are not outdated by the decisions about the earlier ones. The

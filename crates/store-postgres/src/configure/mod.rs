@@ -25,8 +25,8 @@ use tributary_domain::integration::Integration;
 use tributary_domain::vocabulary::id::{AppId, ClickId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{
-    BatchedCall, ConfigureBatchTable, ConfigureFacts, ConfigureQuery, ConfigureWrites, RelatedQuery,
-    configure, configure_batch,
+    BatchedCall, ConfigureBatchTable, ConfigureFacts, ConfigureQuery, ConfigureWrites,
+    RelatedQuery, configure, configure_batch,
 };
 use tributary_store::{ConfigureOutcome, StoreResult};
 use uuid::Uuid;

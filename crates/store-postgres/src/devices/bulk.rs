@@ -67,7 +67,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn params(&self) -> [&dyn Param; 3] {
+    pub(super) fn params(&self) -> [&dyn Param; 3] {
         [&self.apps, &self.environments, &self.devices]
     }
 }

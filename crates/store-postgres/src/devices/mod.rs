@@ -22,9 +22,7 @@ use tributary_domain::install::ConfigureCommand;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{
-    BatchedCall, erase_device, forget_attributions, identify, settle_token,
-};
+use tributary_recording::{BatchedCall, erase_device, forget_attributions, identify, settle_token};
 use tributary_store::{
     AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX, DeviceDetails, Devices, LeasedToken,
     SdkApp, StoreError, StoreResult, TokenOutcome,

@@ -2,14 +2,11 @@
 
 use super::bulk::{Keys, find_numbered, rows_of, take_locks};
 use crate::Failure;
-use crate::rows::uuid;
 use crate::tx::Tx;
-use futures_util::future::try_join_all;
 use std::collections::{BTreeMap, BTreeSet};
-use tributary_domain::access::Environment;
+use tokio_postgres::Row;
 use tributary_domain::device::DeviceRef;
 use tributary_domain::install::DeviceState;
-use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// Locks those devices that no other transaction has locked, and returns their states. Each device
@@ -19,78 +16,55 @@ pub(crate) async fn try_lock_and_read<'a>(
     tx: &Tx,
     senders: impl Iterator<Item = (DeviceRef<'a>, Timestamp)>,
 ) -> Result<BTreeMap<DeviceRef<'a>, DeviceState>, Failure> {
-    let mut missing: BTreeMap<DeviceRef<'a>, Timestamp> = senders.collect();
-    let devices: Vec<DeviceRef<'a>> = missing.keys().copied().collect();
+    let senders: BTreeMap<DeviceRef<'a>, Timestamp> = senders.collect();
+    let devices: Vec<DeviceRef<'a>> = senders.keys().copied().collect();
     let keys = Keys::of(&devices);
-    let mut existing = Vec::new();
-    for row in rows_of(tx, "identities", "device_id", &keys).await? {
-        let device = device_at(&devices, row.try_get("number")?)?;
-        missing.remove(&device);
-        existing.push(device);
-    }
+    let existing = positions(&rows_of(tx, "identities", "device_id", &keys).await?)?;
+    let missing = (1..)
+        .zip(senders)
+        .filter(|(number, _)| !existing.contains(number));
+    let missing: Vec<_> = missing.map(|(_, sender)| sender).collect();
     // Pipelined in this order, which the server keeps. Only inserting can wait, so it comes first:
     // a transaction that it waits for may itself wait for a device that is locked afterwards.
-    let ((), mut locked) = tokio::try_join!(
+    // States that are read before the lock could be outdated.
+    let ((), locked, mut states) = tokio::try_join!(
         biased;
         insert(tx, &missing),
-        lock_existing(tx, &existing)
+        lock_unlocked(tx, &keys),
+        find_numbered(tx, &keys)
     )?;
-    locked.extend(missing.into_keys());
-    // Reads after locking; otherwise the states could be outdated.
-    let mut of_locked = BTreeMap::new();
-    for (number, state) in find_numbered(tx, &keys).await? {
-        let device = device_at(&devices, number)?;
-        if locked.contains(&device) {
-            of_locked.insert(device, state);
-        }
-    }
-    Ok(of_locked)
+    let of_locked = (1..)
+        .zip(devices)
+        .filter(|(number, _)| locked.contains(number));
+    let with_state = |(number, device)| Some((device, states.remove(&number)?));
+    Ok(of_locked.filter_map(with_state).collect())
 }
 
-/// Returns the device whose key has this position, counted from one.
-fn device_at<'a>(devices: &[DeviceRef<'a>], number: i64) -> Result<DeviceRef<'a>, Failure> {
-    let index = usize::try_from(number - 1).unwrap_or(usize::MAX);
-    devices.get(index).copied().ok_or(Failure::Conflict)
-}
-
-async fn insert(tx: &Tx, missing: &BTreeMap<DeviceRef<'_>, Timestamp>) -> Result<(), Failure> {
+async fn insert(tx: &Tx, missing: &[(DeviceRef<'_>, Timestamp)]) -> Result<(), Failure> {
     if missing.is_empty() {
         return Ok(());
     }
-    let devices: Vec<DeviceRef<'_>> = missing.keys().copied().collect();
-    let moments = missing.values().map(|at| at.as_millis()).collect();
+    let (devices, moments): (Vec<_>, Vec<_>) = missing
+        .iter()
+        .map(|(device, at)| (*device, at.as_millis()))
+        .unzip();
     take_locks(tx, &Keys::of(&devices), &moments).await
 }
 
-/// Devices of an app and environment, by id.
-type Group<'a> = BTreeMap<&'a str, DeviceRef<'a>>;
+/// Locks stored devices and returns the positions of those that it could lock.
+async fn lock_unlocked(tx: &Tx, keys: &Keys<'_>) -> Result<BTreeSet<i64>, Failure> {
+    let sql = "select wanted.number
+               from unnest($1, $2, $3) with ordinality
+                    as wanted (app_id, environment, device_id, number)
+               cross join lateral
+                    (select from identities
+                     where app_id = wanted.app_id and environment = wanted.environment
+                       and device_id = wanted.device_id
+                     for update skip locked) as locked";
+    positions(&tx.query(sql, &keys.params()).await?)
+}
 
-/// Locks stored devices and returns those that it could lock. There is one statement per app and
-/// environment, so that no lock spans shards.
-async fn lock_existing<'a>(
-    tx: &Tx,
-    devices: &[DeviceRef<'a>],
-) -> Result<BTreeSet<DeviceRef<'a>>, Failure> {
-    let mut groups: BTreeMap<(AppId, Environment), Group<'a>> = BTreeMap::new();
-    for device in devices {
-        let group = groups.entry((device.app, device.environment)).or_default();
-        group.insert(device.key.as_str(), *device);
-    }
-    let lock = |((app, environment), group): ((AppId, Environment), Group<'a>)| async move {
-        let wanted: Vec<&str> = group.keys().copied().collect();
-        let sql = "select device_id from identities
-                   where app_id = $1 and environment = $2 and device_id = any($3)
-                   for update skip locked";
-        let app = uuid(app.as_bytes());
-        let rows = tx.query(sql, &[&app, &environment.as_str(), &wanted]).await?;
-        let mut locked = Vec::new();
-        for row in &rows {
-            let device = group.get(row.try_get::<_, &str>(0)?);
-            locked.extend(device.copied());
-        }
-        Ok::<_, Failure>(locked)
-    };
-    // Pipelined: these locks are independent.
-    let locked = try_join_all(groups.into_iter().map(lock)).await?;
-    Ok(locked.into_iter().flatten().collect())
+/// Reads the positions of keys, counted from one.
+fn positions(rows: &[Row]) -> Result<BTreeSet<i64>, Failure> {
+    rows.iter().map(|row| Ok(row.try_get("number")?)).collect()
 }

@@ -183,8 +183,7 @@ async fn statements(store: &PostgresStore, tenant: &Tenant, calls: i64) -> u64 {
         // Boxed because the future is large.
         let recorded = Box::pin(tributary_recording::configure_batch(tx, &commands));
         let (results, increments) = recorded.await?;
-        let is_recorded =
-            |one: &Option<BatchedCall>| matches!(one, Some(BatchedCall::Recorded(_)));
+        let is_recorded = |one: &Option<BatchedCall>| matches!(one, Some(BatchedCall::Recorded(_)));
         assert!(results.iter().all(is_recorded));
         store_increments(tx, &increments).await?;
         Ok(*tx.turn.lock().await)

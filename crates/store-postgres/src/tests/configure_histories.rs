@@ -303,4 +303,3 @@ async fn a_batch_has_the_result_of_single_calls() {
     assert!(transactions < calls / 2, "{transactions} for {calls} calls");
     assert_figures_match_events(&schema).await;
 }
-
