@@ -24,7 +24,7 @@ use tributary_store::contract::outbox_fixtures::{ForwardingApp, forwarding_app};
 use tributary_store::contract::sdk_fixtures::{Tenant, address_hash, event};
 
 /// Random histories that are compared.
-const HISTORIES: u32 = 12;
+const HISTORIES: u32 = 6;
 /// Calls per history.
 const CALLS: i64 = 50;
 /// Clicks per app that the calls of a history compete for.
