@@ -28,7 +28,7 @@ pub(crate) async fn lock_and_read<'a>(
         sorted.entry(device).or_insert(at.as_millis());
     }
     let (devices, moments): (Vec<DeviceRef<'a>>, Vec<i64>) = sorted.into_iter().unzip();
-    let keys = Keys::of(&devices);
+    let keys = DeviceKeyColumns::of(&devices);
     // Pipelined. The server reads after locking; otherwise the state could be outdated.
     let ((), mut states) = tokio::try_join!(
         biased;
@@ -48,17 +48,22 @@ pub(crate) async fn lock_only(
     devices: &[DeviceRef<'_>],
     at: Timestamp,
 ) -> Result<(), Failure> {
-    take_locks(tx, &Keys::of(devices), &vec![at.as_millis(); devices.len()]).await
+    take_locks(
+        tx,
+        &DeviceKeyColumns::of(devices),
+        &vec![at.as_millis(); devices.len()],
+    )
+    .await
 }
 
 /// Device keys as SQL columns.
-pub(super) struct Keys<'a> {
+pub(super) struct DeviceKeyColumns<'a> {
     apps: Vec<Uuid>,
     environments: Vec<&'a str>,
     devices: Vec<&'a str>,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> DeviceKeyColumns<'a> {
     pub(super) fn of(devices: &[DeviceRef<'a>]) -> Self {
         Self {
             apps: column(devices, |device| device.app()),
@@ -77,7 +82,7 @@ impl<'a> Keys<'a> {
 /// create work for vacuum.
 pub(super) async fn take_locks(
     tx: &Tx,
-    keys: &Keys<'_>,
+    keys: &DeviceKeyColumns<'_>,
     made_at: &Vec<i64>,
 ) -> Result<(), Failure> {
     let empty = IdentityRow::write(&Identity::default());
@@ -105,7 +110,7 @@ pub(super) async fn take_locks(
 /// Reads the state of each device, indexed by the position of its key.
 pub(super) async fn find_numbered(
     tx: &Tx,
-    keys: &Keys<'_>,
+    keys: &DeviceKeyColumns<'_>,
 ) -> Result<BTreeMap<i64, DeviceState>, Failure> {
     // Pipelined: two statements, one round trip.
     let (people, devices) = tokio::try_join!(
@@ -130,7 +135,7 @@ pub(crate) async fn find(tx: &Tx, devices: &[DeviceRef<'_>]) -> Result<Vec<Devic
     if devices.is_empty() {
         return Ok(Vec::new());
     }
-    let mut states = find_numbered(tx, &Keys::of(devices)).await?;
+    let mut states = find_numbered(tx, &DeviceKeyColumns::of(devices)).await?;
     let numbers = (1..).take(devices.len());
     Ok(numbers
         .map(|number| states.remove(&number).unwrap_or_default())
@@ -144,7 +149,13 @@ pub(crate) async fn find_first_payments<'a>(
 ) -> Result<BTreeMap<DeviceRef<'a>, EventId>, Failure> {
     let devices: BTreeSet<DeviceRef<'a>> = devices.collect();
     let devices: Vec<DeviceRef<'a>> = devices.into_iter().collect();
-    let rows = rows_of(tx, "identities", "first_payment_id", &Keys::of(&devices)).await?;
+    let rows = rows_of(
+        tx,
+        "identities",
+        "first_payment_id",
+        &DeviceKeyColumns::of(&devices),
+    )
+    .await?;
     let mut paid = BTreeMap::new();
     for row in rows {
         let index = usize::try_from(row.try_get::<_, i64>("number")? - 1).unwrap_or(usize::MAX);
@@ -167,7 +178,7 @@ pub(crate) async fn claim_first_payments(
     }
     let empty = IdentityRow::write(&Identity::default());
     let paying: Vec<_> = paying.iter().collect();
-    let keys = Keys::of(&column(&paying, |(device, _)| **device));
+    let keys = DeviceKeyColumns::of(&column(&paying, |(device, _)| **device));
     let [apps, environments, devices] = keys.params();
     let written = tx
         .query(
@@ -220,7 +231,7 @@ pub(crate) async fn check_first_payments(
     if payers.is_empty() {
         return Ok(());
     }
-    let keys = Keys::of(&column(&payers, |(device, _)| **device));
+    let keys = DeviceKeyColumns::of(&column(&payers, |(device, _)| **device));
     let rows = rows_of(tx, "identities", "first_payment_id", &keys).await?;
     let mut same = 0;
     for row in &rows {
@@ -243,7 +254,7 @@ pub(super) async fn rows_of(
     tx: &Tx,
     table: &str,
     columns: &str,
-    keys: &Keys<'_>,
+    keys: &DeviceKeyColumns<'_>,
 ) -> Result<Vec<Row>, Failure> {
     // One index lookup per device. A generic plan made when the table was small would scan the
     // whole table.
@@ -335,7 +346,7 @@ pub(crate) async fn update_devices(
     if changed.is_empty() {
         return Ok(());
     }
-    let keys = Keys::of(&column(changed, |(of, ..)| *of));
+    let keys = DeviceKeyColumns::of(&column(changed, |(of, ..)| *of));
     let rows = column(changed, |(_, now, attribution)| {
         DeviceRow::write(now, attribution)
     });
@@ -385,7 +396,7 @@ pub(crate) async fn write_identities(
     if changed.is_empty() {
         return Ok(());
     }
-    let keys = Keys::of(&column(changed, |(of, ..)| *of));
+    let keys = DeviceKeyColumns::of(&column(changed, |(of, ..)| *of));
     let rows = column(changed, |(_, identity, _)| IdentityRow::write(identity));
     let [apps, environments, devices] = keys.params();
     tx.execute(
@@ -437,7 +448,7 @@ where
          where stored.app_id = new.app_id and stored.environment = new.environment
            and stored.device_id = new.device_id"
     );
-    let keys = Keys::of(&devices);
+    let keys = DeviceKeyColumns::of(&devices);
     let [apps, environments, keys] = keys.params();
     tx.execute(&sql, &[apps, environments, keys, &values])
         .await?;

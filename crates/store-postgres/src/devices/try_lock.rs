@@ -1,6 +1,6 @@
 //! Locks the devices in a batch, except those that other transactions have locked.
 
-use super::bulk::{Keys, find_numbered, rows_of, take_locks};
+use super::bulk::{DeviceKeyColumns, find_numbered, rows_of, take_locks};
 use crate::Failure;
 use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ pub(crate) async fn try_lock_and_read<'a>(
 ) -> Result<BTreeMap<DeviceRef<'a>, DeviceState>, Failure> {
     let senders: BTreeMap<DeviceRef<'a>, Timestamp> = senders.collect();
     let devices: Vec<DeviceRef<'a>> = senders.keys().copied().collect();
-    let keys = Keys::of(&devices);
+    let keys = DeviceKeyColumns::of(&devices);
     let existing = positions(&rows_of(tx, "identities", "device_id", &keys).await?)?;
     let missing = (1..)
         .zip(senders)
@@ -48,11 +48,11 @@ async fn insert(tx: &Tx, missing: &[(DeviceRef<'_>, Timestamp)]) -> Result<(), F
         .iter()
         .map(|(device, at)| (*device, at.as_millis()))
         .unzip();
-    take_locks(tx, &Keys::of(&devices), &moments).await
+    take_locks(tx, &DeviceKeyColumns::of(&devices), &moments).await
 }
 
 /// Locks stored devices and returns the positions of those that it could lock.
-async fn lock_unlocked(tx: &Tx, keys: &Keys<'_>) -> Result<BTreeSet<i64>, Failure> {
+async fn lock_unlocked(tx: &Tx, keys: &DeviceKeyColumns<'_>) -> Result<BTreeSet<i64>, Failure> {
     let sql = "select wanted.number
                from unnest($1, $2, $3) with ordinality
                     as wanted (app_id, environment, device_id, number)
