@@ -31,6 +31,9 @@ const CLICKS: u64 = 2_000;
 const DEVICES: u64 = 50;
 /// One connection, because batches of several requests differ between runs.
 const CONNECTIONS: usize = 1;
+/// The functions that count, with everything they call: serving a connection, and committing a batch.
+/// The others poll or wait, and run more often the longer a run takes.
+const COUNTED_FUNCTIONS: [&str; 2] = ["*Dispatcher*poll_catch*", "*writer_thread*commit*"];
 /// Prefix of the line with the total count in callgrind's output.
 const TOTAL_PREFIX: &str = "totals: ";
 
@@ -139,13 +142,14 @@ async fn count(endpoint: MeasuredEndpoint, requests: u64) -> anyhow::Result<u64>
         server.stop()?;
     }
     let output = database.folder().join("callgrind.out");
-    let tool = [
+    let mut tool = vec![
         "valgrind".to_owned(),
         "--tool=callgrind".to_owned(),
         // Otherwise a thread that waits for another one may keep it from running.
         "--fair-sched=try".to_owned(),
         format!("--callgrind-out-file={}", output.display()),
     ];
+    tool.extend(COUNTED_FUNCTIONS.map(|function| format!("--toggle-collect={function}")));
     let server = Server::under_tool(&database, &tool)
         .context("cannot start the server under valgrind; install the package `valgrind`")?;
     // The server prints its address before it is ready, which takes long under valgrind.
