@@ -61,7 +61,7 @@ pub(crate) struct EndpointFixture {
     pub(crate) bare: Side,
     pub(crate) product: Side,
     /// Removed on drop, after the server has stopped.
-    _database: TestDatabase,
+    database: TestDatabase,
     sites: Vec<BenchSite>,
 }
 
@@ -110,9 +110,18 @@ impl EndpointFixture {
                 connections,
                 events,
             )?,
-            _database: database,
+            database,
             sites: traffic.sites,
         })
+    }
+
+    /// Collects PostgreSQL's statistics, as autovacuum does within the first minutes of a new
+    /// database. Plans for empty tables would read whole indexes in all rounds.
+    pub(crate) async fn collect_statistics(&self) {
+        if self.database.engine() == Engine::Postgres {
+            let connection = self.database.direct_connection().await;
+            connection.run("analyze").await;
+        }
     }
 
     /// Prints how the latest installs of an app were attributed, which shows whether the evidence

@@ -90,6 +90,8 @@ fn measure(
 ) -> anyhow::Result<EndpointResult> {
     let runtime = tokio::runtime::Runtime::new()?;
     let mut fixture = runtime.block_on(EndpointFixture::open(options, endpoint, apps))?;
+    warm_up(endpoint, &mut fixture.product)?;
+    runtime.block_on(fixture.collect_statistics());
     let throughput = measure_throughput(options, endpoint, &mut fixture)?;
     let memory = fixture.product.server.memory()?;
     let latency = if options.no_latency {
@@ -174,9 +176,21 @@ pub(crate) struct SideRound {
 
 /// Sends a fixed number of postbacks in a closed loop.
 fn run_postbacks(options: &EndpointsBenchOptions, side: &mut Side) -> anyhow::Result<SideRound> {
-    let sent = |seconds: u64| StopCondition::Sent(seconds * POSTBACKS_PER_SECOND);
-    side.load.run(LoadPace::FlatOut, sent(WARM_UP.as_secs()))?;
-    side.measure(LoadPace::FlatOut, sent(options.run.seconds))
+    warm_up(MeasuredEndpoint::Postbacks, side)?;
+    side.measure(LoadPace::FlatOut, postbacks_of(options.run.seconds))
+}
+
+fn postbacks_of(seconds: u64) -> StopCondition {
+    StopCondition::Sent(seconds * POSTBACKS_PER_SECOND)
+}
+
+fn warm_up(endpoint: MeasuredEndpoint, side: &mut Side) -> anyhow::Result<()> {
+    let end = match endpoint {
+        MeasuredEndpoint::Postbacks => postbacks_of(WARM_UP.as_secs()),
+        _ => StopCondition::After(WARM_UP),
+    };
+    side.load.run(LoadPace::FlatOut, end)?;
+    Ok(())
 }
 
 impl Side {
