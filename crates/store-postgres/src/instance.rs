@@ -174,7 +174,8 @@ impl Instance for PostgresStore {
             self.postbacks.close(),
             self.notifications.close()
         );
-        self.merge_task.stop();
+        self.merging.stop();
+        self.statistics.stop();
         self.pool.close().await;
     }
 }

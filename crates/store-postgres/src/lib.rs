@@ -49,6 +49,7 @@
 //!
 //! Every commit is synced before it is acknowledged, even if the role's settings say otherwise.
 
+mod background_task;
 mod batch_writer;
 mod database_error;
 mod migrate;
@@ -88,6 +89,7 @@ mod rollups;
 mod sdk_events;
 mod sessions;
 mod skan;
+mod statistics;
 mod store_ids;
 mod tenants;
 mod traffic;
@@ -98,6 +100,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
+use background_task::BackgroundTask;
 use batch_writer::BatchWriter;
 use pool::Pool;
 use std::sync::Arc;
@@ -124,7 +127,8 @@ pub struct PostgresStore {
     web_events: BatchWriter<WebEvent, web_events::WebEventResult>,
     postbacks: BatchWriter<ReceivedPostback, PostbackOutcome>,
     notifications: BatchWriter<billing::NotificationItem, NotificationOutcome>,
-    merge_task: rollups::MergeTask,
+    merging: BackgroundTask,
+    statistics: BackgroundTask,
     /// Incremented by changes to keys, apps and links, so that callers invalidate their caches.
     changes: AtomicU64,
 }
@@ -144,7 +148,8 @@ impl PostgresStore {
             web_events: web_events::batch_writer(pool.clone()),
             postbacks: postbacks::batch_writer(pool.clone()),
             notifications: billing::batch_writer(pool.clone()),
-            merge_task: rollups::MergeTask::start(pool.clone()),
+            merging: rollups::start_merging(pool.clone()),
+            statistics: statistics::start_collecting(pool.clone()),
             pool,
             changes: AtomicU64::new(0),
         })

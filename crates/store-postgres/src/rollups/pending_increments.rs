@@ -10,13 +10,13 @@
 //! not change meanwhile.
 
 use crate::Failure;
+use crate::background_task::BackgroundTask;
 use crate::params::column;
 use crate::pool::Pool;
 use crate::rows::{id, uuid};
 use crate::tx::{self, TransactionMode, Tx};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinHandle;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_recording::merge;
@@ -158,35 +158,20 @@ async fn merge_app(pool: &Pool, app: AppId) -> StoreResult<()> {
     Ok(())
 }
 
-/// The task that merges increments shortly after this node stored some.
-pub(crate) struct MergeTask(JoinHandle<()>);
-
-impl MergeTask {
-    /// Starts the task. It first merges increments that other nodes left behind.
-    pub(crate) fn start(pool: Arc<Pool>) -> Self {
-        // A node that shut down may have left increments behind.
-        pool.increments_stored.notify_one();
-        Self(tokio::spawn(async move {
-            loop {
-                pool.increments_stored.notified().await;
-                tokio::time::sleep(MERGE_DELAY).await;
-                if let Err(error) = merge_all(&pool).await {
-                    tracing::warn!(%error, "failed to merge roll-up increments; retrying");
-                    tokio::time::sleep(RETRY_DELAY).await;
-                    pool.increments_stored.notify_one();
-                }
+/// Starts the task that merges increments shortly after this node stored some. When it stops, another
+/// node merges the remaining ones.
+pub(crate) fn start_merging(pool: Arc<Pool>) -> BackgroundTask {
+    // A node that shut down may have left increments behind.
+    pool.increments_stored.notify_one();
+    BackgroundTask::spawn(async move {
+        loop {
+            pool.increments_stored.notified().await;
+            tokio::time::sleep(MERGE_DELAY).await;
+            if let Err(error) = merge_all(&pool).await {
+                tracing::warn!(%error, "failed to merge roll-up increments; retrying");
+                tokio::time::sleep(RETRY_DELAY).await;
+                pool.increments_stored.notify_one();
             }
-        }))
-    }
-
-    /// Stops the task. Another node merges the remaining increments.
-    pub(crate) fn stop(&self) {
-        self.0.abort();
-    }
-}
-
-impl Drop for MergeTask {
-    fn drop(&mut self) {
-        self.stop();
-    }
+        }
+    })
 }

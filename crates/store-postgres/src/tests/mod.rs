@@ -20,6 +20,7 @@ mod planned_batches;
 mod proxy;
 mod races;
 mod round_trips;
+mod statistics;
 mod web_batches;
 mod web_site;
 
