@@ -115,8 +115,8 @@ impl EndpointFixture {
         })
     }
 
-    /// Collects PostgreSQL's statistics, as autovacuum does within the first minutes of a new
-    /// database. Plans for empty tables would read whole indexes in all rounds.
+    /// Collects PostgreSQL's statistics. A node does so too, but only after some seconds, and plans
+    /// for empty tables would slow down the first rounds.
     pub(crate) async fn collect_statistics(&self) {
         if self.database.engine() == Engine::Postgres {
             let connection = self.database.direct_connection().await;

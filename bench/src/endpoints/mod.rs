@@ -134,7 +134,7 @@ fn measure_throughput(
     })
 }
 
-/// Alternates rounds at 70 % of the own maximum. Returns the p99 of the bare server and of the
+/// Alternates rounds at 70 % of each side's maximum rate. Returns the p99 of the bare server and of the
 /// product.
 fn measure_latency(
     options: &EndpointsBenchOptions,
