@@ -47,6 +47,14 @@ const track = (page: Page, name: string, count: number): Promise<string[]> =>
     `Promise.all(Array.from({length: ${count}}, (_, n) => Tributary.trackEvent(${JSON.stringify(name)}, {n})))`,
   );
 
+/**
+ * Waits until the queue in localStorage is empty. The server stores events before the page reads
+ * the response, so an event on the server may still be in the queue.
+ */
+const emptyQueue = async (page: Page): Promise<void> => {
+  await page.waitForFunction("Object.keys(localStorage).filter(k => k.includes('.q.')).length === 0");
+};
+
 async function assertOnce(app: App, ids: string[]): Promise<LoggedEvent[]> {
   await until(async () => (await server.events(app)).length >= ids.length, `${ids.length} events`);
   const events = await server.events(app);
@@ -85,6 +93,7 @@ test("sends queued events when the browser is online again", async () => {
   const { app, context, open } = await profile();
   const page = await open();
   await until(async () => (await server.events(app)).length === 1, "the first event");
+  await emptyQueue(page);
   await context.setOffline(true);
   await track(page, "offline", 3);
   await page.click("#flush");
@@ -95,7 +104,7 @@ test("sends queued events when the browser is online again", async () => {
   assert.equal(ids.length, 3);
   await context.setOffline(false);
   await assertOnce(app, [...(await tracked(page)), ...ids]);
-  assert.equal(await page.evaluate("Object.keys(localStorage).filter(k => k.includes('.q.')).length"), 0);
+  await emptyQueue(page);
   await context.close();
 });
 
@@ -116,7 +125,7 @@ test("sends a beacon when a page is closed before sending", async () => {
   assert.match(proxy.beacons.pop()!, /^text\/plain/);
   // The next page sends the queued events again, and the server stores them once.
   const again = await open();
-  await again.waitForFunction("Object.keys(localStorage).filter(k => k.includes('.q.')).length === 0");
+  await emptyQueue(again);
   await assertOnce(app, [...first, ...ids, ...(await tracked(again))]);
   await context.close();
 });
@@ -134,7 +143,7 @@ test("stores each event once if a page is closed during a request and the respon
   await page.close();
   proxy.losesAnswers = false;
   const again = await open();
-  await again.waitForFunction("Object.keys(localStorage).filter(k => k.includes('.q.')).length === 0");
+  await emptyQueue(again);
   const events = await assertOnce(app, [...ids, ...(await tracked(again))]);
   const own = events.filter(({ name }) => name === "mid-send").map(({ params }) => params!["n"]);
   assert.deepEqual(
