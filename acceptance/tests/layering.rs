@@ -375,7 +375,7 @@ fn no_two_visible_types_share_a_name() {
 }
 
 /// Tables from which nodes cache values.
-const CACHED_TABLES: [&str; 7] = [
+const CACHED_TABLES: [&str; 8] = [
     "api_keys",
     "app_secrets",
     "apps",
@@ -383,13 +383,14 @@ const CACHED_TABLES: [&str; 7] = [
     "link_slugs",
     "links",
     "sdk_keys",
+    "skan_configurations",
 ];
 
 /// The statements that write these tables, by file. Before you add one, make sure that a cached value
 /// cannot become outdated: the transaction writes an audit entry whose action changes the version of
 /// the configuration (`docs/adr/0035-configuration-is-cached-until-it-changes.md`). An app's first
 /// billing notification writes the version itself. Two need none: a key's last use, and new rows.
-const CACHED_TABLES_WRITTEN: [&str; 13] = [
+const CACHED_TABLES_WRITTEN: [&str; 14] = [
     "app_table.rs: insert into app_secrets",
     "apps.rs: delete from app_secrets",
     "apps.rs: delete from link_domains",
@@ -401,6 +402,7 @@ const CACHED_TABLES_WRITTEN: [&str; 13] = [
     "links.rs: insert into link_slugs",
     "links.rs: insert into links",
     "links.rs: update links",
+    "skan.rs: insert into skan_configurations",
     "tenants.rs: insert into api_keys",
     "tenants.rs: update api_keys",
 ];

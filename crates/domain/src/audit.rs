@@ -181,12 +181,17 @@ pub struct AuditEntry {
 }
 
 impl Action {
-    /// Returns whether the action changes an existing key, app or link. Nodes cache these, so the
+    /// Returns whether the action changes an existing key, app, conversion-value
+    /// configuration or link. Nodes cache these, so the
     /// configuration gets a new version. A new object needs none, because a lookup that finds
     /// nothing is never cached.
     pub const fn changes_cached_configuration(self) -> bool {
         match self {
-            Self::KeyRevoked | Self::AppUpdated | Self::LinkUpdated | Self::LinkDeleted => true,
+            Self::KeyRevoked
+            | Self::AppUpdated
+            | Self::SkanUpdated
+            | Self::LinkUpdated
+            | Self::LinkDeleted => true,
             Self::OrganizationCreated
             | Self::UserCreated
             | Self::UserSignedIn
@@ -201,7 +206,6 @@ impl Action {
             | Self::IntegrationUpdated
             | Self::IntegrationResumed
             | Self::DeliveriesRetried
-            | Self::SkanUpdated
             | Self::CostsUpdated
             | Self::HeldReleased
             | Self::HeldRejected

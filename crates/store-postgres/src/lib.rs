@@ -169,7 +169,7 @@ impl PostgresStore {
         tx::run(&self.pool, name, TransactionMode::Write, work).await
     }
 
-    /// Like [`Self::write`], for changes to keys, apps and links. Invalidates this process's caches
+    /// Like [`Self::write`], for changes to cached configuration. Invalidates this process's caches
     /// unless the change was refused: a commit may succeed even if its confirmation is lost. If the
     /// caller stops waiting, the new version of the configuration invalidates them.
     async fn write_invalidating<T>(

@@ -177,7 +177,7 @@ impl SkanConfigurations for PostgresStore {
         origin: AuditContext,
     ) -> StoreResult<Configuration> {
         let organization = caller.organization();
-        self.write("put_skan", async move |tx| {
+        self.write_invalidating("put_skan", async move |tx| {
             let of = (organization, app);
             put_skan(tx, of, &document, &precondition, &origin).await
         })
@@ -194,7 +194,7 @@ impl SkanConfigurations for PostgresStore {
         origin: AuditContext,
     ) -> StoreResult<Configuration> {
         let organization = caller.organization();
-        self.write("patch_skan", async move |tx| {
+        self.write_invalidating("patch_skan", async move |tx| {
             let changes = (&enabled, &accept_test_signals);
             let of = (organization, app);
             patch_skan(tx, of, changes, &precondition, &origin).await

@@ -175,7 +175,7 @@ impl SkanConfigurations for SqliteStore {
         origin: AuditContext,
     ) -> StoreResult<Configuration> {
         let organization = caller.organization();
-        self.write("put_skan", move |connection| {
+        self.write_invalidating("put_skan", move |connection| {
             let (tables, of) = (SqliteTables(connection), (organization, app));
             run(put_skan(&tables, of, &document, &precondition, &origin))
         })
@@ -192,7 +192,7 @@ impl SkanConfigurations for SqliteStore {
         origin: AuditContext,
     ) -> StoreResult<Configuration> {
         let organization = caller.organization();
-        self.write("patch_skan", move |connection| {
+        self.write_invalidating("patch_skan", move |connection| {
             let (tables, of) = (SqliteTables(connection), (organization, app));
             let changes = (&enabled, &accept_test_signals);
             run(patch_skan(&tables, of, changes, &precondition, &origin))

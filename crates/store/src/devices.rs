@@ -12,6 +12,7 @@ use tributary_domain::event::Event;
 use tributary_domain::install::{Attribution, ConfigureCommand, DeviceState};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
+use tributary_domain::skan::Configuration;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -31,6 +32,8 @@ pub struct SdkApp {
     pub app: App,
     /// Live or test.
     pub environment: Environment,
+    /// The app's conversion-value configuration.
+    pub skan: Configuration,
     /// Key that decrypts Meta's install referrer, if set.
     pub social_referrer_key: Option<SealedSecret>,
     /// Key that decrypts Play Integrity tokens, if set.

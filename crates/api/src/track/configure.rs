@@ -7,6 +7,7 @@ use super::configure_fields::{ConfigureFields, ConfigureRequest, read};
 use super::opened_link::{self, OpenedLink, find_opened_link};
 use super::referrer::{self, claims};
 use super::shape::{self, DecisionOut};
+use super::skan::device_document;
 use super::skan_shape::DeviceSkanOut;
 use crate::body::{Envelope, JsonResponse};
 use crate::error::ApiError;
@@ -153,13 +154,7 @@ pub(crate) async fn configure(
     let opened = find_opened_link(&state, &caller, &request, at).await?;
     let click = opened.as_ref().map(|opened| opened.click.clone());
     let command = configure_command(&state, &caller, request, click, at);
-    let skan = state.store.skan_for_device(
-        caller.app.clone(),
-        caller.environment,
-        Some(command.device.clone()),
-        at,
-    );
-    let skan = skan.await?;
+    let skan = device_document(&state, &caller, Some(command.device.clone()), at).await?;
     let configured = state.store.configure(command).await?;
     let answer = ConfigureOut::of(configured, &caller, &state.click_tokens)
         .with_link_and_skan(opened, &skan);

@@ -1,6 +1,6 @@
 //! `GET /api/track/skan` — returns the conversion-value configuration for a device.
 
-use super::caller::EnabledSdkCaller;
+use super::caller::{EnabledSdkCaller, SdkCaller};
 use super::skan_shape::{DeviceSkanOut, example};
 use crate::body::{Envelope, JsonResponse};
 use crate::error::{ApiError, Code};
@@ -11,6 +11,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tributary_domain::device::DeviceKey;
+use tributary_domain::skan::device::{DeviceDocument, document_without_lookup};
+use tributary_domain::vocabulary::day::Day;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::StoreResult;
 
 type DeviceSkanEnvelope = Envelope<DeviceSkanOut>;
 
@@ -42,11 +46,8 @@ pub(crate) async fn skan(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let device = query.read_one("deviceId", DeviceKey::parse)?;
-    let now = state.runtime.now();
-    let document = state
-        .store
-        .skan_for_device(caller.app.clone(), caller.environment, device, now);
-    let shown = DeviceSkanOut::of(&document.await?);
+    let document = device_document(&state, &caller, device, state.runtime.now()).await?;
+    let shown = DeviceSkanOut::of(&document);
     let tag = shown.tag();
     let mut response = JsonResponse::ok(shown).with_etag(&tag).into_response();
     if matches_etag(&headers, &tag) {
@@ -60,6 +61,24 @@ pub(crate) async fn skan(
     let policy = HeaderValue::from_static("private, no-cache");
     response.headers_mut().insert(header::CACHE_CONTROL, policy);
     Ok(response)
+}
+
+/// Returns the document for a device. Most apps do not use conversion values; for those, the cached
+/// configuration is the document.
+pub(super) async fn device_document(
+    state: &ApiState,
+    caller: &SdkCaller,
+    device: Option<DeviceKey>,
+    at: Timestamp,
+) -> StoreResult<DeviceDocument> {
+    if let Some(document) = document_without_lookup(&caller.skan, Day::of(at)) {
+        return Ok(document);
+    }
+    let (app, environment) = (caller.app.clone(), caller.environment);
+    state
+        .store
+        .skan_for_device(app, environment, device, at)
+        .await
 }
 
 /// Tells whether `If-None-Match` contains the tag, strong or weak.

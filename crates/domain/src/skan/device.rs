@@ -64,6 +64,16 @@ impl RequiredData {
     }
 }
 
+/// Returns the document for a device if it requires no lookup.
+pub fn document_without_lookup(configuration: &Configuration, day: Day) -> Option<DeviceDocument> {
+    let required = RequiredData::of(&configuration.document);
+    let needs_nothing = !required.needs_rates && !required.needs_events;
+    needs_nothing.then(|| {
+        let (configuration, no_rates) = (configuration.clone(), ImportedRates::default());
+        build_device_document(configuration, day, &no_rates, &[])
+    })
+}
+
 /// Returns the end of each window for a device first seen at `first_seen_at`.
 pub fn window_ends(first_seen_at: Timestamp) -> [Timestamp; 3] {
     WINDOW_ENDS.map(|end: Duration| first_seen_at.plus(end))
@@ -235,6 +245,15 @@ mod tests {
             &[value("Paid", Some(40), &[on("purchase").at_least(1)])],
         )]);
         assert_eq!(device_document(counts, &[]).rates, []);
+    }
+
+    #[test]
+    fn only_a_document_without_data_needs_no_lookup() {
+        assert_eq!(document_without_lookup(&configuration(paid()), DAY), None);
+        let mut off = paid();
+        off.enabled = false;
+        let found = document_without_lookup(&configuration(off.clone()), DAY);
+        assert_eq!(found, Some(device_document(off, &[])));
     }
 
     #[test]

@@ -22,7 +22,9 @@ use tributary_domain::install::ConfigureCommand;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{BatchedCall, erase_device, forget_attributions, identify, settle_token};
+use tributary_recording::{
+    BatchedCall, SkanTable as _, erase_device, forget_attributions, identify, settle_token,
+};
 use tributary_store::{
     AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX, DeviceDetails, Devices, LeasedToken,
     SdkApp, StoreError, StoreResult, TokenOutcome,
@@ -50,6 +52,7 @@ async fn find_sdk_app(tx: &Tx, sdk_key: &str) -> Result<Option<SdkApp>, Failure>
         play_decryption_key: sealed_secret(tx, &app, AppSecret::PlayDecryptionKey).await?,
         play_verification_key: sealed_secret(tx, &app, AppSecret::PlayVerificationKey).await?,
         identity_secrets,
+        skan: tx.skan_configuration(&app).await?,
         app,
     }))
 }

@@ -26,7 +26,9 @@ use tributary_domain::install::ConfigureCommand;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{configure, erase_device, forget_attributions, identify, settle_token};
+use tributary_recording::{
+    SkanTable as _, configure, erase_device, forget_attributions, identify, settle_token,
+};
 use tributary_store::records::AppRow;
 use tributary_store::{
     AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX, DeviceDetails, Devices, LeasedToken,
@@ -59,6 +61,7 @@ fn find_sdk_app(connection: &Connection, sdk_key: &str) -> Result<Option<SdkApp>
         play_decryption_key: sealed(AppSecret::PlayDecryptionKey)?,
         play_verification_key: sealed(AppSecret::PlayVerificationKey)?,
         identity_secrets,
+        skan: run(SqliteTables(connection).skan_configuration(&app))?,
         app,
     }))
 }

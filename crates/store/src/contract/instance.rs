@@ -3,6 +3,7 @@
 use super::erasure_fixtures::billing_notification;
 use super::fixtures::{SharedStore, app, at, link, new_key, organization, origin};
 use super::sdk_fixtures::tenant;
+use super::skan::document;
 use crate::{StoreError, StoreResult};
 use std::collections::BTreeSet;
 use tributary_domain::access::{AppsWrite, Authorized};
@@ -41,9 +42,11 @@ pub async fn the_probe_commits_and_the_report_names_engine_and_schema(store: &Sh
 }
 
 /// A name for each change, to find the change that a failed check is about.
-const CHANGES: [&str; 6] = [
+const CHANGES: [&str; 8] = [
     "revoke_key",
     "update_app",
+    "put_skan",
+    "patch_skan",
     "set_link_domain_verified",
     "prove_store_id",
     "update_link",
@@ -97,6 +100,15 @@ impl ChangedObjects {
                         .await?,
                 );
             }
+            "put_skan" => {
+                let put = store.put_skan(caller, app, document(40), any, origin(2));
+                drop(put.await?);
+            }
+            "patch_skan" => {
+                let (disabled, signals) = (Change::Set(false), Change::Keep);
+                let patched = store.patch_skan(caller, app, disabled, signals, any, origin(2));
+                drop(patched.await?);
+            }
             "set_link_domain_verified" => {
                 let verified = store.set_link_domain_verified(caller, app, host, true, origin(3));
                 drop(verified.await?);
@@ -119,7 +131,7 @@ impl ChangedObjects {
     }
 }
 
-/// Every change to an existing key, app or link invalidates caches: in this process by the change
+/// Every change to an existing key, app, conversion-value configuration or link invalidates caches: in this process by the change
 /// count, in other processes by the version.
 pub async fn changes_of_keys_apps_and_links_give_a_new_version(store: &SharedStore) {
     let objects = ChangedObjects::create(store).await;

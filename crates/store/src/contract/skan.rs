@@ -12,7 +12,7 @@ use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::revision::Precondition;
 
-fn document(fine_value: u8) -> Document {
+pub(super) fn document(fine_value: u8) -> Document {
     let condition = Condition {
         event: "purchase \"é\"".to_owned(),
         min_count: Some(1),
@@ -228,6 +228,9 @@ pub async fn devices_read_the_configuration_of_their_app(store: &SharedStore) {
         let read = store.skan_for_device(app, Environment::Live, None, at(4));
         read.await.expect("a document")
     };
+    let sdk_key = &configured.sdk.live_key;
+    let found = store.sdk_app(sdk_key).await.expect("keys are read");
+    assert_eq!(found.expect("an app").skan, put);
     let document_for_device = read(configured).await;
     let mut shown = put;
     shown.document.windows.retain(|window| window.enabled);
