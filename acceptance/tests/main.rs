@@ -94,6 +94,7 @@ mod faults {
     mod forwarding_kill;
     mod full_disk;
     mod kill;
+    mod many_nodes;
     mod power_cut;
     mod power_cut_round;
     mod refusals;
