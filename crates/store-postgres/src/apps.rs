@@ -104,8 +104,8 @@ impl ManagedAppTable for Tx {
     async fn claim_link_domain(&self, app: AppId, host: &str) -> Result<bool, Failure> {
         let app = uuid(app.as_bytes());
         let sql = "insert into link_domains (link_domain, app_id) values ($1, $2)
-                   on conflict (link_domain) do nothing";
-        if self.execute(sql, &[&host, &app]).await? == 1 {
+                   on conflict (link_domain) do nothing returning link_domain";
+        if self.query_opt(sql, &[&host, &app]).await?.is_some() {
             return Ok(true);
         }
         let sql = "select 1 from link_domains where link_domain = $1 and app_id = $2";

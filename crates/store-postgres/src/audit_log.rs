@@ -49,16 +49,18 @@ impl AuditLog for PostgresStore {
     async fn remove_audit_entries(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
         let before = uuid(AuditId::first_at(before).as_bytes());
         self.write("remove_audit_entries", async move |tx| {
-            let sql = "delete from audit_log using (
+            // Grouping by the key keeps the subquery separate, so that the server looks up the old
+            // entries of each organization in the index, and stops at the limit.
+            let sql = "delete from audit_log where (organization_id, audit_id) in (
                            select old.organization_id, old.audit_id from organizations
                            cross join lateral
                                (select organization_id, audit_id from audit_log
-                                where organization_id = organizations.organization_id and audit_id < $1
-                                limit $2) as old
-                           limit $2) as old
-                       where audit_log.organization_id = old.organization_id
-                         and audit_log.audit_id = old.audit_id";
-            tx.execute(sql, &[&before, &i64::from(limit)]).await
+                                where organization_id = organizations.organization_id
+                                  and audit_id < $1
+                                group by organization_id, audit_id) as old
+                           limit $2)";
+            tx.execute_counting(sql, &[&before, &i64::from(limit)])
+                .await
         })
         .await
     }

@@ -240,7 +240,7 @@ async fn forget_addresses_of_devices(
         environments.push(row.try_get::<_, &str>(1)?);
         devices.push(row.try_get::<_, &str>(2)?);
     }
-    tx.execute(
+    tx.execute_counting(
         "update devices set address_hash = null
          from unnest($1, $2, $3) as old (app_id, environment, device_id)
          where devices.app_id = old.app_id and devices.environment = old.environment
@@ -256,7 +256,7 @@ async fn forget_addresses_of_claims(
     before: Timestamp,
     limit: u32,
 ) -> Result<u64, Failure> {
-    tx.execute(
+    tx.execute_counting(
         "update user_links set address_hash = null
          where (app_id, environment, user_id, device_id) in (
              select app_id, environment, user_id, device_id from user_links
@@ -341,7 +341,7 @@ impl Clicks for PostgresStore {
         self.write("forget_addresses", async move |tx| {
             let (apps, clicks) = old_clicks(tx, "address is not null", before, limit).await?;
             let of_clicks = tx
-                .execute(
+                .execute_counting(
                     "update clicks set address = null, address_hash = null, user_agent = null
                      from unnest($1, $2) as old (app_id, click_id)
                      where clicks.app_id = old.app_id and clicks.click_id = old.click_id
@@ -360,7 +360,7 @@ impl Clicks for PostgresStore {
         self.write("remove_clicks", async move |tx| {
             let (apps, clicks) = old_clicks(tx, "not kept", before, limit).await?;
             // Checked again, because an install may have claimed the click meanwhile.
-            tx.execute(
+            tx.execute_counting(
                 "delete from clicks using unnest($1, $2) as old (app_id, click_id)
                  where clicks.app_id = old.app_id and clicks.click_id = old.click_id
                    and not clicks.kept",

@@ -96,3 +96,81 @@ impl From<&tokio_postgres::Error> for DatabaseError {
         }
     }
 }
+
+/// Returns whether the database aborted the transaction in favour of another one.
+pub(crate) fn is_serialization_failure(error: &tokio_postgres::Error) -> bool {
+    error.code().is_some_and(|code| {
+        [
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+        ]
+        .contains(code)
+    })
+}
+
+/// Returns whether the server has become read-only. A new connection may reach the primary.
+pub(crate) fn is_read_only_server(error: &tokio_postgres::Error) -> bool {
+    error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
+}
+
+/// Returns whether the connection is lost, and the transaction with it.
+pub(crate) fn is_connection_lost(error: &tokio_postgres::Error) -> bool {
+    if error.as_db_error().is_some() {
+        return is_session_ended(error);
+    }
+    error.is_closed()
+        || std::error::Error::source(error)
+            .is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
+}
+
+/// Returns whether the server ended the session.
+fn is_session_ended(error: &tokio_postgres::Error) -> bool {
+    // 57P: server shutdown or session termination; 08: connection error; 25P03: idle timeout.
+    error.as_db_error().is_some_and(|db_error| {
+        let code = db_error.code().code();
+        code.starts_with("57P") || code.starts_with("08") || code == "25P03"
+    })
+}
+
+/// Returns whether the error is a violation of this unique constraint. On a shard of a distributed
+/// database, the name of the constraint ends with the number of the shard.
+pub(crate) fn is_unique_violation(error: &tokio_postgres::Error, constraint: &str) -> bool {
+    error.as_db_error().is_some_and(|db_error| {
+        *db_error.code() == SqlState::UNIQUE_VIOLATION
+            && db_error
+                .constraint()
+                .is_some_and(|name| is_constraint(name, constraint))
+    })
+}
+
+/// Returns whether a constraint has this name, with or without the number of a shard.
+fn is_constraint(name: &str, constraint: &str) -> bool {
+    let Some(rest) = name.strip_prefix(constraint) else {
+        return false;
+    };
+    let is_number =
+        |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    rest.is_empty() || rest.strip_prefix('_').is_some_and(is_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_constraint;
+
+    #[test]
+    fn the_number_of_a_shard_does_not_change_the_constraint() {
+        for name in ["users_email_unique", "users_email_unique_102008"] {
+            assert!(is_constraint(name, "users_email_unique"), "{name}");
+        }
+        for name in [
+            "users_email",
+            "users_email_unique_",
+            "users_email_unique_v2",
+            "users_email_unique2",
+            "users_email_unique_10_8",
+            "app_users_email_unique",
+        ] {
+            assert!(!is_constraint(name, "users_email_unique"), "{name}");
+        }
+    }
+}

@@ -183,13 +183,14 @@ pub(crate) async fn take_over(
     let mut taken: Vec<_> = taken.iter().collect();
     taken.sort_by_key(|(id, ..)| *id);
     let written = tx
-        .execute(
+        .query(
             "update event_keys as stored set event_id = new.event_id, fingerprint = new.fingerprint
              from unnest($1, $2, $3, $4, $5, $6)
                   as new (app_id, environment, given_id, reserved_by, event_id, fingerprint)
              where stored.app_id = new.app_id and stored.environment = new.environment
                and stored.source = $7 and stored.given_id = new.given_id
-               and stored.event_id = new.reserved_by and stored.fingerprint is null",
+               and stored.event_id = new.reserved_by and stored.fingerprint is null
+             returning stored.event_id",
             &[
                 &column(&taken, |((app, ..), ..)| uuid(app.as_bytes())),
                 &column(&taken, |((_, environment, _), ..)| environment.as_str()),
@@ -203,7 +204,7 @@ pub(crate) async fn take_over(
             ],
         )
         .await?;
-    if u64::try_from(taken.len()) == Ok(written) {
+    if written.len() == taken.len() {
         Ok(())
     } else {
         Err(Failure::Conflict)

@@ -102,10 +102,10 @@ mod tests;
 
 use background_task::BackgroundTask;
 use batch_writer::BatchWriter;
+use database_error::is_unique_violation;
 use pool::Pool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio_postgres::error::SqlState;
 use tributary_domain::click::Click;
 use tributary_domain::event::sdk::{SdkEventOutcome, SdkRequest};
 use tributary_domain::event::web::WebEvent;
@@ -224,20 +224,14 @@ impl From<tokio_postgres::Error> for Failure {
 
 /// Turns a violation of the named constraint into a refusal.
 fn refuse_duplicate(
-    outcome: Result<u64, Failure>,
+    outcome: Result<(), Failure>,
     constraint: &str,
     refusal: Refusal,
 ) -> Result<(), Failure> {
     match outcome {
-        Ok(_) => Ok(()),
-        Err(Failure::Postgres(error))
-            if error.as_db_error().is_some_and(|db_error| {
-                *db_error.code() == SqlState::UNIQUE_VIOLATION
-                    && db_error.constraint() == Some(constraint)
-            }) =>
-        {
+        Err(Failure::Postgres(error)) if is_unique_violation(&error, constraint) => {
             Err(refusal.into())
         }
-        Err(failure) => Err(failure),
+        outcome => outcome,
     }
 }

@@ -100,13 +100,13 @@ impl TrackingLinkTable for Tx {
         let (app, id) = (uuid(link.app.as_bytes()), uuid(link.id.as_bytes()));
         let slug = link.slug.as_str();
         let claimed = self
-            .execute(
+            .query_opt(
                 "insert into link_slugs (slug, app_id, link_id) values ($1, $2, $3)
-                 on conflict (slug) do nothing",
+                 on conflict (slug) do nothing returning slug",
                 &[&slug, &app, &id],
             )
             .await?;
-        if claimed == 1 {
+        if claimed.is_some() {
             return Ok(true);
         }
         let own = self

@@ -64,7 +64,7 @@ impl MemberTable for Tx {
         at: Timestamp,
     ) -> Result<bool, Failure> {
         let withdrawn = self
-            .execute(
+            .execute_counting(
                 "update setup_links set used_at = $3
                  where digest = $1 and organization_id = $2 and used_at is null",
                 &[

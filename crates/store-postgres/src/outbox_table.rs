@@ -190,7 +190,7 @@ impl OutboxTable for Tx {
         status: Option<DeliveryStatus>,
         reason: &str,
     ) -> Result<u64, Failure> {
-        self.execute(
+        self.execute_counting(
             "update deliveries set status = coalesce($3, status), reason = $4
              where app_id = $1 and delivery_id = any($2)",
             &[

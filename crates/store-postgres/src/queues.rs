@@ -133,17 +133,17 @@ impl IntegrationTable for Tx {
         let sql = if is_stored {
             format!(
                 "update queues set ({columns}) = row($3, $4, $5, $6, $7, $8, $9, $10, $11)
-                 where app_id = $1 and network = $2"
+                 where app_id = $1 and network = $2 returning network"
             )
         } else {
             format!(
                 "insert into queues (app_id, network, {columns})
                  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-                 on conflict (app_id, network) do nothing"
+                 on conflict (app_id, network) do nothing returning network"
             )
         };
         let written = self
-            .execute(
+            .query_opt(
                 &sql,
                 &[
                     &app,
@@ -160,12 +160,8 @@ impl IntegrationTable for Tx {
                 ],
             )
             .await?;
-        // Another transaction inserted the row after it was read.
-        if written == 1 {
-            Ok(())
-        } else {
-            Err(Failure::Conflict)
-        }
+        // Without a row, another transaction inserted it after it was read.
+        written.map(drop).ok_or(Failure::Conflict)
     }
 
     async fn pending_delivery_counts(&self, app: AppId) -> Result<BTreeMap<Network, u64>, Failure> {
@@ -242,7 +238,7 @@ pub(crate) async fn renew_lease(
 ) -> Result<bool, Failure> {
     let (app, network) = key_columns(queue);
     let held = tx
-        .execute(
+        .execute_counting(
             "update queues set leased_until = $4
              where app_id = $1 and network = $2 and lease_id = $3",
             &[&app, &network, &uuid(&lease.0), &until.as_millis()],

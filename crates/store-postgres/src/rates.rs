@@ -72,26 +72,30 @@ fn rate(row: &Row) -> Result<Rate, Failure> {
     })
 }
 
+/// Returns the number of rates that changed.
 async fn upsert(tx: &Tx, rates: &[&Rate], at: Timestamp) -> Result<u64, Failure> {
-    tx.execute(
-        "insert into exchange_rates as stored (currency, day, base, nanos, source, imported_at)
+    let changed = tx
+        .query(
+            "insert into exchange_rates as stored (currency, day, base, nanos, source, imported_at)
          select currency, day, base, nanos, source, $6
          from unnest($1, $2, $3, $4, $5) as new (currency, day, base, nanos, source)
          on conflict (currency, day) do update
          set base = excluded.base, nanos = excluded.nanos, source = excluded.source,
              imported_at = excluded.imported_at
          where (stored.base, stored.nanos, stored.source)
-               is distinct from (excluded.base, excluded.nanos, excluded.source)",
-        &[
-            &column(rates, |rate| rate.currency.as_str()),
-            &column(rates, |rate| rate.day.as_days()),
-            &column(rates, |rate| rate.base.as_str()),
-            &column(rates, |rate| rate.units.nanos()),
-            &column(rates, |rate| rate.source.as_str()),
-            &at.as_millis(),
-        ],
-    )
-    .await
+               is distinct from (excluded.base, excluded.nanos, excluded.source)
+         returning stored.day",
+            &[
+                &column(rates, |rate| rate.currency.as_str()),
+                &column(rates, |rate| rate.day.as_days()),
+                &column(rates, |rate| rate.base.as_str()),
+                &column(rates, |rate| rate.units.nanos()),
+                &column(rates, |rate| rate.source.as_str()),
+                &at.as_millis(),
+            ],
+        )
+        .await?;
+    Ok(changed.len() as u64)
 }
 
 #[async_trait]

@@ -27,13 +27,13 @@ const KEY_COLUMNS: &str = KeyRow::COLUMNS;
 impl TenantTable for Tx {
     async fn mark_first_organization(&self, organization: &Organization) -> Result<bool, Failure> {
         let noted = self
-            .execute(
+            .query_opt(
                 "insert into instance (name, value) values ('founded', $1)
-                 on conflict (name) do nothing",
+                 on conflict (name) do nothing returning name",
                 &[&organization.id.as_bytes().as_slice()],
             )
             .await?;
-        Ok(noted == 1)
+        Ok(noted.is_some())
     }
 
     async fn insert_organization(&self, organization: &Organization) -> Result<(), Failure> {
@@ -107,8 +107,7 @@ impl TenantTable for Tx {
                 ],
             )
             .await;
-        refuse_duplicate(inserted, "users_email_unique", Refusal::EmailTaken)?;
-        Ok(())
+        refuse_duplicate(inserted, "users_email_unique", Refusal::EmailTaken)
     }
 
     async fn setup_link(&self, digest: Digest) -> Result<Option<SetupLink>, Failure> {

@@ -41,14 +41,15 @@ async fn find_anomalies(
 /// Claims an hour. Returns whether it was not checked yet.
 async fn claim_hour(tx: &Tx, app: AppId, hour: Timestamp) -> Result<bool, Failure> {
     let claimed = tx
-        .execute(
+        .query_opt(
             "insert into traffic_checks (app_id, hour) values ($1, $2)
              on conflict (app_id) do update set hour = excluded.hour
-             where traffic_checks.hour < excluded.hour",
+             where traffic_checks.hour < excluded.hour
+             returning hour",
             &[&uuid(app.as_bytes()), &hour.as_millis()],
         )
         .await?;
-    Ok(claimed == 1)
+    Ok(claimed.is_some())
 }
 
 async fn write_anomalies(tx: &Tx, checked: &CheckedHour) -> Result<(), Failure> {

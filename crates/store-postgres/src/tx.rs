@@ -16,7 +16,9 @@
 
 use crate::Failure;
 use crate::abandoned::UsedConnection;
-use crate::database_error::DatabaseError;
+use crate::database_error::{
+    DatabaseError, is_connection_lost, is_read_only_server, is_serialization_failure,
+};
 use crate::params::{Param, typed, values};
 use crate::pool::Pool;
 use deadpool_postgres::Object;
@@ -28,7 +30,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, MutexGuard};
-use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Statement};
 use tributary_store::connection_share::ConnectionShare;
@@ -188,7 +189,7 @@ async fn try_once<T>(
     let value = match worked {
         Ok(value) => value,
         Err(failure) => {
-            if is_read_only_server(&failure) {
+            if matches!(&failure, Failure::Postgres(error) if is_read_only_server(error)) {
                 tx.discard();
             } else {
                 tx.roll_back().await;
@@ -272,44 +273,6 @@ fn classify_commit_error(error: &tokio_postgres::Error) -> AttemptError {
         loggable
     } else {
         loggable.with_context("commit outcome unknown")
-    })
-}
-
-/// Returns whether the database aborted the transaction in favour of another one.
-fn is_serialization_failure(error: &tokio_postgres::Error) -> bool {
-    error.code().is_some_and(|code| {
-        [
-            SqlState::T_R_SERIALIZATION_FAILURE,
-            SqlState::T_R_DEADLOCK_DETECTED,
-        ]
-        .contains(code)
-    })
-}
-
-/// Returns whether the server has become read-only. A new connection may reach the primary.
-fn is_read_only_server(failure: &Failure) -> bool {
-    let Failure::Postgres(error) = failure else {
-        return false;
-    };
-    error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
-}
-
-/// Returns whether the connection is lost, and the transaction with it.
-fn is_connection_lost(error: &tokio_postgres::Error) -> bool {
-    if error.as_db_error().is_some() {
-        return is_session_ended(error);
-    }
-    error.is_closed()
-        || std::error::Error::source(error)
-            .is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
-}
-
-/// Returns whether the server ended the session.
-fn is_session_ended(error: &tokio_postgres::Error) -> bool {
-    // 57P: server shutdown or session termination; 08: connection error; 25P03: idle timeout.
-    error.as_db_error().is_some_and(|db_error| {
-        let code = db_error.code().code();
-        code.starts_with("57P") || code.starts_with("08") || code == "25P03"
     })
 }
 
@@ -410,8 +373,20 @@ impl Tx {
         Ok(rows.into_iter().next())
     }
 
-    /// Returns the number of affected rows.
-    pub(crate) async fn execute(&self, sql: &str, params: &[&dyn Param]) -> Result<u64, Failure> {
+    /// Runs a statement whose result does not matter.
+    pub(crate) async fn execute(&self, sql: &str, params: &[&dyn Param]) -> Result<(), Failure> {
+        self.execute_counting(sql, params).await?;
+        Ok(())
+    }
+
+    /// Returns the number of rows that an `update` or `delete` changed. Not for `insert`: of rows
+    /// that conflict, a distributed database counts those that it did not write, too. `returning`
+    /// lists the written rows.
+    pub(crate) async fn execute_counting(
+        &self,
+        sql: &str,
+        params: &[&dyn Param],
+    ) -> Result<u64, Failure> {
         let turn = self.turn.lock().await;
         let rows = if let Some(statement) = self.cached_statement(sql, params).await? {
             let values = values(params);

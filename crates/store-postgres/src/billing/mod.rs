@@ -194,7 +194,7 @@ impl Billing for PostgresStore {
         self.write("forget_notifications", async move |tx| {
             let (before, limit) = (before.as_millis(), i64::from(limit));
             let emptied = tx
-                .execute(
+                .execute_counting(
                     "update notifications set body = null where (app_id, provider, given_id) in
                      (select app_id, provider, given_id from notifications
                       where body is not null and received_at < $1 limit $2)",

@@ -125,10 +125,10 @@ async fn lock_identity(
     let empty = IdentityRow::write(&Identity::default());
     let (app, environment, key) = device.columns();
     let inserted = tx
-        .execute(
+        .query_opt(
             "insert into identities (app_id, environment, device_id, user_id, matching, updated_at)
              values ($1, $2, $3, $4, $5, $6)
-             on conflict (app_id, environment, device_id) do nothing",
+             on conflict (app_id, environment, device_id) do nothing returning device_id",
             &[
                 &app,
                 &environment,
@@ -139,7 +139,7 @@ async fn lock_identity(
             ],
         )
         .await?;
-    if inserted == 1 {
+    if inserted.is_some() {
         return Ok(DeviceState::default());
     }
     // Another transaction inserted the row and committed.

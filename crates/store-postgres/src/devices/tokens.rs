@@ -145,7 +145,7 @@ impl TokenTable for Tx {
         let sql = format!("delete from ad_services_tokens where {LEASE_CONDITION}");
         let (app, environment, device, leased_until) = lease_key(lease);
         let params: [&dyn Param; 4] = [&app, &environment, &device, &leased_until];
-        Ok(self.execute(&sql, &params).await? == 1)
+        Ok(self.execute_counting(&sql, &params).await? == 1)
     }
 
     async fn retry_token(&self, lease: &LeasedToken, due_at: Timestamp) -> Result<bool, Failure> {
@@ -153,7 +153,7 @@ impl TokenTable for Tx {
         let (app, environment, device, leased_until) = lease_key(lease);
         let due_at = due_at.as_millis();
         let params: [&dyn Param; 5] = [&app, &environment, &device, &leased_until, &due_at];
-        Ok(self.execute(&sql, &params).await? == 1)
+        Ok(self.execute_counting(&sql, &params).await? == 1)
     }
 
     async fn remove_device_token(&self, device: DeviceRef<'_>) -> Result<(), Failure> {

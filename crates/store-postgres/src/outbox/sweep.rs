@@ -103,7 +103,7 @@ pub(super) async fn remove(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64
     keys.sort_unstable();
     // Checked again, because a delivery may have been requeued and finished again meanwhile.
     let removed = tx
-        .execute(
+        .execute_counting(
             "delete from deliveries using unnest($1, $2) as old (app_id, delivery_id)
              where deliveries.app_id = old.app_id and deliveries.delivery_id = old.delivery_id
                and deliveries.settled_at < $3",

@@ -100,7 +100,7 @@ pub(crate) async fn requeue(
     )
     .await?;
     let sql = "delete from deliveries where app_id = $1 and delivery_id = any($2)";
-    tx.execute(sql, &[&app, &ids]).await
+    tx.execute_counting(sql, &[&app, &ids]).await
 }
 
 /// Adds finished deliveries to the counts of the current hour. Returns the number of failures per

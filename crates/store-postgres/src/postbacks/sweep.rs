@@ -97,7 +97,7 @@ pub(super) async fn remove(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64
         ],
     )
     .await?;
-    tx.execute(
+    tx.execute_counting(
         "delete from postbacks using unnest($1, $2) as old (app_id, postback_id)
          where postbacks.app_id = old.app_id and postbacks.postback_id = old.postback_id",
         &[&apps, &ids],
@@ -123,7 +123,7 @@ pub(super) async fn remove_unclaimed(
         .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
         .collect::<Result<_, tokio_postgres::Error>>()?;
     old.sort_unstable();
-    tx.execute(
+    tx.execute_counting(
         "delete from unclaimed_postbacks as stored
          using unnest($1, $2) as old (app_store_id, postback_id)
          where stored.app_store_id = old.app_store_id and stored.postback_id = old.postback_id",

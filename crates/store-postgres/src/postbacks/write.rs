@@ -70,63 +70,67 @@ pub(super) async fn insert_postbacks(
         .collect();
     rows.sort_by_key(|row| (row.app_id, row.key_digest, row.trust, row.body_digest));
     let firsts: Vec<&PostbackRow> = rows.iter().filter(|row| !row.conflicting).collect();
-    if insert_keys(tx, &firsts).await? != firsts.len() as u64
-        || insert(tx, &rows).await? != rows.len() as u64
-    {
+    if insert_keys(tx, &firsts).await? != firsts.len() || insert(tx, &rows).await? != rows.len() {
         return Err(Failure::Conflict);
     }
     Ok(())
 }
 
-async fn insert_keys(tx: &Tx, rows: &[&PostbackRow]) -> Result<u64, Failure> {
+/// Returns the number of inserted deduplication keys.
+async fn insert_keys(tx: &Tx, rows: &[&PostbackRow]) -> Result<usize, Failure> {
     if rows.is_empty() {
         return Ok(0);
     }
-    tx.execute(
-        "insert into postback_keys (app_id, key_digest, trust, body_digest, postback_id)
+    let inserted = tx
+        .query(
+            "insert into postback_keys (app_id, key_digest, trust, body_digest, postback_id)
          select * from unnest($1, $2, $3, $4, $5)
-         on conflict (app_id, key_digest, trust) do nothing",
-        &[
-            &column(rows, |row| uuid(&row.app_id)),
-            &column(rows, |row| row.key_digest.as_slice()),
-            &column(rows, |row| row.trust),
-            &column(rows, |row| row.body_digest.as_slice()),
-            &column(rows, |row| uuid(&row.postback_id)),
-        ],
-    )
-    .await
+         on conflict (app_id, key_digest, trust) do nothing returning postback_id",
+            &[
+                &column(rows, |row| uuid(&row.app_id)),
+                &column(rows, |row| row.key_digest.as_slice()),
+                &column(rows, |row| row.trust),
+                &column(rows, |row| row.body_digest.as_slice()),
+                &column(rows, |row| uuid(&row.postback_id)),
+            ],
+        )
+        .await?;
+    Ok(inserted.len())
 }
 
-async fn insert(tx: &Tx, rows: &[PostbackRow]) -> Result<u64, Failure> {
+/// Returns the number of inserted postbacks.
+async fn insert(tx: &Tx, rows: &[PostbackRow]) -> Result<usize, Failure> {
     let sql = format!(
         "insert into postbacks ({}) select * from unnest({})
-         on conflict (app_id, key_digest, body_digest) do nothing",
+         on conflict (app_id, key_digest, body_digest) do nothing returning postback_id",
         PostbackRow::COLUMNS,
         placeholders(PostbackRow::COLUMNS_COUNT)
     );
-    tx.execute(
-        &sql,
-        &[
-            &column(rows, |row| uuid(&row.app_id)),
-            &column(rows, |row| uuid(&row.postback_id)),
-            &column(rows, |row| row.received_at),
-            &column(rows, |row| row.protocol),
-            &column(rows, |row| row.signature),
-            &column(rows, |row| row.trust),
-            &column(rows, |row| row.counting),
-            &column(rows, |row| row.conflicting),
-            &column(rows, |row| row.key_digest.as_slice()),
-            &column(rows, |row| row.body_digest.as_slice()),
-            &column(rows, |row| row.ad_network_id.as_str()),
-            &column(rows, |row| row.source_identifier.as_deref()),
-            &column(rows, |row| row.sequence_index),
-            &column(rows, |row| row.did_win),
-            &column(rows, |row| row.conversion_type),
-            &column(rows, |row| row.postback.as_str()),
-            &column(rows, |row| row.body.as_str()),
-        ],
-    )
-    .await
+    let inserted = tx
+        .query(
+            &sql,
+            &[
+                &column(rows, |row| uuid(&row.app_id)),
+                &column(rows, |row| uuid(&row.postback_id)),
+                &column(rows, |row| row.received_at),
+                &column(rows, |row| row.protocol),
+                &column(rows, |row| row.signature),
+                &column(rows, |row| row.trust),
+                &column(rows, |row| row.counting),
+                &column(rows, |row| row.conflicting),
+                &column(rows, |row| row.key_digest.as_slice()),
+                &column(rows, |row| row.body_digest.as_slice()),
+                &column(rows, |row| row.ad_network_id.as_str()),
+                &column(rows, |row| row.source_identifier.as_deref()),
+                &column(rows, |row| row.sequence_index),
+                &column(rows, |row| row.did_win),
+                &column(rows, |row| row.conversion_type),
+                &column(rows, |row| row.postback.as_str()),
+                &column(rows, |row| row.body.as_str()),
+            ],
+        )
+        .await?;
+    Ok(inserted.len())
 }
 
 /// Adds the counts to `postback_counts`.

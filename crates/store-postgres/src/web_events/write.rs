@@ -8,6 +8,7 @@ use crate::params::column;
 use crate::rows::uuid;
 use crate::tx::Tx;
 use crate::{Failure, clicks, devices, duplicates, event_rows, outbox_table, rollups};
+use tokio_postgres::Row;
 use tributary_domain::device::DeviceRef;
 use tributary_domain::event::web::{ExternalKey, RecordedWebEvent, RefundedPayment, WebChanges};
 use tributary_recording::duplicates::demote;
@@ -99,8 +100,8 @@ async fn take_over(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
 }
 
 /// Reports a conflict if rows are missing, which means that another node was first.
-fn require_all_rows(wanted: usize, rows: u64) -> Result<(), Failure> {
-    if u64::try_from(wanted) == Ok(rows) {
+fn require_all_rows(wanted: usize, written: &[Row]) -> Result<(), Failure> {
+    if wanted == written.len() {
         Ok(())
     } else {
         Err(Failure::Conflict)
@@ -131,9 +132,10 @@ async fn insert_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failur
         return Ok(());
     }
     let written = tx
-        .execute(
+        .query(
             "insert into refunded_payments (app_id, given_id, refunded_micros, version)
-             select * from unnest($1, $2, $3, $4) on conflict do nothing",
+             select * from unnest($1, $2, $3, $4)
+             on conflict (app_id, given_id) do nothing returning version",
             &[
                 &column(&first, |((app, _), _)| uuid(app.as_bytes())),
                 &column(&first, |((_, external_id), _)| *external_id),
@@ -142,7 +144,7 @@ async fn insert_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failur
             ],
         )
         .await?;
-    require_all_rows(first.len(), written)
+    require_all_rows(first.len(), &written)
 }
 
 /// Updates refund totals. The payments are locked; the version check guards against bugs.
@@ -155,13 +157,14 @@ async fn update_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failur
         return Ok(());
     }
     let written = tx
-        .execute(
+        .query(
             "update refunded_payments as stored
              set refunded_micros = new.refunded_micros, version = stored.version + new.refunds
              from unnest($1, $2, $3, $4, $5)
                   as new (app_id, given_id, seen, refunded_micros, refunds)
              where stored.app_id = new.app_id and stored.given_id = new.given_id
-               and stored.version = new.seen",
+               and stored.version = new.seen
+             returning stored.version",
             &[
                 &column(&again, |((app, _), _)| uuid(app.as_bytes())),
                 &column(&again, |((_, external_id), _)| *external_id),
@@ -171,5 +174,5 @@ async fn update_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failur
             ],
         )
         .await?;
-    require_all_rows(again.len(), written)
+    require_all_rows(again.len(), &written)
 }
