@@ -280,7 +280,7 @@ async fn count_installs(tx: &Tx, calls: &[Wanted<'_>]) -> Result<Vec<Vec<(LinkId
                      and address_hash = wanted.address_hash and address_hash is not null
                      and (address_hash, first_seen_at) >= (wanted.address_hash, wanted.since)
                      and device_id <> wanted.device_id and link_id is not null
-                   group by link_id) as found
+                   group by app_id, link_id) as found
              group by wanted.app_id, wanted.number, found.link_id
              order by wanted.number, found.link_id",
             &[

@@ -20,16 +20,21 @@ const BILLING_PLACEHOLDER: EventId = EventId::from_bytes([0; 16]);
 
 static FIND_HOLDERS: LazyLock<String> = LazyLock::new(|| {
     format!(
+        // One index lookup per id, because of the grouping (see `devices::bulk::rows_of`). The
+        // events are joined with the keys and not with `unnest`, so that a distributed database
+        // recognises that both belong to the same app.
         "select {}, wanted.number
          from unnest($1, $2, $3) with ordinality as wanted (app_id, environment, given_id, number)
          cross join lateral
-              (select event_id from event_keys
+              (select app_id, environment, event_id from event_keys
                where app_id = wanted.app_id and environment = wanted.environment and source = $4
-                 and given_id = wanted.given_id limit 1) as taken
+                 and given_id = wanted.given_id
+               group by app_id, environment, source, given_id) as taken
          cross join lateral
               (select {EVENT_COLUMNS} from events
-               where app_id = wanted.app_id and environment = wanted.environment
-                 and event_id = taken.event_id limit 1) as events",
+               where app_id = taken.app_id and environment = taken.environment
+                 and event_id = taken.event_id
+               group by app_id, environment, event_id) as events",
         qualified("events", EVENT_COLUMNS)
     )
 });

@@ -25,8 +25,7 @@ pub(crate) async fn find_event_ids(
         .iter()
         .map(|source| source.as_str())
         .collect();
-    // One index lookup per source, whatever plan the table statistics suggest (see
-    // `devices::bulk`).
+    // One index lookup per source, because of the grouping (see `devices::bulk::rows_of`).
     let rows = tx
         .query(
             "select event_id from unnest($3) as wanted (source)
@@ -34,7 +33,7 @@ pub(crate) async fn find_event_ids(
                   (select event_id from event_keys
                    where app_id = $1 and environment = $2 and source = wanted.source and given_id = $4
                      and (fingerprint is not null or source <> $5)
-                   limit 1) as stored",
+                   group by app_id, environment, source, given_id) as stored",
             &[&app, &environment, &sources, &external_id, &EventSource::Web.as_str()],
         )
         .await?;

@@ -105,7 +105,7 @@ impl OutboxTable for Tx {
                 "select delivery_id,
                         sending_at is null
                         or not exists (select 1 from queues
-                                       where queues.app_id = outbox.app_id
+                                       where queues.app_id = $1
                                          and queues.network = outbox.network
                                          and queues.leased_until > $3) as waits
                  from outbox

@@ -5,7 +5,7 @@ use crate::Failure;
 use crate::params::column;
 use crate::rows::{qualified, read_row, uuid};
 use crate::tx::Tx;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
@@ -98,31 +98,41 @@ impl NotificationTable for Tx {
         if chains.is_empty() {
             return Ok(Vec::new());
         }
-        let chains: Vec<&Chain> = chains.iter().collect();
-        // One index lookup per subscription, whatever plan the table statistics suggest.
+        // One index lookup per subscription, whatever plan the table statistics suggest. One
+        // statement per app, because a distributed database rejects the limit otherwise.
         let sql = format!(
-            "select {} from unnest($1, $2, $3, $4) as wanted (app_id, environment, provider, chain)
+            "select {} from unnest($2, $3, $4) as wanted (environment, provider, chain)
          cross join lateral
               (select * from notifications
-               where app_id = wanted.app_id and environment = wanted.environment
+               where app_id = $1 and environment = wanted.environment
                  and provider = wanted.provider and chain = wanted.chain
                order by happened_at desc limit $5) as stored",
             qualified("stored", COLUMNS)
         );
         let limit = i64::try_from(CHAIN_NOTIFICATIONS_MAX).unwrap_or(i64::MAX);
-        let rows = self
-            .query(
-                &sql,
-                &[
-                    &column(&chains, |chain| uuid(chain.app.as_bytes())),
-                    &column(&chains, |chain| chain.environment.as_str()),
-                    &column(&chains, |chain| chain.provider.as_str()),
-                    &column(&chains, |chain| chain.name.as_str()),
-                    &limit,
-                ],
-            )
-            .await?;
-        rows.iter().map(notification).collect()
+        let mut by_app: BTreeMap<AppId, Vec<&Chain>> = BTreeMap::new();
+        for chain in chains {
+            by_app.entry(chain.app).or_default().push(chain);
+        }
+        let mut found = Vec::new();
+        for (app, chains) in by_app {
+            let rows = self
+                .query(
+                    &sql,
+                    &[
+                        &uuid(app.as_bytes()),
+                        &column(&chains, |chain| chain.environment.as_str()),
+                        &column(&chains, |chain| chain.provider.as_str()),
+                        &column(&chains, |chain| chain.name.as_str()),
+                        &limit,
+                    ],
+                )
+                .await?;
+            for row in &rows {
+                found.push(notification(row)?);
+            }
+        }
+        Ok(found)
     }
 
     async fn chains_with_pseudonyms(

@@ -67,7 +67,7 @@ async fn lock(
          where app_id = $1 and delivery_id = any($2) and expires_at <= $3
            and (outbox.sending_at is null
                 or not exists (select 1 from queues
-                               where queues.app_id = outbox.app_id
+                               where queues.app_id = $1
                                  and queues.network = outbox.network
                                  and queues.leased_until > $3))
          order by delivery_id for update skip locked",

@@ -34,10 +34,6 @@ pub(super) async fn apps(
         .collect()
 }
 
-/// Maximum number of rows per deduplication key: one per trust level.
-const TRUSTS_MAX: i64 = 3;
-const _: () = assert!(Trust::ALL.len() == 3);
-
 /// App id and digest of the deduplication key.
 type Key = (AppId, Digest);
 
@@ -65,15 +61,15 @@ impl PostbackHistory {
         let mut firsts: HashMap<Key, Vec<(Trust, Digest)>> = HashMap::new();
         let rows = tx
             .query(
-                // One index lookup per key, here and below. A generic plan made when the table was
-                // small would scan the whole table.
+                // One index lookup per key, here and below, because of the grouping (see
+                // `devices::bulk::rows_of`).
                 "select stored.app_id, stored.key_digest, stored.trust, stored.body_digest
                  from unnest($1, $2) as wanted (app_id, key_digest)
                  cross join lateral
                       (select app_id, key_digest, trust, body_digest from postback_keys
                        where app_id = wanted.app_id and key_digest = wanted.key_digest
-                       limit $3) as stored",
-                &[&apps, &digests, &TRUSTS_MAX],
+                       group by app_id, key_digest, trust) as stored",
+                &[&apps, &digests],
             )
             .await?;
         for row in &rows {
@@ -116,20 +112,20 @@ impl PostbackHistory {
 }
 
 /// Counts the stored postbacks per deduplication key, up to [`VARIANTS_MAX`]. Batches that run at the
-/// same time do not see each other's, so together they may store a few more.
+/// same time do not see each other's, so together they may store a few more. Further ones are not
+/// stored, so there are few to count.
 async fn count_variants(tx: &Tx, keys: &[Key]) -> Result<HashMap<Key, u32>, Failure> {
     let rows = tx
         .query(
             "select wanted.app_id, wanted.key_digest, stored.variants
              from unnest($1, $2) as wanted (app_id, key_digest)
              cross join lateral
-                  (select count(*) as variants from
-                       (select 1 from postbacks where app_id = wanted.app_id
-                        and key_digest = wanted.key_digest limit $3) as one) as stored",
+                  (select count(*) as variants from postbacks
+                   where app_id = wanted.app_id and key_digest = wanted.key_digest
+                   group by app_id, key_digest) as stored",
             &[
                 &column(keys, |(app, _)| uuid(app.as_bytes())),
                 &column(keys, |(_, key)| key.as_bytes().as_slice()),
-                &i64::from(VARIANTS_MAX),
             ],
         )
         .await?;
@@ -137,6 +133,7 @@ async fn count_variants(tx: &Tx, keys: &[Key]) -> Result<HashMap<Key, u32>, Fail
         let app = AppId::from_bytes(id(row, 0)?);
         let variants: i64 = row.try_get(2)?;
         let variants = u32::try_from(variants).unwrap_or(VARIANTS_MAX);
+        let variants = variants.min(VARIANTS_MAX);
         Ok(((app, digest(row.try_get(1)?, app)?), variants))
     };
     rows.iter().map(count).collect()
@@ -172,13 +169,12 @@ impl WaitingPostbacks {
                       (select body_digest from unclaimed_postbacks
                        where app_store_id = wanted.app_store_id
                          and key_digest = wanted.key_digest and signature = wanted.signature
-                       limit $5) as stored",
+                       group by app_store_id, key_digest, body_digest) as stored",
                 &[
                     &numbers,
                     &column(&keys, |(store_id, ..)| store_id.as_str()),
                     &column(&keys, |(_, key, _)| key.as_bytes().as_slice()),
                     &column(&keys, |(.., signature)| *signature),
-                    &i64::from(VARIANTS_MAX),
                 ],
             )
             .await?;
@@ -219,7 +215,8 @@ async fn find_bodies(
              cross join lateral
                   (select app_id, key_digest, body_digest from postbacks
                    where app_id = wanted.app_id and key_digest = wanted.key_digest
-                     and body_digest = wanted.body_digest limit 1) as stored",
+                     and body_digest = wanted.body_digest
+                   group by app_id, key_digest, body_digest) as stored",
             &[
                 &column(&bodies, |(app, ..)| uuid(app.as_bytes())),
                 &column(&bodies, |(_, key, _)| key.as_bytes().as_slice()),

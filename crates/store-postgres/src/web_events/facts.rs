@@ -152,18 +152,19 @@ fn key_of_row<K: Copy>(wanted: &[K], row: &Row) -> Result<K, Failure> {
 
 static FIND_EVENTS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        // One index lookup per id. A generic plan made when the table was small would scan the
-        // whole table.
+        // One index lookup per id, because of the grouping (see `devices::bulk::rows_of`).
         "select {}, wanted.number, taken.event_id as taken_id, taken.fingerprint
          from unnest($1, $2) with ordinality as wanted (app_id, given_id, number)
          cross join lateral
               (select app_id, environment, event_id, fingerprint from event_keys
                where app_id = wanted.app_id and environment = $3 and source = $4
-                 and given_id = wanted.given_id limit 1) as taken
+                 and given_id = wanted.given_id
+               group by app_id, environment, source, given_id) as taken
          left join lateral
               (select {EVENT_COLUMNS} from events
                where app_id = taken.app_id and environment = taken.environment
-                 and event_id = taken.event_id limit 1) as events on true",
+                 and event_id = taken.event_id
+               group by app_id, environment, event_id) as events on true",
         qualified("events", EVENT_COLUMNS)
     )
 });
