@@ -104,6 +104,7 @@ async fn lease(
              from unnest($1, $2, $3) as due (app_id, alert_id, due_at)
              where stored.app_id = due.app_id and stored.alert_id = due.alert_id
                and stored.due_at = due.due_at
+               /* distributed: and stored.app_id = any($1) */
              returning stored.alert_id",
             &[
                 &column(&due, |due| uuid(due.alert.app.as_bytes())),

@@ -98,7 +98,8 @@ async fn find_by_id(tx: &Tx, calls: &[Wanted<'_>]) -> Result<Found, Failure> {
         "select {}, clicks.taken_by, {}, wanted.number
          from unnest($1, $2, $3) as wanted (number, app_id, click_id)
          join clicks on clicks.app_id = wanted.app_id and clicks.click_id = wanted.click_id
-         join links on links.app_id = clicks.app_id and links.link_id = clicks.link_id",
+         join links on links.app_id = clicks.app_id and links.link_id = clicks.link_id
+         /* distributed: where clicks.app_id = any($2) and links.app_id = any($2) */",
         qualified("clicks", CLICK_COLUMNS),
         qualified("links", LINK_COLUMNS),
     );
@@ -222,16 +223,19 @@ async fn find_by_hash(
                      cross join lateral
                           (select app_id, click_id, clicked_at,
                                   taken_by is null and platform = wanted.platform as can_win,
-                                  row_number() over (order by {newest_first}) as age
+                                  row_number() over (/* distributed: partition by app_id */
+                                                     order by {newest_first}) as age
                            from clicks
                            where app_id = wanted.app_id and {hash_column} = wanted.hash
                              and {hash_column} is not null and clicked_at >= wanted.since
-                             and bot is null) as found
+                             and bot is null
+                             /* distributed: and app_id = any($2) */) as found
                      where found.age <= {scanned}) as newest
                where age <= {scanned}) as placed
          join clicks on clicks.app_id = placed.app_id and clicks.click_id = placed.click_id
          join links on links.app_id = clicks.app_id and links.link_id = clicks.link_id
          where placed.place <= {limit}
+               /* distributed: and clicks.app_id = any($2) and links.app_id = any($2) */
          order by placed.number, placed.place",
         qualified("clicks", CLICK_COLUMNS),
         qualified("links", LINK_COLUMNS),
@@ -280,6 +284,7 @@ async fn count_installs(tx: &Tx, calls: &[Wanted<'_>]) -> Result<Vec<Vec<(LinkId
                      and address_hash = wanted.address_hash and address_hash is not null
                      and (address_hash, first_seen_at) >= (wanted.address_hash, wanted.since)
                      and device_id <> wanted.device_id and link_id is not null
+                     /* distributed: and app_id = any($2) */
                    group by app_id, link_id) as found
              group by wanted.app_id, wanted.number, found.link_id
              order by wanted.number, found.link_id",

@@ -131,6 +131,7 @@ pub(crate) async fn keep(tx: &Tx, kept: &KeptClicks<'_>) -> Result<(), Failure> 
              where clicks.app_id = new.app_id and clicks.click_id = new.click_id
                and (new.device_id is null or clicks.taken_by is null
                     or clicks.taken_by = new.device_id)
+               /* distributed: and clicks.app_id = any($1) */
              returning clicks.click_id",
             &[
                 &column(&kept, |((app, _), _)| uuid(app.as_bytes())),
@@ -158,7 +159,8 @@ pub(crate) async fn release(tx: &Tx, released: &[(DeviceRef<'_>, ClickId)]) -> R
         "update clicks set taken_by = null
          from unnest($1, $2, $3) as old (app_id, click_id, device_id)
          where clicks.app_id = old.app_id and clicks.click_id = old.click_id
-           and clicks.taken_by = old.device_id",
+           and clicks.taken_by = old.device_id
+           /* distributed: and clicks.app_id = any($1) */",
         &[
             &column(&released, |(device, _)| device.app()),
             &column(&released, |(_, click)| uuid(click.as_bytes())),
@@ -244,7 +246,8 @@ async fn forget_addresses_of_devices(
         "update devices set address_hash = null
          from unnest($1, $2, $3) as old (app_id, environment, device_id)
          where devices.app_id = old.app_id and devices.environment = old.environment
-           and devices.device_id = old.device_id",
+           and devices.device_id = old.device_id
+           /* distributed: and devices.app_id = any($1) */",
         &[&apps, &environments, &devices],
     )
     .await
@@ -345,7 +348,8 @@ impl Clicks for PostgresStore {
                     "update clicks set address = null, address_hash = null, user_agent = null
                      from unnest($1, $2) as old (app_id, click_id)
                      where clicks.app_id = old.app_id and clicks.click_id = old.click_id
-                       and clicks.address is not null",
+                       and clicks.address is not null
+                       /* distributed: and clicks.app_id = any($1) */",
                     &[&apps, &clicks],
                 )
                 .await?;
@@ -363,7 +367,8 @@ impl Clicks for PostgresStore {
             tx.execute_counting(
                 "delete from clicks using unnest($1, $2) as old (app_id, click_id)
                  where clicks.app_id = old.app_id and clicks.click_id = old.click_id
-                   and not clicks.kept",
+                   and not clicks.kept
+                   /* distributed: and clicks.app_id = any($1) */",
                 &[&apps, &clicks],
             )
             .await

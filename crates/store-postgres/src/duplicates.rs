@@ -29,11 +29,13 @@ static FIND_HOLDERS: LazyLock<String> = LazyLock::new(|| {
               (select app_id, environment, event_id from event_keys
                where app_id = wanted.app_id and environment = wanted.environment and source = $4
                  and given_id = wanted.given_id
+                 /* distributed: and app_id = any($1) */
                group by app_id, environment, source, given_id) as taken
          cross join lateral
               (select {EVENT_COLUMNS} from events
                where app_id = taken.app_id and environment = taken.environment
                  and event_id = taken.event_id
+                 /* distributed: and app_id = any($1) */
                group by app_id, environment, event_id) as events",
         qualified("events", EVENT_COLUMNS)
     )
@@ -131,7 +133,8 @@ async fn take_from_billing(tx: &Tx, taken: &[(SharedId<'_>, EventId)]) -> Result
         "update event_keys as stored set event_id = new.event_id
          from unnest($1, $2, $3, $4) as new (app_id, environment, given_id, event_id)
          where stored.app_id = new.app_id and stored.environment = new.environment
-           and stored.source = $5 and stored.given_id = new.given_id and stored.event_id = $6",
+           and stored.source = $5 and stored.given_id = new.given_id and stored.event_id = $6
+           /* distributed: and stored.app_id = any($1) */",
         &[
             &column(taken, |((app, ..), _)| uuid(app.as_bytes())),
             &column(taken, |((_, environment, _), _)| environment.as_str()),
@@ -195,6 +198,7 @@ pub(crate) async fn take_over(
              where stored.app_id = new.app_id and stored.environment = new.environment
                and stored.source = $7 and stored.given_id = new.given_id
                and stored.event_id = new.reserved_by and stored.fingerprint is null
+               /* distributed: and stored.app_id = any($1) */
              returning stored.event_id",
             &[
                 &column(&taken, |((app, ..), ..)| uuid(app.as_bytes())),

@@ -55,7 +55,8 @@ impl EventTable for Tx {
             "delete from events as stored
              using unnest($1, $2, $3) as new (app_id, environment, event_id)
              where stored.app_id = new.app_id and stored.environment = new.environment
-               and stored.event_id = new.event_id",
+               and stored.event_id = new.event_id
+               /* distributed: and stored.app_id = any($1) */",
             &[&apps, &environments, &ids],
         )
         .await?;
@@ -186,7 +187,8 @@ impl EventTable for Tx {
             "update events as stored set skipped = new.skipped
              from unnest($1, $2, $3, $4) as new (app_id, environment, event_id, skipped)
              where stored.app_id = new.app_id and stored.environment = new.environment
-               and stored.event_id = new.event_id",
+               and stored.event_id = new.event_id
+               /* distributed: and stored.app_id = any($1) */",
             &[
                 &apps,
                 &environments,
@@ -313,7 +315,8 @@ impl EventTable for Tx {
              from unnest($1, $2, $3, $4, $5)
                   as new (app_id, environment, event_id, uncounted, first_payment)
              where stored.app_id = new.app_id and stored.environment = new.environment
-               and stored.event_id = new.event_id",
+               and stored.event_id = new.event_id
+               /* distributed: and stored.app_id = any($1) */",
             &[
                 &apps,
                 &environments,
@@ -399,7 +402,8 @@ impl FirstPaymentTable for Tx {
             "update events as stored set first_payment = new.first_payment
              from unnest($1, $2, $3, $4) as new (app_id, environment, event_id, first_payment)
              where stored.app_id = new.app_id and stored.environment = new.environment
-               and stored.event_id = new.event_id",
+               and stored.event_id = new.event_id
+               /* distributed: and stored.app_id = any($1) */",
             &[
                 &apps,
                 &environments,

@@ -51,11 +51,13 @@
 
 mod background_task;
 mod batch_writer;
+mod begin;
 mod database_error;
 mod migrate;
 mod params;
 mod pool;
 mod rows;
+mod statement_text;
 mod tls;
 mod tx;
 
@@ -140,6 +142,7 @@ impl PostgresStore {
         let mut connection = pool.first_connection().await?;
         pool::check_server(&connection).await?;
         migrate::migrate(&mut connection).await?;
+        pool.set_distributed(pool::is_distributed(&connection).await?);
         let pool = Arc::new(pool);
         Ok(Self {
             clicks: clicks::batch_writer(pool.clone()),

@@ -33,7 +33,8 @@ pub(crate) async fn find_clicks(
     let wanted: Vec<_> = wanted.into_iter().collect();
     let sql = format!(
         "select {} from unnest($1, $2) as wanted (app_id, click_id)
-         join clicks on clicks.app_id = wanted.app_id and clicks.click_id = wanted.click_id",
+         join clicks on clicks.app_id = wanted.app_id and clicks.click_id = wanted.click_id
+         /* distributed: where clicks.app_id = any($1) */",
         qualified("clicks", CLICK_COLUMNS)
     );
     let apps = column(&wanted, |(app, _)| uuid(app.as_bytes()));

@@ -5,7 +5,7 @@ use crate::tls;
 use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, PoolError, RecyclingMethod};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, RwLock, RwLockReadGuard, Semaphore};
 use tokio::task::JoinHandle;
@@ -146,6 +146,8 @@ pub(crate) struct Pool {
     running: RwLock<()>,
     /// Notified when a transaction on this node has stored increments.
     pub(crate) increments_stored: Notify,
+    /// Whether the tables are distributed by app.
+    is_distributed: AtomicBool,
 }
 
 impl Pool {
@@ -183,7 +185,18 @@ impl Pool {
             unreplicated,
             running: RwLock::new(()),
             increments_stored: Notify::new(),
+            is_distributed: AtomicBool::new(false),
         })
+    }
+
+    /// Returns whether the tables are distributed by app.
+    pub(crate) fn is_distributed(&self) -> bool {
+        self.is_distributed.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether the tables are distributed by app.
+    pub(crate) fn set_distributed(&self, is_distributed: bool) {
+        self.is_distributed.store(is_distributed, Ordering::Relaxed);
     }
 
     /// Opens the first connection. Its error tells an operator what to check.
@@ -338,6 +351,12 @@ pub(crate) async fn check_server(client: &Client) -> Result<(), PostgresOpenErro
     } else {
         Err(PostgresOpenError::Encoding(encoding))
     }
+}
+
+/// Returns whether the server can distribute tables.
+pub(crate) async fn is_distributed(client: &Client) -> Result<bool, PostgresOpenError> {
+    let sql = "select exists (select 1 from pg_extension where extname = 'citus')";
+    Ok(client.query_typed_one(sql, &[]).await?.try_get(0)?)
 }
 
 /// Opens connections and watches the server's notices.

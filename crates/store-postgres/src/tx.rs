@@ -11,16 +11,16 @@
 //!
 //! A frequent transaction can save a round trip by sending its first reads together with `begin`
 //! ([`TransactionMode::PipelinedWrite`]).
-//!
-//! All settings use `set local`, because `PgBouncer` shares sessions between clients.
 
 use crate::Failure;
 use crate::abandoned::UsedConnection;
+use crate::begin::begin_statement;
 use crate::database_error::{
     DatabaseError, is_connection_lost, is_read_only_server, is_serialization_failure,
 };
 use crate::params::{Param, typed, values};
 use crate::pool::Pool;
+use crate::statement_text::statement_text;
 use deadpool_postgres::Object;
 use std::collections::hash_map::RandomState;
 use std::future::poll_fn;
@@ -39,23 +39,6 @@ use tributary_store::{ReportTimeout, StoreError};
 pub(crate) const ATTEMPTS_MAX: u32 = 5;
 /// Maximum delay after the first attempt. The maximum doubles with each further attempt.
 const RETRY_DELAY_FIRST_MAX: Duration = Duration::from_millis(20);
-/// How long a statement waits for a lock.
-const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
-
-/// Forces index lookups. Before the first `analyze`, the planner assumes that a table is small and
-/// would scan it. With this setting, scans that cannot be avoided get such a high cost estimate
-/// that the server would JIT-compile the statement, which takes longer than the scan. So JIT is
-/// off.
-const INDEX_PLANS: &str = ";
-                 set local enable_seqscan = off;
-                 set local enable_hashjoin = off;
-                 set local enable_mergejoin = off;
-                 set local jit = off";
-
-/// Forces generic query plans. Writes come in batches, and planning the statements again for each
-/// batch would cost as much as the lookups themselves.
-const GENERIC_PLAN: &str = ";
-                 set local plan_cache_mode = force_generic_plan";
 
 /// How a transaction accesses the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,7 +158,7 @@ async fn try_once<T>(
     let is_report = share == ConnectionShare::Report && mode == TransactionMode::Read;
     let cancels = is_report.then(|| pool.tls());
     let connection = UsedConnection::new(connection, permit, cancels);
-    let tx = Tx::new(connection, pool.options.statement_cache);
+    let tx = Tx::new(connection, pool);
     let unreplicated = pool.unreplicated();
     let timeout = pool.options.statement_timeout_for(share);
     let worked = match begin_and_run(&tx, mode, timeout, work).await {
@@ -281,6 +264,8 @@ pub(crate) struct Tx {
     /// `None` once the connection was returned to the pool.
     connection: Option<UsedConnection>,
     statement_cache: bool,
+    /// Whether the tables are distributed by app.
+    is_distributed: bool,
     /// Whether a statement failed. The server then rejects all further statements, and rolls back
     /// instead of committing.
     failed: AtomicBool,
@@ -292,14 +277,21 @@ pub(crate) struct Tx {
 }
 
 impl Tx {
-    fn new(connection: UsedConnection, statement_cache: bool) -> Self {
+    fn new(connection: UsedConnection, pool: &Pool) -> Self {
         Self {
             connection: Some(connection),
-            statement_cache,
+            statement_cache: pool.options.statement_cache,
+            is_distributed: pool.is_distributed(),
             failed: AtomicBool::new(false),
             turn: Mutex::new(0),
             has_increments: AtomicBool::new(false),
         }
+    }
+
+    /// Returns whether the tables are distributed by app. A statement then locks rows of one app
+    /// only.
+    pub(crate) const fn is_distributed(&self) -> bool {
+        self.is_distributed
     }
 
     /// Records that the transaction stored increments, which need to be merged.
@@ -318,25 +310,8 @@ impl Tx {
         mode: TransactionMode,
         statement_timeout: Duration,
     ) -> Result<(), tokio_postgres::Error> {
-        let (kind, plans) = match mode {
-            TransactionMode::Read => ("isolation level repeatable read, read only", ""),
-            TransactionMode::Write | TransactionMode::PipelinedWrite => {
-                ("isolation level read committed, read write", GENERIC_PLAN)
-            }
-        };
-        let statement = statement_timeout.as_millis().max(1);
-        let lock = LOCK_WAIT_MAX.as_millis();
-        // The role may have turned `synchronous_commit` off, which would lose acknowledged commits
-        // in a power cut.
-        self.connection()
-            .batch_execute(&format!(
-                "begin {kind};
-                 set local synchronous_commit = on;
-                 set local statement_timeout = {statement};
-                 set local lock_timeout = {lock};
-                 set local idle_in_transaction_session_timeout = {statement}{INDEX_PLANS}{plans}"
-            ))
-            .await
+        let sql = begin_statement(mode, self.is_distributed, statement_timeout);
+        self.connection().batch_execute(&sql).await
     }
 
     /// Returns the rows of a statement.
@@ -345,6 +320,8 @@ impl Tx {
         sql: &str,
         params: &[&dyn Param],
     ) -> Result<Vec<Row>, Failure> {
+        let sql = statement_text(sql, self.is_distributed);
+        let sql = sql.as_ref();
         let turn = self.turn.lock().await;
         let rows = if let Some(statement) = self.cached_statement(sql, params).await? {
             let values = values(params);
@@ -387,6 +364,8 @@ impl Tx {
         sql: &str,
         params: &[&dyn Param],
     ) -> Result<u64, Failure> {
+        let sql = statement_text(sql, self.is_distributed);
+        let sql = sql.as_ref();
         let turn = self.turn.lock().await;
         let rows = if let Some(statement) = self.cached_statement(sql, params).await? {
             let values = values(params);

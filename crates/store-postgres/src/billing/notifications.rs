@@ -149,7 +149,8 @@ impl NotificationTable for Tx {
                  join notifications as stored
                    on stored.app_id = wanted.app_id and stored.environment = wanted.environment
                   and stored.provider = wanted.provider and stored.chain = wanted.chain
-                 where strpos(stored.facts, '\"erased-') > 0",
+                 where strpos(stored.facts, '\"erased-') > 0
+                   /* distributed: and stored.app_id = any($1) */",
                 &[
                     &column(&chains, |chain| uuid(chain.app.as_bytes())),
                     &column(&chains, |chain| chain.environment.as_str()),

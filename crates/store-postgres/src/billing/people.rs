@@ -139,7 +139,8 @@ pub(crate) async fn revoke_unsigned(tx: &Tx, devices: &[DeviceRef<'_>]) -> Resul
         "update user_links as stored set is_used = false
          from unnest($1, $2, $3) as revoked (app_id, environment, device_id)
          where stored.app_id = revoked.app_id and stored.environment = revoked.environment
-           and stored.device_id = revoked.device_id and not stored.is_signed",
+           and stored.device_id = revoked.device_id and not stored.is_signed
+           /* distributed: and stored.app_id = any($1) */",
         &[
             &column(devices, |device| device.app()),
             &column(devices, |device| device.environment.as_str()),

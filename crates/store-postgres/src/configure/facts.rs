@@ -58,7 +58,8 @@ async fn claimed_users(tx: &Tx, claims: &[NumberedClaim<'_>]) -> Result<Vec<Row>
          from unnest($1, $2, $3, $4) as wanted (number, app_id, environment, device_id)
          join user_links as links
            on links.app_id = wanted.app_id and links.environment = wanted.environment
-          and links.device_id = wanted.device_id",
+          and links.device_id = wanted.device_id
+         /* distributed: where links.app_id = any($2) */",
         &[
             &column(claims, |(position, _)| to_number(*position)),
             &column(claims, |(_, claim)| claim.device.app()),
@@ -131,14 +132,18 @@ impl LinkCount {
         let environments = column(claims, |(_, claim)| claim.device.environment.as_str());
         let mut params: Vec<&dyn Param> = vec![&numbers, &apps, &environments];
         params.extend(values);
+        // The window makes the server look up each claim in the index, and stop at the limit.
         let sql = format!(
-            "select wanted.number,
-                    (select count(*) from (
-                         select 1 from user_links as links
-                         where links.app_id = wanted.app_id
-                           and links.environment = wanted.environment and {condition}
-                         limit {limit}) as counted) as count
-             from unnest({}) as wanted (number, app_id, environment, {columns})",
+            "select wanted.number, count(*) as count
+             from unnest({}) as wanted (number, app_id, environment, {columns})
+             cross join lateral
+                  (select row_number() over (/* distributed: partition by app_id */) as place
+                   from user_links as links
+                   where links.app_id = wanted.app_id
+                     and links.environment = wanted.environment and {condition}
+                     /* distributed: and links.app_id = any($2) */) as found
+             where found.place <= {limit}
+             group by wanted.number",
             placeholders(params.len())
         );
         let mut counts = Counts::new();
@@ -169,7 +174,8 @@ pub(super) async fn with_subscriptions(
              from unnest($1, $2, $3, $4) as wanted (number, app_id, environment, lookup_key)
              join billing_keys as keys
                on keys.app_id = wanted.app_id and keys.environment = wanted.environment
-              and keys.lookup_key = wanted.lookup_key",
+              and keys.lookup_key = wanted.lookup_key
+             /* distributed: where keys.app_id = any($2) */",
             &[
                 &column(&keys, |(position, ..)| to_number(*position)),
                 &column(&keys, |(_, device, _)| device.app()),
@@ -197,11 +203,13 @@ pub(super) async fn with_events(
             "select wanted.number
              from unnest($1, $2, $3, $4) as wanted (number, app_id, environment, device_id)
              cross join lateral
-                  (select row_number() over (order by app_id, environment, device_id, event_id)
+                  (select row_number() over (/* distributed: partition by app_id */
+                                             order by app_id, environment, device_id, event_id)
                           as place
                    from events
                    where app_id = wanted.app_id and environment = wanted.environment
-                     and device_id = wanted.device_id and source <> $5) as found
+                     and device_id = wanted.device_id and source <> $5
+                     /* distributed: and app_id = any($2) */) as found
              where found.place <= 1",
             &[
                 &column(&recredited, |(position, _)| to_number(*position)),

@@ -25,8 +25,8 @@ use tributary_domain::integration::Integration;
 use tributary_domain::vocabulary::id::{AppId, ClickId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{
-    BatchedCall, ConfigureBatchTable, ConfigureFacts, ConfigureQuery, ConfigureWrites,
-    RelatedQuery, configure, configure_batch,
+    AppTable as _, BatchedCall, ConfigureBatchTable, ConfigureFacts, ConfigureQuery,
+    ConfigureWrites, RelatedQuery, configure, configure_batch,
 };
 use tributary_store::{ConfigureOutcome, StoreResult};
 use uuid::Uuid;
@@ -96,6 +96,12 @@ impl ConfigureBatchTable for Tx {
         if apps.is_empty() {
             return Ok(());
         }
+        if self.is_distributed() {
+            for app in apps {
+                self.lock_app_shared(*app).await?;
+            }
+            return Ok(());
+        }
         let apps: Vec<Uuid> = apps.iter().map(|app| uuid(app.as_bytes())).collect();
         let sql = "select app_id from apps where app_id = any($1) order by app_id for share";
         self.query(sql, &[&apps]).await?;
@@ -120,7 +126,8 @@ impl ConfigureBatchTable for Tx {
         let clicks: Vec<_> = clicks.iter().collect();
         self.execute(
             "delete from clicks using unnest($1, $2) as old (app_id, click_id)
-             where clicks.app_id = old.app_id and clicks.click_id = old.click_id",
+             where clicks.app_id = old.app_id and clicks.click_id = old.click_id
+               /* distributed: and clicks.app_id = any($1) */",
             &[
                 &column(&clicks, |(app, _)| uuid(app.as_bytes())),
                 &column(&clicks, |(_, click)| uuid(click.as_bytes())),

@@ -75,6 +75,18 @@ impl<'a> DeviceKeyColumns<'a> {
     pub(super) fn params(&self) -> [&dyn Param; 3] {
         [&self.apps, &self.environments, &self.devices]
     }
+
+    /// Groups the keys by app and environment. Each device comes with its position, counted from
+    /// one.
+    pub(super) fn numbers_by_app(&self) -> BTreeMap<(Uuid, &'a str), BTreeMap<&'a str, i64>> {
+        let mut grouped: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        let keys = self.apps.iter().zip(&self.environments).zip(&self.devices);
+        for (((app, environment), device), number) in keys.zip(1..) {
+            let of_app = grouped.entry((*app, *environment)).or_default();
+            of_app.insert(*device, number);
+        }
+        grouped
+    }
 }
 
 /// Locks rows in `identities` in key order and inserts missing ones. `on conflict` locks an
@@ -267,6 +279,7 @@ pub(super) async fn rows_of(
               (select * from {table}
                where app_id = wanted.app_id and environment = wanted.environment
                  and device_id = wanted.device_id
+                 /* distributed: and app_id = any($1) */
                group by app_id, environment, device_id) as stored",
         qualified("stored", columns)
     );
@@ -366,7 +379,8 @@ pub(crate) async fn update_devices(
                       country, last_seen_at, attribution_revision, decided_at, network, link_id,
                       decision, hold, hold_details)
          where devices.app_id = new.app_id and devices.environment = new.environment
-           and devices.device_id = new.device_id",
+           and devices.device_id = new.device_id
+           /* distributed: and devices.app_id = any($1) */",
         &[
             apps,
             environments,
@@ -407,7 +421,8 @@ pub(crate) async fn write_identities(
          from unnest($1, $2, $3, $4, $5, $6)
               as new (app_id, environment, device_id, user_id, matching, updated_at)
          where identities.app_id = new.app_id and identities.environment = new.environment
-           and identities.device_id = new.device_id",
+           and identities.device_id = new.device_id
+           /* distributed: and identities.app_id = any($1) */",
         &[
             apps,
             environments,
@@ -448,7 +463,8 @@ where
         "update {table} as stored set {written} = new.{written}
          from unnest($1, $2, $3, $4) as new (app_id, environment, device_id, {written})
          where stored.app_id = new.app_id and stored.environment = new.environment
-           and stored.device_id = new.device_id"
+           and stored.device_id = new.device_id
+           /* distributed: and stored.app_id = any($1) */"
     );
     let keys = DeviceKeyColumns::of(&devices);
     let [apps, environments, keys] = keys.params();

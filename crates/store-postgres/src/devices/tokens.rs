@@ -80,6 +80,7 @@ pub(super) async fn lease(
              from unnest($1, $2, $3, $4, $5) as due (app_id, environment, device_id, due_at, number)
              where stored.app_id = due.app_id and stored.environment = due.environment
                and stored.device_id = due.device_id and stored.due_at = due.due_at
+               /* distributed: and stored.app_id = any($1) */
              returning due.number",
             &[
                 &column(&due, Due::app),

@@ -53,6 +53,9 @@ async fn insert(tx: &Tx, missing: &[(DeviceRef<'_>, Timestamp)]) -> Result<(), F
 
 /// Locks stored devices and returns the positions of those that it could lock.
 async fn lock_unlocked(tx: &Tx, keys: &DeviceKeyColumns<'_>) -> Result<BTreeSet<i64>, Failure> {
+    if tx.is_distributed() {
+        return lock_unlocked_by_app(tx, keys).await;
+    }
     let sql = "select wanted.number
                from unnest($1, $2, $3) with ordinality
                     as wanted (app_id, environment, device_id, number)
@@ -62,6 +65,29 @@ async fn lock_unlocked(tx: &Tx, keys: &DeviceKeyColumns<'_>) -> Result<BTreeSet<
                        and device_id = wanted.device_id
                      for update skip locked) as locked";
     positions(&tx.query(sql, &keys.params()).await?)
+}
+
+/// Does the same with one statement per app, so that no statement takes locks on several shards.
+async fn lock_unlocked_by_app(
+    tx: &Tx,
+    keys: &DeviceKeyColumns<'_>,
+) -> Result<BTreeSet<i64>, Failure> {
+    let mut locked = BTreeSet::new();
+    for ((app, environment), numbers) in keys.numbers_by_app() {
+        let devices: Vec<&str> = numbers.keys().copied().collect();
+        let rows = tx
+            .query(
+                "select device_id from identities
+                 where app_id = $1 and environment = $2 and device_id = any($3)
+                 order by device_id for update skip locked",
+                &[&app, &environment, &devices],
+            )
+            .await?;
+        for row in &rows {
+            locked.extend(numbers.get(row.try_get::<_, &str>(0)?));
+        }
+    }
+    Ok(locked)
 }
 
 /// Reads the positions of keys, counted from one.

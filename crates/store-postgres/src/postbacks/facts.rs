@@ -68,6 +68,7 @@ impl PostbackHistory {
                  cross join lateral
                       (select app_id, key_digest, trust, body_digest from postback_keys
                        where app_id = wanted.app_id and key_digest = wanted.key_digest
+                         /* distributed: and app_id = any($1) */
                        group by app_id, key_digest, trust) as stored",
                 &[&apps, &digests],
             )
@@ -122,6 +123,7 @@ async fn count_variants(tx: &Tx, keys: &[Key]) -> Result<HashMap<Key, u32>, Fail
              cross join lateral
                   (select count(*) as variants from postbacks
                    where app_id = wanted.app_id and key_digest = wanted.key_digest
+                     /* distributed: and app_id = any($1) */
                    group by app_id, key_digest) as stored",
             &[
                 &column(keys, |(app, _)| uuid(app.as_bytes())),
@@ -216,6 +218,7 @@ async fn find_bodies(
                   (select app_id, key_digest, body_digest from postbacks
                    where app_id = wanted.app_id and key_digest = wanted.key_digest
                      and body_digest = wanted.body_digest
+                     /* distributed: and app_id = any($1) */
                    group by app_id, key_digest, body_digest) as stored",
             &[
                 &column(&bodies, |(app, ..)| uuid(app.as_bytes())),

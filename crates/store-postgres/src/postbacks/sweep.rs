@@ -88,7 +88,8 @@ pub(super) async fn remove(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64
         "delete from postback_keys
          using unnest($1, $2, $3) as old (app_id, postback_id, key_digest)
          where postback_keys.app_id = old.app_id and postback_keys.key_digest = old.key_digest
-           and postback_keys.trust = $4 and postback_keys.postback_id = old.postback_id",
+           and postback_keys.trust = $4 and postback_keys.postback_id = old.postback_id
+           /* distributed: and postback_keys.app_id = any($1) */",
         &[
             &apps,
             &ids,
@@ -99,7 +100,8 @@ pub(super) async fn remove(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64
     .await?;
     tx.execute_counting(
         "delete from postbacks using unnest($1, $2) as old (app_id, postback_id)
-         where postbacks.app_id = old.app_id and postbacks.postback_id = old.postback_id",
+         where postbacks.app_id = old.app_id and postbacks.postback_id = old.postback_id
+           /* distributed: and postbacks.app_id = any($1) */",
         &[&apps, &ids],
     )
     .await

@@ -129,7 +129,8 @@ impl RollupTable for Tx {
              from unnest($1, $2, $3, $4) as wanted (app_id, environment, device_id, number)
              join cohort_devices as stored
                on stored.app_id = wanted.app_id and stored.environment = wanted.environment
-              and stored.device_id = wanted.device_id",
+              and stored.device_id = wanted.device_id
+             /* distributed: where stored.app_id = any($1) */",
             CohortDeviceRow::COLUMNS
         );
         let rows = self

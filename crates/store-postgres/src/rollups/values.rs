@@ -30,7 +30,8 @@ impl RollupValueTable for Tx {
                  join rollup_values as stored
                    on stored.app_id = wanted.app_id and stored.environment = wanted.environment
                   and stored.day = wanted.day and stored.kind = wanted.kind
-                  and stored.digest = wanted.digest",
+                  and stored.digest = wanted.digest
+                 /* distributed: where stored.app_id = any($1) */",
                 &[
                     &column(values, |value| uuid(value.quota.app.as_bytes())),
                     &column(values, |value| value.quota.environment.as_str()),
@@ -70,6 +71,7 @@ impl RollupValueTable for Tx {
                  join rollup_values as stored
                    on stored.app_id = wanted.app_id and stored.environment = wanted.environment
                   and stored.day = wanted.day and stored.kind = wanted.kind
+                 /* distributed: where stored.app_id = any($1) */
                  group by wanted.number",
                 &[
                     &column(&quotas, |quota| uuid(quota.app.as_bytes())),
@@ -147,7 +149,8 @@ impl RollupValueTable for Tx {
                  from unnest($1, $2, $3) as wanted (app_id, kind, value)
                  join known_values as stored
                    on stored.app_id = wanted.app_id and stored.kind = wanted.kind
-                  and stored.value = wanted.value",
+                  and stored.value = wanted.value
+                 /* distributed: where stored.app_id = any($1) */",
                 &[
                     &column(&values, |value| uuid(value.app.as_bytes())),
                     &column(&values, |value| value.kind.as_str()),

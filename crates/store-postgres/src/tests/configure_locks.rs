@@ -11,8 +11,18 @@ use tributary_store::{Devices, Events};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_locked_device_delays_only_its_own_call() {
+    configure_with_a_locked_device(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_locked_device_delays_only_its_own_call_when_distributed() {
+    configure_with_a_locked_device(true).await;
+}
+
+async fn configure_with_a_locked_device(is_distributed: bool) {
     let schema = Schema::create().await;
     let store = Arc::new(schema.open().await);
+    store.pool.set_distributed(is_distributed);
     let shared: SharedStore = store.clone();
     let tenant = tenant(&shared).await;
     for device in ["known", "locked"] {

@@ -159,11 +159,13 @@ static FIND_EVENTS: LazyLock<String> = LazyLock::new(|| {
               (select app_id, environment, event_id, fingerprint from event_keys
                where app_id = wanted.app_id and environment = $3 and source = $4
                  and given_id = wanted.given_id
+                 /* distributed: and app_id = any($1) */
                group by app_id, environment, source, given_id) as taken
          left join lateral
               (select {EVENT_COLUMNS} from events
                where app_id = taken.app_id and environment = taken.environment
                  and event_id = taken.event_id
+                 /* distributed: and app_id = any($1) */
                group by app_id, environment, event_id) as events on true",
         qualified("events", EVENT_COLUMNS)
     )
@@ -237,7 +239,8 @@ async fn find_refunds<'a>(
             "select wanted.number, refunded.refunded_micros, refunded.version
              from unnest($1, $2) with ordinality as wanted (app_id, given_id, number)
              join refunded_payments as refunded
-               on refunded.app_id = wanted.app_id and refunded.given_id = wanted.given_id",
+               on refunded.app_id = wanted.app_id and refunded.given_id = wanted.given_id
+             /* distributed: where refunded.app_id = any($1) */",
             &[&apps, &ids],
         )
         .await?;
@@ -261,7 +264,8 @@ async fn find_clicks(
         "select {}, clicks.kept, {}, wanted.number
          from unnest($1, $2) with ordinality as wanted (app_id, click_id, number)
          join clicks on clicks.app_id = wanted.app_id and clicks.click_id = wanted.click_id
-         join links on links.app_id = clicks.app_id and links.link_id = clicks.link_id",
+         join links on links.app_id = clicks.app_id and links.link_id = clicks.link_id
+         /* distributed: where clicks.app_id = any($1) and links.app_id = any($1) */",
         qualified("clicks", CLICK_COLUMNS),
         qualified("links", LINK_COLUMNS),
     );

@@ -164,6 +164,7 @@ async fn update_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failur
                   as new (app_id, given_id, seen, refunded_micros, refunds)
              where stored.app_id = new.app_id and stored.given_id = new.given_id
                and stored.version = new.seen
+               /* distributed: and stored.app_id = any($1) */
              returning stored.version",
             &[
                 &column(&again, |((app, _), _)| uuid(app.as_bytes())),
