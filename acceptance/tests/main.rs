@@ -18,6 +18,7 @@ mod documents {
 mod layering;
 mod openapi;
 mod routes;
+mod statements;
 
 mod spec {
     mod access;
