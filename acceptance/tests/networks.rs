@@ -67,6 +67,15 @@ impl ServerWithSimulator {
         database: &TestDatabase,
         simulator: &RunningSimulator,
     ) -> ServerProcess {
+        Self::serve_with(database, simulator, &[]).await
+    }
+
+    /// Starts another server with the same database and additional settings.
+    pub(crate) async fn serve_with(
+        database: &TestDatabase,
+        simulator: &RunningSimulator,
+        more: &[(&str, &str)],
+    ) -> ServerProcess {
         let base = simulator.base_url();
         let token = format!("{base}/token");
         let settings = [
@@ -79,7 +88,7 @@ impl ServerWithSimulator {
             ("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_KEY", "0"),
             ("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_ADDRESS", "0"),
         ];
-        ServerProcess::start_with(database, &settings).await
+        ServerProcess::start_with(database, &[&settings[..], more].concat()).await
     }
 
     /// Creates an app with a website and a click of this network.

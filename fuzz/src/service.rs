@@ -24,6 +24,7 @@ use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::integration::Integration;
 use tributary_domain::keyring::Keyring;
+use tributary_domain::node_role::NodeRoles;
 use tributary_domain::runtime::{Clock, Random, Runtime};
 use tributary_domain::skan::postback::Keys;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
@@ -202,6 +203,7 @@ fn handles(store: Arc<dyn Store>, runtime: Runtime) -> ApiHandles {
     ApiHandles {
         store,
         runtime,
+        roles: NodeRoles::ALL,
         base_url: "https://t.example".into(),
         timeouts: Timeouts {
             body: TIMEOUT,

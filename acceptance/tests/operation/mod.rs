@@ -3,6 +3,7 @@
 mod log_output;
 mod metrics;
 mod request_ids;
+mod roles;
 mod starting;
 
 /// Returns the value of a metric. The name includes the labels as `/metrics` shows them.

@@ -1,4 +1,4 @@
-//! The one middleware that every request passes: request id, rate limit per address, deadline,
+//! The one middleware that every request passes: request id, roles, rate limit per address, deadline,
 //! panics, error bodies, common headers, log line and metrics.
 //!
 //! It is a single `tower` service instead of a stack of layers, because each layer of the router
@@ -76,13 +76,18 @@ where
         let state = &self.state;
         let matched = request.extensions().get::<MatchedPath>();
         let route = matched.map_or(NO_ROUTE, MatchedPath::as_str);
+        let missing_role = matched.and_then(|path| state.roles.missing_for(path.as_str()));
         self.metrics.get_or_init(|| RouteMetrics::new(route));
         let context = RequestContext::new(state, &request, route);
         let headers = ResponseHeaders::new(context.client.request_id, request.uri(), state);
         let metrics = self.metrics.clone();
         let log = RequestLog::new(context.clone(), request.method().clone(), metrics);
         let (address, started) = (context.client.address, context.started);
-        let answer = match state.limits.count_address(address, started) {
+        let admitted = match missing_role {
+            None => state.limits.count_address(address, started),
+            Some(role) => Err(ApiError::missing_role(role)),
+        };
+        let answer = match admitted {
             Ok(()) => {
                 request.extensions_mut().insert(context.client);
                 request.extensions_mut().insert(context);
@@ -125,7 +130,7 @@ pin_project! {
             #[pin]
             deadline: Option<Sleep>,
         },
-        // The request is over a limit. Empty after the response.
+        // The node lacks the role, or the request is over a limit. Empty after the response.
         Refused { error: Option<ApiError> },
     }
 }

@@ -9,6 +9,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tributary_domain::access::AccessDenied;
+use tributary_domain::node_role::NodeRole;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults};
 use tributary_store::report_slots::SlotRejection;
@@ -120,7 +121,7 @@ codes! {
     RateLimited = TOO_MANY_REQUESTS "rate_limited",
     /// A bug.
     Internal = INTERNAL_SERVER_ERROR "internal",
-    /// The database is unavailable.
+    /// The database is unavailable, or this node does not serve the endpoint.
     Unavailable = SERVICE_UNAVAILABLE "unavailable",
     /// The DNS servers did not answer.
     DnsUnavailable = SERVICE_UNAVAILABLE "dns_unavailable",
@@ -185,6 +186,17 @@ impl ApiError {
             Code::Internal,
             "Internal error. Try again; if the error persists, report the request id.",
         )
+    }
+
+    /// Creates the error of a node without the role that an endpoint needs. The status is one after
+    /// which SDKs, billing providers and load balancers retry, because another node has the role.
+    pub(crate) fn missing_role(role: NodeRole) -> Self {
+        let message = format!(
+            "This node does not have the role `{}`, which this endpoint needs. Send the request to a \
+             node with this role.",
+            role.as_str()
+        );
+        Self::new(Code::Unavailable, message)
     }
 
     /// Adds a response header.

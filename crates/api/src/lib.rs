@@ -114,6 +114,7 @@ pub(crate) mod tests {
     use axum::body::Body;
     use axum::http::{Request, StatusCode};
     use http_body_util::BodyExt as _;
+    use rstest::rstest;
     use std::sync::Arc;
     use std::time::Duration;
     use tower::ServiceExt as _;
@@ -121,6 +122,7 @@ pub(crate) mod tests {
     use tributary_domain::billing::certificate::TrustedRoots;
     use tributary_domain::click::token::ClickTokens;
     use tributary_domain::keyring::Keyring;
+    use tributary_domain::node_role::NodeRoles;
     use tributary_domain::runtime::{Clock, Random, Runtime};
     use tributary_domain::skan::postback::Keys;
     use tributary_domain::vocabulary::time::Timestamp;
@@ -152,6 +154,7 @@ pub(crate) mod tests {
             store: Arc::new(SqliteStore::open(&folder.join("x.db")).unwrap()),
             runtime: Runtime::new(Arc::new(Fixed), Arc::new(Fixed)),
             keyring: Keyring::new([1; 32]),
+            roles: NodeRoles::ALL,
             base_url: "http://t.example".into(),
             timeouts: Timeouts {
                 body: request,
@@ -198,6 +201,43 @@ pub(crate) mod tests {
         assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
         assert!(body.contains("\"code\":\"internal\"") && body.contains("\"retryable\":true"));
         assert!(!body.contains("secret"), "{body}");
+    }
+
+    /// Returns the status and the body of a response of a node with these roles.
+    async fn get_from_node(roles: &[&str], path: &str) -> (StatusCode, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut handles = handles_in(folder.path(), Duration::from_secs(5));
+        handles.roles = NodeRoles::parse(roles.iter().copied()).unwrap();
+        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+        let router = router(handles.into(), Router::new());
+        let answer = router.oneshot(request).await.unwrap();
+        let status = answer.status();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[rstest]
+    #[case::tap_on_accept(&["accept"], "/c/none", 404)]
+    #[case::tap_elsewhere(&["forward", "report"], "/c/none", 503)]
+    #[case::report_on_report(&["report"], "/api/v1/apps", 401)]
+    #[case::report_elsewhere(&["accept", "forward"], "/api/v1/apps", 503)]
+    #[case::wrong_method(&["report"], "/api/track/events", 503)]
+    #[case::unknown_path(&["forward"], "/none", 404)]
+    #[case::liveness(&["forward"], "/healthz", 200)]
+    #[case::readiness(&["forward"], "/readyz", 200)]
+    #[tokio::test]
+    async fn a_node_serves_the_endpoints_of_its_roles(
+        #[case] roles: &[&str],
+        #[case] path: &str,
+        #[case] expected: u16,
+    ) {
+        let (status, body) = get_from_node(roles, path).await;
+        assert_eq!(status.as_u16(), expected, "{body}");
+        assert_eq!(
+            body.contains("does not have the role"),
+            expected == 503,
+            "{body}"
+        );
     }
 
     #[tokio::test]

@@ -20,6 +20,7 @@ use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::click::address::AddressHasher;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
+use tributary_domain::node_role::NodeRoles;
 use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
 use tributary_store::Store;
@@ -66,6 +67,8 @@ pub struct ApiHandles {
     pub runtime: Runtime,
     /// Signs cursors and encrypts credentials.
     pub keyring: Keyring,
+    /// Roles of this node. It serves only the endpoints that belong to them.
+    pub roles: NodeRoles,
     /// Public base URL of the service, without a trailing slash.
     pub base_url: Arc<str>,
     /// Deadlines for bodies and requests.

@@ -51,6 +51,8 @@ pub mod skan;
 
 pub mod audit;
 
+pub mod node_role;
+
 pub mod refusal;
 
 pub mod runtime;

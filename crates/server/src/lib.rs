@@ -36,6 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tributary_api::RateLimits;
+use tributary_domain::node_role::NodeRoles;
 use wiring::ServerParts;
 
 /// A request makes dozens of small allocations that another thread frees. The system allocator
@@ -50,7 +51,7 @@ const THREAD_SHUTDOWN_MAX: Duration = Duration::from_secs(2);
 
 /// Runs the command given on the command line.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let file = cli.config.clone();
+    let (file, roles) = (cli.config.clone(), cli.roles);
     let command = cli.into_command();
     // Commands that need no settings must not fail because of bad settings.
     let command = match command {
@@ -71,12 +72,12 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         Command::Demo(options) => {
-            demo(file.as_deref(), options)?;
+            demo(file.as_deref(), roles, options)?;
             return Ok(ExitCode::SUCCESS);
         }
         command => command,
     };
-    let config = Config::load(file.as_deref(), config::environment())?;
+    let config = Config::load_with(file.as_deref(), config::environment(), roles)?;
     if command == Command::Serve {
         serve(config, wiring::router)?;
         return Ok(ExitCode::SUCCESS);
@@ -128,9 +129,12 @@ pub fn serve(
 }
 
 /// Runs the demo with its own settings, so that it never touches a real server's data.
-fn demo(file: Option<&Path>, options: DemoOptions) -> anyhow::Result<()> {
+fn demo(file: Option<&Path>, roles: Option<NodeRoles>, options: DemoOptions) -> anyhow::Result<()> {
     if file.is_some() {
         anyhow::bail!("the demo does not use a settings file; remove --config");
+    }
+    if roles.is_some() {
+        anyhow::bail!("the demo has every role; remove --roles");
     }
     let runtime = runtime()?;
     let shown = runtime.block_on(commands::demo::run(options));

@@ -24,6 +24,7 @@ use tributary_domain::attestation::app_attest_roots;
 use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
+use tributary_domain::node_role::{NodeRole, NodeRoles};
 use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
 use tributary_store::Store;
@@ -129,6 +130,7 @@ pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Stor
                 statement_timeout: config.postgres.statement_timeout,
                 report_timeout: config.limits.report_timeout,
                 statement_cache: config.postgres.statement_cache,
+                merges_increments: config.roles.has(NodeRole::Forward),
             };
             let store = PostgresStore::connect(url.expose_secret(), options)
                 .await
@@ -146,6 +148,8 @@ pub struct ServerParts {
     pub runtime: Runtime,
     /// Keys derived from the instance's secret key.
     pub keyring: Keyring,
+    /// Roles of this node.
+    pub roles: NodeRoles,
     /// The server's public base URL.
     pub base_url: String,
     /// Timeouts for bodies and requests.
@@ -193,6 +197,7 @@ impl ServerParts {
             txt_lookup: txt_lookup(TxtClient::new(config.dns.server, runtime.clone())),
             runtime,
             keyring,
+            roles: config.roles,
             base_url,
             timeouts: Timeouts {
                 body: config.http.body_timeout,
@@ -238,6 +243,7 @@ pub fn router(parts: ServerParts) -> (Router, Arc<RateLimits>) {
         runtime: parts.runtime.clone(),
         click_tokens: ClickTokens::new(&parts.keyring),
         keyring: parts.keyring.clone(),
+        roles: parts.roles,
         base_url: base_url.clone(),
         timeouts: parts.timeouts,
         limits: limits.clone(),

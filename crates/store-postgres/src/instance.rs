@@ -1,5 +1,7 @@
 //! Instance-wide state: secret check, commit probe, report and shutdown.
 
+use crate::background_task::BackgroundTask;
+use crate::rollups::UNMERGED_ROWS_MAX;
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
@@ -10,6 +12,24 @@ use tributary_store::{Instance, InstanceReport, StoreError, StoreResult};
 
 /// A transaction idle for longer than this blocks vacuum for the whole database.
 const IDLE_TRANSACTION_SECONDS_MAX: i64 = 5 * 60;
+
+/// Increments of one app that may wait without a warning: a quarter of what a report adds up. A node
+/// merges them every few seconds, so more wait only if no node merges.
+const WAITING_INCREMENTS_MAX: i64 = 5_000;
+
+/// Warns if no node merges increments.
+async fn find_unmerged(tx: &Tx) -> Result<Option<String>, Failure> {
+    let sql = "select count(*) from rollup_increments group by app_id order by 1 desc limit 1";
+    let row = tx.query_opt(sql, &[]).await?;
+    let waiting: i64 = row.map_or(Ok(0), |row| row.try_get(0))?;
+    Ok((waiting > WAITING_INCREMENTS_MAX).then(|| {
+        format!(
+            "{waiting} counts of one app are not merged into its figures, and reports fail from \
+             {UNMERGED_ROWS_MAX} on; run a node with the role forward, or look for the reason in \
+             the log of that node"
+        )
+    }))
+}
 
 /// Finds server settings that are allowed but risky.
 pub(crate) async fn find_warnings(
@@ -136,12 +156,14 @@ impl Instance for PostgresStore {
                 )
                 .await?;
             let newest: Option<i64> = row.try_get(2)?;
+            let mut warnings = find_warnings(tx, connections, IDLE_TRANSACTION_SECONDS_MAX).await?;
+            warnings.extend(find_unmerged(tx).await?);
             Ok(InstanceReport {
                 engine: format!("PostgreSQL {}", row.try_get::<_, &str>(0)?),
                 schema: row.try_get(1)?,
                 newest_record_at: newest.map(Timestamp::from_millis),
                 server_time: Some(Timestamp::from_millis(row.try_get(3)?)),
-                warnings: find_warnings(tx, connections, IDLE_TRANSACTION_SECONDS_MAX).await?,
+                warnings,
             })
         })
         .await
@@ -174,7 +196,7 @@ impl Instance for PostgresStore {
             self.postbacks.close(),
             self.notifications.close()
         );
-        self.merging.stop();
+        self.merging.iter().for_each(BackgroundTask::stop);
         self.statistics.stop();
         self.pool.close().await;
     }

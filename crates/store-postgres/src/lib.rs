@@ -129,7 +129,8 @@ pub struct PostgresStore {
     web_events: BatchWriter<WebEvent, web_events::WebEventResult>,
     postbacks: BatchWriter<ReceivedPostback, PostbackOutcome>,
     notifications: BatchWriter<billing::NotificationItem, NotificationOutcome>,
-    merging: BackgroundTask,
+    /// `None` if only other nodes merge increments.
+    merging: Option<BackgroundTask>,
     statistics: BackgroundTask,
     /// Incremented by changes to keys, apps and links, so that callers invalidate their caches.
     changes: AtomicU64,
@@ -138,6 +139,7 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Connects, checks that the server is durable, and migrates the schema.
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self, PostgresOpenError> {
+        let merges_increments = options.merges_increments;
         let pool = Pool::open(url, options)?;
         let mut connection = pool.first_connection().await?;
         pool::check_server(&connection).await?;
@@ -151,7 +153,7 @@ impl PostgresStore {
             web_events: web_events::batch_writer(pool.clone()),
             postbacks: postbacks::batch_writer(pool.clone()),
             notifications: billing::batch_writer(pool.clone()),
-            merging: rollups::start_merging(pool.clone()),
+            merging: merges_increments.then(|| rollups::start_merging(pool.clone())),
             statistics: statistics::start_collecting(pool.clone()),
             pool,
             changes: AtomicU64::new(0),

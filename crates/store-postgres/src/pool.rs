@@ -45,6 +45,8 @@ pub struct PostgresOptions {
     /// Whether to cache prepared statements. `PgBouncer` before version 1.21 does not support them
     /// in transaction mode.
     pub statement_cache: bool,
+    /// Whether this node merges increments into the roll-ups, its own and those of other nodes.
+    pub merges_increments: bool,
 }
 
 impl PostgresOptions {

@@ -166,6 +166,7 @@ impl PooledDatabase {
             statement_timeout: Duration::from_secs(10),
             report_timeout: Duration::from_secs(10),
             statement_cache: false,
+            merges_increments: false,
         };
         let pool = Pool::open(&self.url, options)?;
         migrate(&mut pool.first_connection().await?).await

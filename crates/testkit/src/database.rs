@@ -158,6 +158,7 @@ impl TestDatabase {
                     statement_timeout: Duration::from_secs(10),
                     report_timeout,
                     statement_cache: true,
+                    merges_increments: true,
                 };
                 let store = PostgresStore::connect(&schema.url(), options).await;
                 Arc::new(store.expect("open database"))

@@ -19,6 +19,7 @@ use tributary_domain::access::{Actor, Environment, Permission};
 use tributary_domain::attestation::app_attest_roots;
 use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::keyring::Keyring;
+use tributary_domain::node_role::NodeRoles;
 use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
 use tributary_domain::vocabulary::digest::hex;
@@ -129,6 +130,7 @@ impl TestServer {
             store: store.clone(),
             runtime: runtime.clone(),
             keyring: Keyring::new([7; 32]),
+            roles: NodeRoles::ALL,
             base_url: settings.base_url,
             timeouts: settings.timeouts,
             rate_limits: settings.rates,

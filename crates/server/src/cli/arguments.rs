@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use tributary_domain::access::person::{Email, Role};
 use tributary_domain::access::{Environment, Permission};
 use tributary_domain::app::parse_app_store_id;
+use tributary_domain::node_role::NodeRoles;
 use tributary_domain::vocabulary::fault::Problem;
 use tributary_domain::vocabulary::id::KeyId;
 use tributary_domain::vocabulary::text::Name;
@@ -95,6 +96,11 @@ pub(super) fn store_id(text: &str) -> Result<String, String> {
 
 pub(super) fn host_name(text: &str) -> Result<HostName, String> {
     HostName::parse(text).map_err(message_of)
+}
+
+pub(super) fn roles(text: &str) -> Result<NodeRoles, String> {
+    NodeRoles::parse(text.split(','))
+        .ok_or_else(|| "name one or more of the roles accept, forward and report".into())
 }
 
 fn message_of(problem: Problem) -> String {

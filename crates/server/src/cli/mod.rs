@@ -12,6 +12,7 @@ use clap_complete::Shell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tributary_domain::access::person::Email;
+use tributary_domain::node_role::NodeRoles;
 use tributary_domain::vocabulary::id::KeyId;
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::web_url::HostName;
@@ -28,6 +29,11 @@ pub struct Cli {
     /// Settings file. It overrides the defaults; TRIBUTARY_* variables override it.
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+
+    /// Roles of this node, separated by commas: accept, forward, report. Overrides the setting
+    /// `roles`.
+    #[arg(long, global = true, value_name = "ROLES", value_parser = arguments::roles)]
+    pub roles: Option<NodeRoles>,
 
     #[command(subcommand)]
     command: Option<Command>,
@@ -332,6 +338,7 @@ mod tests {
     #[case::nothing_serves("tributary", Command::Serve)]
     #[case::only_a_file_serves("tributary --config t.toml", Command::Serve)]
     #[case::serve("tributary serve", Command::Serve)]
+    #[case::serve_with_roles("tributary serve --roles accept,report", Command::Serve)]
     #[case::file_after_the_command("tributary doctor --config t.toml", Command::Doctor)]
     #[case::migrate("tributary migrate", Command::Migrate)]
     #[case::openapi("tributary openapi", Command::Openapi)]
@@ -379,6 +386,8 @@ mod tests {
     #[case::no_host_name("tributary admin domain verify https://go.example.com")]
     #[case::no_store_id("tributary admin store-id assign id123456789")]
     #[case::rates_of_no_file("tributary fx import")]
+    #[case::unknown_role("tributary serve --roles accept,reports")]
+    #[case::no_role("tributary serve --roles=")]
     #[case::unknown_command("tributary start")]
     fn rejects_invalid_arguments(#[case] line: &str) {
         assert_eq!(parse(line).unwrap_err().exit_code(), 2);

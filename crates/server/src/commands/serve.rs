@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tributary_api::RateLimits;
 use tributary_domain::keyring::Keyring;
+use tributary_domain::node_role::NodeRole;
 use tributary_forwarder::Forwarder;
 use tributary_store::Store;
 
@@ -86,7 +87,7 @@ pub(super) async fn serve_until_stopped(
     let (stop, stopped) = watch::channel(false);
     let mut tasks = spawn_tasks(config, started, wire, metrics, stopped.clone())?;
     beside(&mut tasks, stopped);
-    tracing::info!(base_url, "ready");
+    tracing::info!(base_url, roles = %config.roles, "ready");
     signals.wait().await;
     tracing::info!("stopping; draining requests");
     stop.send_replace(true);
@@ -191,7 +192,9 @@ fn spawn_tasks(
         transport: Arc::new(NetworkTransport::new(&config.networks)?),
         base_url: started.base_url.trim_end_matches('/').into(),
     };
-    tasks.spawn(Forwarder::new(forwarding.clone()).run(wait_for_stop(stopped.clone())));
+    if config.roles.has(NodeRole::Forward) {
+        tasks.spawn(Forwarder::new(forwarding.clone()).run(wait_for_stop(stopped.clone())));
+    }
     let served_here = config.metrics.on_public_port.then(|| metrics.clone());
     let parts = ServerParts::new(
         config.clone(),

@@ -6,6 +6,7 @@ use super::{Config, files};
 use crate::public_address::is_public;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+use tributary_domain::node_role::NodeRoles;
 use url::{Host, Url};
 
 /// How long proxies usually keep idle connections to backends.
@@ -26,6 +27,13 @@ pub(super) fn contradictions(config: &Config, layers: &Layers) -> Vec<ConfigProb
         problems.push(ConfigProblem::new(
             layers.location("postgres.statement_timeout_seconds"),
             "must be less than http.request_timeout_seconds, so that clients get an error response",
+        ));
+    }
+    if !is_postgres && config.roles != NodeRoles::ALL {
+        problems.push(ConfigProblem::new(
+            layers.location("roles"),
+            "must contain accept, forward and report with SQLite, because one process does all the \
+             work; set `database_url` to a PostgreSQL database to divide it",
         ));
     }
     let is_any_port = |address: SocketAddr| address.port() == 0;
@@ -206,6 +214,9 @@ mod tests {
         Some("TRIBUTARY_POSTGRES__STATEMENT_TIMEOUT_SECONDS")
     )]
     #[case::sqlite_has_no_statement_timeout(&[("HTTP__REQUEST_TIMEOUT_SECONDS", "5")], None)]
+    #[case::sqlite_divided(&[("ROLES", "accept,forward")], Some("TRIBUTARY_ROLES"))]
+    #[case::sqlite_whole(&[("ROLES", "report,forward,accept")], None)]
+    #[case::postgres_divided(&[POSTGRES, ("SECRET_KEY", KEY), ("ROLES", "accept")], None)]
     #[case::metrics_on_the_main_port(
         &[("METRICS__LISTEN", "127.0.0.1:8080")],
         Some("TRIBUTARY_METRICS__LISTEN")

@@ -7,6 +7,7 @@ use super::nearest::nearest;
 use super::problem::ConfigProblem;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
+use tributary_domain::node_role::NodeRoles;
 
 /// Prefix of every environment variable.
 pub(super) const VARIABLE_PREFIX: &str = "TRIBUTARY_";
@@ -17,6 +18,7 @@ pub(super) enum SettingSource {
     Default,
     File(PathBuf),
     Variable(String),
+    Argument(&'static str),
 }
 
 /// One effective setting.
@@ -34,6 +36,7 @@ impl Setting {
             SettingSource::Default => format!("`{}` ({})", self.path, variable(&self.path)),
             SettingSource::File(file) => format!("`{}` in {}", self.path, file.display()),
             SettingSource::Variable(name) => name.clone(),
+            SettingSource::Argument(name) => (*name).to_owned(),
         }
     }
 }
@@ -126,6 +129,17 @@ impl Layers {
                 }
                 None => problems.push(ConfigProblem::new(name, expected.expectation())),
             }
+        }
+    }
+
+    /// Overlays the roles from the command line.
+    pub(super) fn overlay_roles(&mut self, roles: NodeRoles) {
+        let names = roles.present().map(|role| Value::from(role.as_str()));
+        let value = Value::Array(names.collect());
+        let settings = self.settings.iter_mut();
+        for setting in settings.filter(|setting| setting.path == "roles") {
+            setting.value = value.clone();
+            setting.source = SettingSource::Argument("--roles");
         }
     }
 

@@ -36,6 +36,7 @@ use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toml::Table;
+use tributary_domain::node_role::NodeRoles;
 use url::Url;
 
 /// Every setting with its default and description.
@@ -60,6 +61,9 @@ pub struct Config {
     /// Proxies whose `X-Forwarded-For` is trusted.
     #[serde(deserialize_with = "sections::address_ranges")]
     pub trusted_proxies: Vec<AddressRange>,
+    /// Roles of this node.
+    #[serde(deserialize_with = "sections::roles")]
+    pub roles: NodeRoles,
     /// HTTP timeouts.
     pub http: HttpConfig,
     /// Rate and connection limits.
@@ -98,6 +102,15 @@ impl Config {
         file: Option<&Path>,
         environment: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, ConfigError> {
+        Self::load_with(file, environment, None)
+    }
+
+    /// Same as [`Self::load`], with the roles from the command line, which override the setting.
+    pub fn load_with(
+        file: Option<&Path>,
+        environment: impl Iterator<Item = (String, String)>,
+        roles: Option<NodeRoles>,
+    ) -> Result<Self, ConfigError> {
         let mut problems = Vec::new();
         let mut layers = Layers::defaults(defaults());
         if let Some(file) = file {
@@ -107,6 +120,9 @@ impl Config {
             }
         }
         layers.overlay_environment(environment, &mut problems);
+        if let Some(roles) = roles {
+            layers.overlay_roles(roles);
+        }
         problems.extend(rules::check(&layers));
         if !problems.is_empty() {
             return Err(ConfigError { problems });

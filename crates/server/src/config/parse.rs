@@ -3,6 +3,7 @@
 use axum::http::HeaderName;
 use std::net::SocketAddr;
 use tracing_subscriber::EnvFilter;
+use tributary_domain::node_role::NodeRoles;
 use url::{Host, Url};
 
 /// Length of the secret key in bytes.
@@ -18,6 +19,12 @@ pub(super) type ParseResult<T> = Result<T, &'static str>;
 pub(super) fn socket_address(text: &str) -> ParseResult<SocketAddr> {
     text.parse()
         .map_err(|_| "must be an address and a port, such as 127.0.0.1:8080 or [::]:8080")
+}
+
+/// Parses the roles of a node.
+pub(super) fn roles(names: &[&str]) -> ParseResult<NodeRoles> {
+    NodeRoles::parse(names.iter().copied())
+        .ok_or("must name one or more of the roles accept, forward and report")
 }
 
 /// Parses scheme, host and port, and nothing else.

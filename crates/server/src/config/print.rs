@@ -46,6 +46,7 @@ fn origin_comment(source: &SettingSource) -> String {
         // `{:?}` escapes line breaks in the file name, which would end the comment.
         SettingSource::File(file) => format!("  # {:?}", file.display().to_string()),
         SettingSource::Variable(name) => format!("  # {name}"),
+        SettingSource::Argument(name) => format!("  # {name}"),
     }
 }
 

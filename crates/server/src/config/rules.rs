@@ -52,6 +52,7 @@ enum Rule {
     /// Same as `Text`, but empty means "not set".
     TextOrEmpty(fn(&str) -> Result<(), &'static str>),
     Each(fn(&str) -> Result<(), &'static str>),
+    List(fn(&[&str]) -> Result<(), &'static str>),
 }
 
 const SECONDS: Rule = Rule::Integer(1, SECONDS_MAX);
@@ -82,6 +83,7 @@ const RULES: &[(&str, Rule)] = &[
         "trusted_proxies",
         Rule::Each(|text| AddressRange::parse(text).map(drop)),
     ),
+    ("roles", Rule::List(|names| parse::roles(names).map(drop))),
     ("http.header_timeout_seconds", SECONDS),
     ("http.request_timeout_seconds", SECONDS),
     ("http.body_timeout_seconds", SECONDS),
@@ -212,6 +214,10 @@ impl Rule {
                         .map_err(|expected| format!("(entry {}) {expected}", index + 1))
                 })
             }
+            (Self::List(read), Value::Array(items)) => {
+                let texts: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+                read(&texts).map_err(str::to_owned)
+            }
             _ => Ok(()),
         }
     }
@@ -274,6 +280,9 @@ mod tests {
     #[case::clicks_for_longer("TRIBUTARY_RETENTION__CLICK_DAYS", "401", false)]
     #[case::two_proxies("TRIBUTARY_TRUSTED_PROXIES", "10.0.0.5, fd00::/8", true)]
     #[case::one_of_two_proxies("TRIBUTARY_TRUSTED_PROXIES", "10.0.0.5,proxy", false)]
+    #[case::every_role("TRIBUTARY_ROLES", "report, accept,forward", true)]
+    #[case::no_role("TRIBUTARY_ROLES", "", false)]
+    #[case::unknown_role("TRIBUTARY_ROLES", "accept,forward,report,reports", false)]
     fn checks_allowed_values(#[case] name: &str, #[case] text: &str, #[case] accepted: bool) {
         let environment = [(name.to_owned(), text.to_owned())];
         let loaded = Config::load(None, environment.into_iter());

@@ -16,6 +16,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tributary_domain::access::admission::AdmissionLimits;
+use tributary_domain::node_role::NodeRoles;
 use tributary_store::report_slots::ReportSlots;
 use url::Url;
 
@@ -334,6 +335,12 @@ pub(super) fn optional_secret<'de, D: Deserializer<'de>>(
     input: D,
 ) -> Result<Option<SecretString>, D::Error> {
     unless_empty(input, |text| Ok(SecretString::from(text)))
+}
+
+pub(super) fn roles<'de, D: Deserializer<'de>>(input: D) -> Result<NodeRoles, D::Error> {
+    let texts = Vec::<String>::deserialize(input)?;
+    let names: Vec<&str> = texts.iter().map(String::as_str).collect();
+    parse::roles(&names).map_err(D::Error::custom)
 }
 
 pub(super) fn address_ranges<'de, D: Deserializer<'de>>(

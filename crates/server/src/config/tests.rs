@@ -96,8 +96,25 @@ fn the_handbook_lists_every_setting() {
 }
 
 #[test]
+fn roles_from_the_command_line_override_the_setting() {
+    let environment = [
+        ("TRIBUTARY_DATABASE_URL", "postgres://h/d"),
+        ("TRIBUTARY_SECRET_KEY", &"ab".repeat(32)),
+        ("TRIBUTARY_ROLES", "accept"),
+    ]
+    .map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let roles = NodeRoles::parse(["report", "forward"]);
+    let config = Config::load_with(None, environment.into_iter(), roles).unwrap();
+    assert_eq!(config.roles.to_string(), "forward,report");
+    let printed = config.to_toml();
+    let line = printed.lines().find(|line| line.starts_with("roles = "));
+    assert_eq!(line, Some("roles = [\"forward\", \"report\"]  # --roles"));
+}
+
+#[test]
 fn the_defaults_are_as_documented() {
     let config = Config::load(None, iter::empty()).unwrap();
+    assert_eq!(config.roles, NodeRoles::ALL);
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.base_url(), "http://127.0.0.1:8080");
     assert!(

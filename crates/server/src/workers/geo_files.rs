@@ -4,6 +4,7 @@ use super::periodic::{Worker, WorkerActivity};
 use crate::geo::GeoFiles;
 use std::sync::Arc;
 use std::time::Duration;
+use tributary_domain::node_role::NodeRole;
 
 /// Reloads changed files.
 pub(super) struct GeoFilesWorker {
@@ -19,6 +20,8 @@ impl GeoFilesWorker {
 impl Worker for GeoFilesWorker {
     const NAME: &'static str = "places";
     const PERIOD: Duration = Duration::from_mins(1);
+    /// Only taps and the SDK's requests need a location.
+    const ROLE: NodeRole = NodeRole::Accept;
 
     /// File errors are logged once when the file is read, and do not count as worker failures.
     async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {

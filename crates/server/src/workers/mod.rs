@@ -1,7 +1,7 @@
 //! Background workers, one module each, run by `periodic`.
 //!
-//! Every node runs all workers. Work that only one node may do is leased in the database;
-//! everything else is idempotent.
+//! Every node runs the workers of its roles. Work that only one node may do is leased in the
+//! database; everything else is idempotent.
 
 mod ad_services;
 mod alerts;
@@ -22,7 +22,7 @@ use alerts::AlertsWorker;
 use deliveries::DeliveriesWorker;
 use geo_files::GeoFilesWorker;
 use paused_integrations::PausedIntegrationsWorker;
-use periodic::Worker as _;
+use periodic::Worker;
 use rates::RatesWorker;
 use retention::RetentionWorker;
 use std::sync::Arc;
@@ -30,6 +30,7 @@ use tokio::task::JoinSet;
 use traffic::TrafficWorker;
 use trials::TrialsWorker;
 use tributary_domain::keyring::Keyring;
+use tributary_domain::node_role::NodeRoles;
 use tributary_domain::runtime::Runtime;
 use tributary_store::Store;
 
@@ -46,8 +47,8 @@ pub const NAMES: [&str; 9] = [
     TrialsWorker::NAME,
 ];
 
-/// Starts all workers. Each worker stops when its future from `stop` completes. Wait for the tasks
-/// before closing the database.
+/// Starts the workers of this node's roles. Each worker stops when its future from `stop`
+/// completes. Wait for the tasks before closing the database.
 pub fn start<F: Future<Output = ()> + Send + 'static>(
     config: &Config,
     store: &Arc<dyn Store>,
@@ -69,22 +70,37 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
     )?;
     let retention = RetentionWorker::new(store.clone(), runtime.clone(), config.retention.clone());
     let alerts = AlertsWorker::new(store.clone(), runtime.clone(), keyring.clone(), webhooks)?;
-    let deliveries = DeliveriesWorker::new(store.clone(), runtime.clone());
-    tasks.spawn(periodic::run(alerts, runtime.clone(), stop()));
-    tasks.spawn(periodic::run(deliveries, runtime.clone(), stop()));
-    tasks.spawn(periodic::run(rates, runtime.clone(), stop()));
-    tasks.spawn(periodic::run(ad_services, runtime.clone(), stop()));
-    tasks.spawn(periodic::run(retention, runtime.clone(), stop()));
-    let trials = TrialsWorker::new(store.clone(), runtime.clone());
-    tasks.spawn(periodic::run(trials, runtime.clone(), stop()));
-    let traffic = TrafficWorker::new(store.clone(), runtime.clone());
-    tasks.spawn(periodic::run(traffic, runtime.clone(), stop()));
-    let paused = PausedIntegrationsWorker::new(store.clone());
-    tasks.spawn(periodic::run(paused, runtime.clone(), stop()));
-    tasks.spawn(periodic::run(
-        GeoFilesWorker::new(geo),
-        runtime.clone(),
-        stop(),
-    ));
+    let mut spawner = WorkerSpawner {
+        roles: config.roles,
+        runtime,
+        tasks,
+        stop,
+    };
+    spawner.spawn(alerts);
+    spawner.spawn(DeliveriesWorker::new(store.clone(), runtime.clone()));
+    spawner.spawn(rates);
+    spawner.spawn(ad_services);
+    spawner.spawn(retention);
+    spawner.spawn(TrialsWorker::new(store.clone(), runtime.clone()));
+    spawner.spawn(TrafficWorker::new(store.clone(), runtime.clone()));
+    spawner.spawn(PausedIntegrationsWorker::new(store.clone()));
+    spawner.spawn(GeoFilesWorker::new(geo));
     Ok(())
+}
+
+/// Starts the workers that belong to this node's roles.
+struct WorkerSpawner<'a, S> {
+    roles: NodeRoles,
+    runtime: &'a Runtime,
+    tasks: &'a mut JoinSet<()>,
+    stop: S,
+}
+
+impl<F: Future<Output = ()> + Send + 'static, S: Fn() -> F> WorkerSpawner<'_, S> {
+    fn spawn<W: Worker + 'static>(&mut self, worker: W) {
+        if self.roles.has(W::ROLE) {
+            let (runtime, stop) = (self.runtime.clone(), (self.stop)());
+            self.tasks.spawn(periodic::run(worker, runtime, stop));
+        }
+    }
 }

@@ -9,6 +9,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 use tracing::Instrument as _;
+use tributary_domain::node_role::NodeRole;
 use tributary_domain::runtime::Runtime;
 
 /// Upper bound for the random delay before the first run, so that nodes started together do not all
@@ -30,6 +31,8 @@ pub(super) trait Worker: Send {
     const NAME: &'static str;
     /// Time from the end of one run to the start of the next.
     const PERIOD: Duration;
+    /// Role of the nodes that run the worker.
+    const ROLE: NodeRole = NodeRole::Forward;
 
     /// Does what is due now. Must be safe to repeat or to cancel.
     fn run_once(&mut self) -> impl Future<Output = anyhow::Result<WorkerActivity>> + Send;

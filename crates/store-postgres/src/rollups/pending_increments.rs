@@ -25,13 +25,16 @@ use tributary_store::{StoreError, StoreResult};
 
 /// Delay before merging. Until then, reports add up the pending increments.
 const MERGE_DELAY: Duration = Duration::from_secs(1);
+/// Interval between checks for increments of other nodes, which may not merge their own. Short
+/// enough that reports add up few of them.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay after a failed merge. A standby rejects every attempt.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 /// Maximum number of increments merged per transaction. Each comes from one batch of limited size.
 const MERGED_ROWS_MAX: usize = 200;
 /// Maximum number of increments that a report adds up. More accumulate only when no node has merged
 /// for a long time; the limit bounds memory use.
-const UNMERGED_ROWS_MAX: usize = 20_000;
+pub(crate) const UNMERGED_ROWS_MAX: usize = 20_000;
 
 /// Stores the increments of a transaction.
 pub(crate) async fn store_increments(tx: &Tx, counted: &Increments) -> Result<(), Failure> {
@@ -158,20 +161,19 @@ async fn merge_app(pool: &Pool, app: AppId) -> StoreResult<()> {
     Ok(())
 }
 
-/// Starts the task that merges increments shortly after this node stored some. When it stops, another
-/// node merges the remaining ones.
+/// Starts the task that merges increments shortly after this node stored some, and those of other
+/// nodes a little later.
 pub(crate) fn start_merging(pool: Arc<Pool>) -> BackgroundTask {
-    // A node that shut down may have left increments behind.
-    pool.increments_stored.notify_one();
     BackgroundTask::spawn(async move {
         loop {
-            pool.increments_stored.notified().await;
             tokio::time::sleep(MERGE_DELAY).await;
             if let Err(error) = merge_all(&pool).await {
                 tracing::warn!(%error, "failed to merge roll-up increments; retrying");
                 tokio::time::sleep(RETRY_DELAY).await;
-                pool.increments_stored.notify_one();
+                continue;
             }
+            let stored = pool.increments_stored.notified();
+            let _either = tokio::time::timeout(CHECK_INTERVAL, stored).await;
         }
     })
 }

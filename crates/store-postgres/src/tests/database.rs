@@ -19,6 +19,7 @@ pub(super) fn options() -> PostgresOptions {
         statement_timeout: Duration::from_secs(10),
         report_timeout: Duration::from_secs(10),
         statement_cache: true,
+        merges_increments: true,
     }
 }
 

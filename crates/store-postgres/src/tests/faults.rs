@@ -24,6 +24,7 @@ fn short_timeouts() -> PostgresOptions {
         statement_timeout: Duration::from_millis(500),
         report_timeout: Duration::from_millis(500),
         statement_cache: true,
+        merges_increments: true,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Pending increments from several nodes, including one that has shut down.
 
-use super::database::{Schema, number};
+use super::database::{Schema, number, options};
+use crate::PostgresOptions;
 use std::sync::Arc;
 use std::time::Duration;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -73,6 +74,27 @@ async fn a_node_merges_shortly_after_counting() {
     wait_until_merged(&client).await;
     let counted = "select sum(clicks)::bigint from rollup_networks where grain = 15";
     assert_eq!(number(&client, counted).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_node_merges_for_a_node_that_does_not() {
+    let schema = Schema::create().await;
+    let without_merging = PostgresOptions {
+        merges_increments: false,
+        ..options()
+    };
+    let accepting = schema.open_with(without_merging).await;
+    assert!(accepting.merging.is_none());
+    let merging: SharedStore = Arc::new(schema.open().await);
+    let tenant = tenant(&merging).await;
+    let client = schema.client().await;
+    for clicks in 1..=2 {
+        let recorded = accepting.record_click(tenant.click(clicks)).await;
+        recorded.expect("a click");
+        wait_until_merged(&client).await;
+        let counted = "select sum(clicks)::bigint from rollup_networks where grain = 15";
+        assert_eq!(number(&client, counted).await, clicks);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -100,6 +100,32 @@ async fn warns_about_idle_transactions() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn warns_if_no_node_merges_increments() {
+    let schema = Schema::create().await;
+    let without_merging = PostgresOptions {
+        merges_increments: false,
+        ..options()
+    };
+    let store = schema.open_with(without_merging).await;
+    let client = schema.client().await;
+    for (number, warnings) in [(5_000, 0), (1, 1)] {
+        let sql = format!(
+            "insert into rollup_increments (app_id, body)
+             select '00000000-0000-0000-0000-000000000001', '' from generate_series(1, {number})"
+        );
+        client.batch_execute(&sql).await.expect("increments");
+        let report = store.report().await.expect("a report");
+        assert_eq!(report.warnings.len(), warnings, "{report:?}");
+        assert!(
+            report
+                .warnings
+                .iter()
+                .all(|text| text.contains("role forward"))
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keeps_the_application_name_of_the_url() {
     let schema = Schema::create().await;
     let url = with_setting(&schema.url, "application_name=canary");

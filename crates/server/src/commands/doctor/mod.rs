@@ -16,6 +16,7 @@ mod geo;
 mod limits;
 mod postbacks;
 mod rates;
+mod roles;
 mod run;
 mod services;
 
@@ -32,6 +33,7 @@ pub async fn examine(config: &Config, database: DatabaseState, now: Timestamp) -
     let services = services::examine(config).await;
     [
         configuration(config.warnings()),
+        vec![roles::judge(config.roles)],
         database::judge(&database),
         disk::examine(config),
         clock::judge(now, database.report()),
@@ -99,6 +101,7 @@ mod tests {
         let areas: Vec<&str> = checks.iter().map(|check| check.area).collect();
         for area in [
             "configuration",
+            "roles",
             "database",
             "disk",
             "clock",
