@@ -1,5 +1,6 @@
 //! Operation of the binary: log, metrics, start and shutdown.
 
+mod drain;
 mod log_output;
 mod metrics;
 mod request_ids;

@@ -18,7 +18,7 @@ async fn nodes_divide_the_work_by_role() {
     let account = simulated
         .connect(&site, SimulatedNetwork::NetworkA, 1)
         .await;
-    let node = async |roles| {
+    let node = async |roles: &'static str| {
         let settings = [("TRIBUTARY_ROLES", roles)];
         ServerWithSimulator::serve_with(&simulated.database, &simulated.simulator, &settings).await
     };

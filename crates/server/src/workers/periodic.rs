@@ -1,7 +1,8 @@
 //! Runs workers periodically until the server stops.
 //!
 //! Runs are idempotent and the next run picks up unfinished work, so a run may be cancelled, fail
-//! or panic. A shutdown therefore cancels the current run without waiting.
+//! or panic. A shutdown therefore cancels the current run, unless the run has leased something: other
+//! nodes would have to wait for the end of the lease.
 
 use crate::metrics;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,6 +24,8 @@ pub(super) enum WorkerActivity {
     Idle,
     /// The run did something successfully.
     Done,
+    /// Same as [`Self::Done`], but more is due: the next run starts at once.
+    More,
 }
 
 /// A task that runs periodically.
@@ -33,6 +36,9 @@ pub(super) trait Worker: Send {
     const PERIOD: Duration;
     /// Role of the nodes that run the worker.
     const ROLE: NodeRole = NodeRole::Forward;
+    /// How long a shutdown waits for the current run. Not zero for workers that lease what they work
+    /// on.
+    const DRAIN: Duration = Duration::ZERO;
 
     /// Does what is due now. Must be safe to repeat or to cancel.
     fn run_once(&mut self) -> impl Future<Output = anyhow::Result<WorkerActivity>> + Send;
@@ -52,17 +58,26 @@ pub(super) async fn run<W: Worker>(
         u64::from_be_bytes(runtime.random_bytes()),
     );
     loop {
-        let activation = async {
-            tokio::time::sleep(wait).await;
-            catch_panic(worker.run_once()).await
-        }
-        .instrument(span.clone());
-        let outcome = tokio::select! {
+        tokio::select! {
             () = &mut stop => return,
-            outcome = activation => outcome,
+            () = tokio::time::sleep(wait) => {}
+        }
+        let mut activation = pin!(catch_panic(worker.run_once()).instrument(span.clone()));
+        let (outcome, is_stopping) = tokio::select! {
+            outcome = &mut activation => (outcome, false),
+            () = &mut stop => match tokio::time::timeout(W::DRAIN, activation).await {
+                Ok(outcome) => (outcome, true),
+                Err(_cancelled) => return,
+            },
+        };
+        wait = match outcome {
+            Ok(WorkerActivity::More) => Duration::ZERO,
+            _ => W::PERIOD,
         };
         is_failing = span.in_scope(|| record_outcome(W::NAME, is_failing, outcome));
-        wait = W::PERIOD;
+        if is_stopping {
+            return;
+        }
     }
 }
 
@@ -93,7 +108,7 @@ fn record_outcome(
 ) -> bool {
     match outcome {
         Ok(WorkerActivity::Idle) => was_failing,
-        Ok(WorkerActivity::Done) => {
+        Ok(WorkerActivity::Done | WorkerActivity::More) => {
             metrics::record_worker_run(name, "ok");
             if was_failing {
                 tracing::info!("worker recovered");
@@ -173,6 +188,34 @@ mod tests {
         run(HangingWorker, system::runtime(), stop).await;
     }
 
+    /// Holds a lease during its run, which takes a second. More is always due.
+    struct LeasingWorker(Arc<AtomicU32>);
+
+    impl Worker for LeasingWorker {
+        const NAME: &'static str = "leasing";
+        const PERIOD: Duration = Duration::from_hours(1);
+        const DRAIN: Duration = Duration::from_secs(2);
+
+        async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Ok(WorkerActivity::More)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_waits_for_a_run_that_holds_a_lease_and_starts_no_other() {
+        let runs = Arc::new(AtomicU32::new(0));
+        let (started_at, stopped_at) = (Instant::now(), Duration::from_millis(60_500));
+        let stop = tokio::time::sleep(stopped_at);
+        run(LeasingWorker(runs.clone()), system::runtime(), stop).await;
+        let late = started_at.elapsed() - stopped_at;
+        assert!(late <= Duration::from_secs(1), "{late:?}");
+        // The first run begins within the jitter; each takes a second, and the last one ends late.
+        let runs = runs.load(Ordering::SeqCst);
+        assert!((56..=61).contains(&runs), "{runs}");
+    }
+
     #[tokio::test]
     async fn a_failing_store_is_logged_once_and_retried() {
         let (store, folder) = testing::store().await;
@@ -229,6 +272,7 @@ mod tests {
     #[case::fails(false, Err(()), true)]
     #[case::still_fails(true, Err(()), true)]
     #[case::works_again(true, Ok(WorkerActivity::Done), false)]
+    #[case::works_again_with_more_to_do(true, Ok(WorkerActivity::More), false)]
     #[case::idle_keeps_the_state(true, Ok(WorkerActivity::Idle), true)]
     #[case::nothing_to_do(false, Ok(WorkerActivity::Idle), false)]
     fn tracks_whether_a_worker_is_failing(

@@ -34,12 +34,15 @@ const REQUEST_MAX: Duration = Duration::from_secs(5);
 const BATCH: u32 = 64;
 /// Concurrent requests.
 const CONCURRENCY: u32 = 16;
+/// Longest time for the requests of a batch.
+const BATCH_MAX: Duration =
+    Duration::from_secs(REQUEST_MAX.as_secs() * (BATCH / CONCURRENCY) as u64);
 /// Duration of a lease.
 const LEASE: Duration = Duration::from_mins(1);
 
 // If a lease expired before the last request in its batch, two nodes could redeem the same token.
 // Half of the lease is left for the database.
-const _: () = assert!(REQUEST_MAX.as_secs() * (BATCH / CONCURRENCY) as u64 * 2 < LEASE.as_secs());
+const _: () = assert!(BATCH_MAX.as_secs() * 2 < LEASE.as_secs());
 
 /// Redeems tokens.
 pub(super) struct AdServicesWorker {
@@ -114,17 +117,13 @@ impl Worker for AdServicesWorker {
     /// Short, because apps ask for the result again within seconds, and Apple's record is ready
     /// within seconds.
     const PERIOD: Duration = Duration::from_secs(1);
+    const DRAIN: Duration = BATCH_MAX;
 
+    /// One batch at most: a shutdown waits for it.
     async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
-        let mut attempts = Vec::new();
-        loop {
-            let tokens = self.lease().await?;
-            let is_last = tokens.len() < BATCH as usize;
-            attempts.extend(self.redeem_all(tokens).await?);
-            if is_last {
-                break;
-            }
-        }
+        let tokens = self.lease().await?;
+        let is_last = tokens.len() < BATCH as usize;
+        let attempts = self.redeem_all(tokens).await?;
         let failures: Vec<&String> = attempts
             .iter()
             .filter_map(|one| one.failure.as_ref())
@@ -135,7 +134,8 @@ impl Worker for AdServicesWorker {
                 failures.len()
             ),
             (None, 0) => Ok(WorkerActivity::Idle),
-            (None, _) => Ok(WorkerActivity::Done),
+            (None, _) if is_last => Ok(WorkerActivity::Done),
+            (None, _) => Ok(WorkerActivity::More),
         }
     }
 }

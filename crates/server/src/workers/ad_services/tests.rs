@@ -115,6 +115,7 @@ impl Scene {
         match self.worker.run_once().await {
             Ok(WorkerActivity::Idle) => "idle".to_owned(),
             Ok(WorkerActivity::Done) => "done".to_owned(),
+            Ok(WorkerActivity::More) => "more".to_owned(),
             Err(error) => format!("{error:#}"),
         }
     }

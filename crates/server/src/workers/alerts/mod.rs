@@ -22,10 +22,10 @@ use url::Url;
 
 /// Timeout for one request.
 const REQUEST_MAX: Duration = Duration::from_secs(10);
-/// Alerts leased at a time.
-const BATCH: u32 = 8;
-/// Duration of a lease, long enough for all requests in a batch in sequence.
-const LEASE: Duration = Duration::from_mins(3);
+/// Alerts leased at a time: the one that is sent next, so that a shutdown leaves none leased.
+const BATCH: u32 = 1;
+/// Duration of a lease: a request, and as long again for the database.
+const LEASE: Duration = Duration::from_secs(20);
 /// Delays between attempts. The first attempt is immediate; after the last attempt the alert is
 /// dropped.
 const WAITS: [Duration; 7] = [
@@ -136,6 +136,7 @@ impl AlertsWorker {
 impl Worker for AlertsWorker {
     const NAME: &'static str = "alerts";
     const PERIOD: Duration = Duration::from_secs(2);
+    const DRAIN: Duration = REQUEST_MAX;
 
     async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
         let now = self.runtime.now();
@@ -151,7 +152,7 @@ impl Worker for AlertsWorker {
             };
             self.settle(one, was_accepted).await?;
         }
-        Ok(WorkerActivity::Done)
+        Ok(WorkerActivity::More)
     }
 }
 
