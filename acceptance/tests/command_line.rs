@@ -274,7 +274,7 @@ fn a_database_of_a_newer_version_is_rejected() {
     rusqlite::Connection::open(&path)
         .unwrap()
         .execute(
-            "insert into schema_migrations values (999, 'future', 'x')",
+            "insert into schema_migrations (number, name, checksum) values (999, 'future', 'x')",
             (),
         )
         .unwrap();

@@ -6,6 +6,7 @@ mod metrics;
 mod request_ids;
 mod roles;
 mod starting;
+mod upgrade;
 
 /// Returns the value of a metric. The name includes the labels as `/metrics` shows them.
 fn metric<'a>(metrics: &'a str, name: &str) -> Option<&'a str> {

@@ -2,8 +2,6 @@
 //!
 //! Nodes that share a database may divide the work. By default a node has every role.
 
-use crate::keywords;
-
 /// Endpoint whose path begins like the REST API's, although it records events.
 const WEB_EVENTS: &str = "/api/v1/apps/{appId}/web-events";
 /// Path prefixes of the other endpoints that record what devices, visitors and providers send.
@@ -29,7 +27,7 @@ pub enum NodeRole {
     Report,
 }
 
-keywords! { NodeRole[3] { Accept => "accept", Forward => "forward", Report => "report" } }
+crate::keywords! { NodeRole[3] { Accept => "accept", Forward => "forward", Report => "report" } }
 
 impl NodeRole {
     /// Returns the role that a node needs for a route, given as a template. `None` if every node

@@ -85,6 +85,7 @@ mod tests {
     #[case::unreachable(PostgresError::Unreachable("x".to_owned()).into(), 1)]
     #[case::wrong_password_or_starting_up(PostgresError::Refused("x".to_owned()).into(), 1)]
     #[case::lost_while_migrating(PostgresError::Statement("x".to_owned()).into(), 1)]
+    #[case::locked_while_migrating(PostgresError::Locked("x".to_owned()).into(), 1)]
     #[case::wrong_url(PostgresError::Url("x".to_owned()).into(), 2)]
     #[case::unsafe_server(PostgresError::Unsafe { setting: "fsync" }.into(), 2)]
     #[case::newer_postgres(PostgresError::Migration(NEWER).into(), 2)]

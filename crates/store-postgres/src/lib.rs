@@ -143,7 +143,7 @@ impl PostgresStore {
         let pool = Pool::open(url, options)?;
         let mut connection = pool.first_connection().await?;
         pool::check_server(&connection).await?;
-        migrate::migrate(&mut connection).await?;
+        migrate::migrate(&pool, &mut connection).await?;
         pool.set_distributed(pool::is_distributed(&connection).await?);
         let pool = Arc::new(pool);
         Ok(Self {

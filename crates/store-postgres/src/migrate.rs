@@ -1,10 +1,13 @@
 //! Schema migrations.
 
-use crate::pool::PostgresOpenError;
+use crate::pool::{Pool, PostgresOpenError};
 use deadpool_postgres::{Object, Transaction};
+use std::time::Duration;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
-use tributary_store::migration::{AppliedMigration, Migration, pending_migrations};
+use tributary_store::migration::{
+    AppliedMigration, Migration, allows_older_nodes, pending_migrations,
+};
 
 /// All migrations in order. Append only: never edit a released migration.
 pub(crate) const MIGRATIONS: &[Migration] = &[
@@ -152,69 +155,177 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.
 const LOCK: i64 = 0x7472_6962_7574_6172;
+/// Pause before asking again for the advisory lock. Waiting for it in the database would block an
+/// index that is built concurrently, which waits for every running statement.
+const LOCK_PAUSE: Duration = Duration::from_millis(200);
+/// How often a migration is tried while running nodes hold locks on its tables, and the pause in
+/// between: for some minutes. While it waits for a lock, all traffic on the table waits behind it.
+const TRIES_MAX: u32 = 100;
+const TRY_PAUSE: Duration = Duration::from_secs(2);
 
-/// Applies the pending migrations in one transaction, on one node.
-///
-/// Other nodes wait as long as this takes and then find nothing to do. A table lock is awaited only
-/// for a short time, because all other traffic queues behind the waiting migration.
-pub(crate) async fn migrate(connection: &mut Object) -> Result<(), PostgresOpenError> {
-    let tx = connection.transaction().await?;
-    match apply(&tx).await {
-        Ok(()) => tx.commit().await?,
-        Err(error) => {
-            tx.rollback().await?;
-            return Err(error);
-        }
-    }
-    Ok(())
+/// Result of a step.
+enum MigrationStep {
+    /// No migration is pending.
+    UpToDate,
+    /// Some migrations were applied, and more may be pending.
+    Applied,
+    /// Another node is migrating.
+    LockedElsewhere,
 }
 
-async fn apply(tx: &Transaction<'_>) -> Result<(), PostgresOpenError> {
-    tx.batch_execute(&format!(
+/// Applies the pending migrations, on one node at a time.
+///
+/// Other nodes wait as long as this takes and then find nothing to do. If nodes of the previous
+/// version may be running, each migration is a transaction that waits for locks only briefly and is
+/// tried again, so that these nodes are never blocked for long.
+pub(crate) async fn migrate(pool: &Pool, connection: &mut Object) -> Result<(), PostgresOpenError> {
+    migrate_to(pool, connection, MIGRATIONS).await
+}
+
+/// Same as [`migrate`], with other migrations.
+pub(crate) async fn migrate_to(
+    pool: &Pool,
+    connection: &mut Object,
+    migrations: &[Migration],
+) -> Result<(), PostgresOpenError> {
+    let mut tries = 0;
+    loop {
+        match step(pool, connection, migrations).await {
+            Ok(MigrationStep::UpToDate) => return Ok(()),
+            Ok(MigrationStep::Applied) => tries = 0,
+            Ok(MigrationStep::LockedElsewhere) => tokio::time::sleep(LOCK_PAUSE).await,
+            Err(PostgresOpenError::Locked(reason)) if tries < TRIES_MAX => {
+                tries += 1;
+                tracing::info!(reason, "a table is locked; trying the migration again");
+                tokio::time::sleep(TRY_PAUSE).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Applies the next migration, or all of them if no older node may be running. Rolls back if it
+/// fails.
+async fn step(
+    pool: &Pool,
+    connection: &mut Object,
+    migrations: &[Migration],
+) -> Result<MigrationStep, PostgresOpenError> {
+    let tx = connection.transaction().await?;
+    let done = apply_in(&tx, pool, migrations).await;
+    match &done {
+        Ok(MigrationStep::Applied) => tx.commit().await?,
+        _ => tx.rollback().await?,
+    }
+    done
+}
+
+async fn apply_in(
+    tx: &Transaction<'_>,
+    pool: &Pool,
+    migrations: &[Migration],
+) -> Result<MigrationStep, PostgresOpenError> {
+    tx.batch_execute(
         "set local synchronous_commit = on;
          set local idle_in_transaction_session_timeout = '1min';
          set local statement_timeout = 0;
-         set local lock_timeout = 0;
-         select pg_advisory_xact_lock({LOCK});
-         set local lock_timeout = '10s'"
-    ))
+         set local lock_timeout = '10s'",
+    )
     .await?;
-    for migration in pending_migrations(MIGRATIONS, &applied(tx).await?)? {
-        tracing::info!(migration.number, migration.name, "applying migration");
-        tx.batch_execute(migration.sql).await?;
-        tx.execute_typed(
-            "insert into schema_migrations (number, name, checksum) values ($1, $2, $3)",
-            &[
-                (&migration.number, Type::INT8),
-                (&migration.name, Type::TEXT),
-                (&migration.checksum(), Type::TEXT),
-            ],
-        )
-        .await?;
+    let lock = format!("select pg_try_advisory_xact_lock({LOCK})");
+    if !tx
+        .query_typed_one(&lock, &[])
+        .await?
+        .try_get::<_, bool>(0)?
+    {
+        return Ok(MigrationStep::LockedElsewhere);
     }
+    let applied = applied(tx).await?;
+    let pending = pending_migrations(migrations, &applied)?;
+    let Some(next) = pending.first() else {
+        return Ok(MigrationStep::UpToDate);
+    };
+    tx.batch_execute(CREATE_TABLE).await?;
+    if allows_older_nodes(&pending, &applied) {
+        apply_beside_older_nodes(tx, pool, next).await?;
+    } else {
+        for migration in pending {
+            announce(migration);
+            tx.batch_execute(&migration.sql_in_transaction()).await?;
+            record(tx, migration).await?;
+        }
+    }
+    Ok(MigrationStep::Applied)
+}
+
+/// Applies a migration without blocking running nodes: gives up a lock after a second, which is less
+/// than their statements wait for one.
+async fn apply_beside_older_nodes(
+    tx: &Transaction<'_>,
+    pool: &Pool,
+    migration: &Migration,
+) -> Result<(), PostgresOpenError> {
+    announce(migration);
+    if migration.is_outside_transaction() {
+        // This transaction only holds the advisory lock meanwhile.
+        let forever = "set local idle_in_transaction_session_timeout = 0";
+        tx.batch_execute(forever).await?;
+        let other = pool.first_connection().await?;
+        other.batch_execute("set statement_timeout = 0").await?;
+        for statement in migration.statements() {
+            other.batch_execute(statement).await?;
+        }
+        other.batch_execute("reset statement_timeout").await?;
+    } else {
+        tx.batch_execute("set local lock_timeout = '1s'").await?;
+        tx.batch_execute(migration.sql).await?;
+    }
+    record(tx, migration).await
+}
+
+fn announce(migration: &Migration) {
+    tracing::info!(migration.number, migration.name, "applying migration");
+}
+
+async fn record(tx: &Transaction<'_>, migration: &Migration) -> Result<(), PostgresOpenError> {
+    tx.execute_typed(
+        "insert into schema_migrations (number, name, checksum, compatible_from)
+         values ($1, $2, $3, $4)",
+        &[
+            (&migration.number, Type::INT8),
+            (&migration.name, Type::TEXT),
+            (&migration.checksum(), Type::TEXT),
+            (&migration.compatible_from(), Type::INT8),
+        ],
+    )
+    .await?;
     Ok(())
 }
 
-/// Reads the applied migrations.
+/// Creates the list of migrations. Versions up to migration 28 did not record the compatibility.
+const CREATE_TABLE: &str = "
+    create table if not exists schema_migrations (
+        number bigint not null,
+        name text collate \"C\" not null,
+        checksum text collate \"C\" not null,
+        compatible_from bigint,
+        constraint schema_migrations_pkey primary key (number)
+    );
+    alter table schema_migrations add column if not exists compatible_from bigint";
+
+/// Reads the applied migrations. Writes nothing, because a standby is readable but not writable: the
+/// list and its last column may be missing.
 async fn applied(tx: &Transaction<'_>) -> Result<Vec<AppliedMigration>, PostgresOpenError> {
-    // The table is looked up before creating it, because a standby is readable but not writable.
     let exists = tx
         .query_typed_one("select to_regclass('schema_migrations') is not null", &[])
         .await?;
     if !exists.try_get::<_, bool>(0)? {
-        tx.batch_execute(
-            "create table schema_migrations (
-                 number bigint not null,
-                 name text collate \"C\" not null,
-                 checksum text collate \"C\" not null,
-                 constraint schema_migrations_pkey primary key (number)
-             )",
-        )
-        .await?;
+        return Ok(Vec::new());
     }
     let rows = tx
         .query_typed(
-            "select number, checksum from schema_migrations order by number",
+            "select number, checksum, (to_jsonb(step) ->> 'compatible_from')::bigint
+             from schema_migrations as step order by number",
             &[],
         )
         .await?;
@@ -222,6 +333,7 @@ async fn applied(tx: &Transaction<'_>) -> Result<Vec<AppliedMigration>, Postgres
         Ok(AppliedMigration {
             number: row.try_get(0)?,
             checksum: row.try_get(1)?,
+            compatible_from: row.try_get(2)?,
         })
     };
     rows.iter().map(step).collect()

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, RwLock, RwLockReadGuard, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tributary_store::connection_share::{ConnectionShare, ConnectionShares};
@@ -105,6 +106,9 @@ pub enum PostgresOpenError {
     /// The schema is unknown to this version.
     #[error(transparent)]
     Migration(#[from] MigrationRefusal),
+    /// Running nodes hold locks on a table that a migration changes.
+    #[error("cannot migrate the database: {0}")]
+    Locked(String),
     /// A statement failed during start-up.
     #[error("cannot prepare the database: {0}")]
     Statement(String),
@@ -115,7 +119,7 @@ impl PostgresOpenError {
     /// is down or starting, or the role or database does not exist yet.
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable(_) | Self::Refused(_) | Self::Statement(_) => true,
+            Self::Unreachable(_) | Self::Refused(_) | Self::Locked(_) | Self::Statement(_) => true,
             Self::Url(_)
             | Self::Tls(_)
             | Self::Unsafe { .. }
@@ -127,7 +131,16 @@ impl PostgresOpenError {
 
 impl From<tokio_postgres::Error> for PostgresOpenError {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self::Statement(DatabaseError::from(&error).to_string())
+        let text = DatabaseError::from(&error).to_string();
+        let locked = [
+            SqlState::LOCK_NOT_AVAILABLE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+        ];
+        if error.code().is_some_and(|code| locked.contains(code)) {
+            Self::Locked(text)
+        } else {
+            Self::Statement(text)
+        }
     }
 }
 

@@ -169,7 +169,7 @@ impl PooledDatabase {
             merges_increments: false,
         };
         let pool = Pool::open(&self.url, options)?;
-        migrate(&mut pool.first_connection().await?).await
+        migrate(&pool, &mut pool.first_connection().await?).await
     }
 }
 

@@ -222,7 +222,8 @@ mod tests {
     fn rejects_a_backup_of_a_newer_version() {
         let scene = Scene::new();
         let copy = scene.copy(None);
-        let future = "insert into schema_migrations values (999, 'future', 'x')";
+        let future = "insert into schema_migrations (number, name, checksum)
+                      values (999, 'future', 'x')";
         open(&copy).unwrap().execute(future, ()).unwrap();
         let refused = check(&copy).err().unwrap();
         assert!(matches!(

@@ -4,7 +4,7 @@ use crate::server::client;
 use crate::{TestDatabase, TestResponse};
 use reqwest::{Client, Method};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -74,7 +74,11 @@ fn binary() -> PathBuf {
 
 /// Returns a command that runs the binary on this database, with a clean environment.
 fn command(database: &TestDatabase, arguments: &[&str]) -> Command {
-    let mut command = Command::new(binary());
+    command_of(&binary(), database, arguments)
+}
+
+fn command_of(binary: &Path, database: &TestDatabase, arguments: &[&str]) -> Command {
+    let mut command = Command::new(binary);
     apply_settings(database, command.args(arguments).env_clear());
     command
 }
@@ -117,14 +121,27 @@ impl ServerProcess {
         Ok(server)
     }
 
+    /// Starts a server of another version, or of this one if `binary` is `None`.
+    pub async fn start_version(database: &TestDatabase, binary: Option<&Path>) -> Self {
+        let current = self::binary();
+        let mut server = Self::spawn_binary(binary.unwrap_or(&current), database, &[]);
+        let ready = server.wait_until_ready().await;
+        ready.unwrap_or_else(|exit| panic!("{exit}"));
+        server
+    }
+
     /// Starts a server with additional settings without waiting until it is ready.
     pub fn spawn(database: &TestDatabase, settings: &[(&str, &str)]) -> Self {
+        Self::spawn_binary(&binary(), database, settings)
+    }
+
+    fn spawn_binary(binary: &Path, database: &TestDatabase, settings: &[(&str, &str)]) -> Self {
         static RUNS: AtomicU64 = AtomicU64::new(1);
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let log = database.folder().join(format!("log-{run}"));
         let output = database.folder().join(format!("output-{run}"));
         let open = |path| std::fs::File::create(path).expect("create file");
-        let child = command(database, &["serve"])
+        let child = command_of(binary, database, &["serve"])
             .env("TRIBUTARY_LISTEN", "127.0.0.1:0")
             .envs(settings.iter().copied())
             .stdout(open(&output))
@@ -302,7 +319,17 @@ impl ServerProcess {
 
     /// Runs the binary with these arguments. Returns what it printed.
     pub fn run(database: &TestDatabase, arguments: &[&str]) -> Result<String, String> {
-        let output = command(database, arguments)
+        Self::run_version(database, None, arguments)
+    }
+
+    /// Runs a binary of another version, or this one if `binary` is `None`.
+    pub fn run_version(
+        database: &TestDatabase,
+        binary: Option<&Path>,
+        arguments: &[&str],
+    ) -> Result<String, String> {
+        let current = self::binary();
+        let output = command_of(binary.unwrap_or(&current), database, arguments)
             .output()
             .expect("start the command");
         let text = |bytes| String::from_utf8_lossy(bytes).trim().to_owned();

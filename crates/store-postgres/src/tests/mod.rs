@@ -19,6 +19,7 @@ mod outbox_races;
 mod planned_batches;
 mod proxy;
 mod races;
+mod rolling_migrations;
 mod round_trips;
 mod statistics;
 mod web_batches;

@@ -167,29 +167,60 @@ fn migrate_to(
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.execute_batch(
         "create table if not exists schema_migrations (
-             number integer primary key, name text not null, checksum text not null
+             number integer primary key, name text not null, checksum text not null,
+             compatible_from integer
          ) strict",
     )?;
     let applied = applied(&tx)?;
-    for migration in pending_migrations(migrations, &applied)? {
+    let pending = pending_migrations(migrations, &applied)?;
+    if !pending.is_empty() && !records_compatibility(&tx)? {
+        tx.execute_batch("alter table schema_migrations add column compatible_from integer")?;
+    }
+    for migration in pending {
         tracing::info!(migration.number, migration.name, "applying migration");
         tx.execute_batch(migration.sql)?;
         tx.execute(
-            "insert into schema_migrations (number, name, checksum) values (?1, ?2, ?3)",
-            (migration.number, migration.name, migration.checksum()),
+            "insert into schema_migrations (number, name, checksum, compatible_from)
+             values (?1, ?2, ?3, ?4)",
+            (
+                migration.number,
+                migration.name,
+                migration.checksum(),
+                migration.compatible_from(),
+            ),
         )?;
     }
     tx.commit()?;
     Ok(())
 }
 
+/// Returns whether the list of migrations records their compatibility. Versions up to migration 29
+/// did not.
+fn records_compatibility(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    connection.query_row(
+        "select exists (select 1 from pragma_table_info('schema_migrations')
+                        where name = 'compatible_from')",
+        (),
+        |row| row.get(0),
+    )
+}
+
 fn applied(connection: &Connection) -> Result<Vec<AppliedMigration>, rusqlite::Error> {
+    let compatible_from = if records_compatibility(connection)? {
+        "compatible_from"
+    } else {
+        "null"
+    };
+    let sql = format!(
+        "select number, checksum, {compatible_from} from schema_migrations order by number"
+    );
     connection
-        .prepare("select number, checksum from schema_migrations order by number")?
+        .prepare(&sql)?
         .query_map((), |row| {
             Ok(AppliedMigration {
                 number: row.get(0)?,
                 checksum: row.get(1)?,
+                compatible_from: row.get(2)?,
             })
         })?
         .collect()

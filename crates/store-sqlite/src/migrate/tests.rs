@@ -64,7 +64,7 @@ fn rejects_a_newer_database_without_changing_it() {
     let mut connection = migrated();
     connection
         .execute(
-            "insert into schema_migrations values (999, 'future', 'x')",
+            "insert into schema_migrations (number, name, checksum) values (999, 'future', 'x')",
             (),
         )
         .unwrap();
@@ -75,6 +75,31 @@ fn rejects_a_newer_database_without_changing_it() {
             MigrationRefusal::DatabaseIsNewer { found: 999, .. }
         ))
     ));
+    let compatible = "update schema_migrations set compatible_from = ?1 where number = 999";
+    let newest = MIGRATIONS.last().unwrap().number;
+    connection.execute(compatible, (newest,)).unwrap();
+    migrate(&mut connection).unwrap();
+}
+
+#[test]
+fn new_migrations_declare_which_programs_work_with_them() {
+    // No older program worked beside one with migration 29.
+    let undeclared = tributary_store::migration::undeclared_after(MIGRATIONS, 29);
+    assert_eq!(undeclared, None, "add `-- Compatible from: …` to its file");
+}
+
+#[test]
+fn adds_the_compatibility_to_the_list_of_an_older_version() {
+    let mut connection = of_version(28);
+    let older = "alter table schema_migrations drop column compatible_from";
+    connection.execute_batch(older).unwrap();
+    migrate(&mut connection).unwrap();
+    let from = rows(
+        &connection,
+        "select coalesce(cast(compatible_from as text), 'none') from schema_migrations
+         where number in (28, 29) order by number",
+    );
+    assert_eq!(from, ["none", "29"]);
 }
 
 /// Creates a database with an older schema version.
