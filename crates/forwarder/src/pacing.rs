@@ -1,78 +1,124 @@
-//! Rate limiting for requests.
+//! Rate limiting for requests that share a quota.
 
+use crate::ForwarderParts;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
+use tributary_domain::forwarding::quota::{QuotaTurns, TURN_INTERVAL};
+use tributary_domain::integration::Network;
+use tributary_domain::vocabulary::digest::Digest;
 
-/// Interval between requests for one cloud project. Google Ads (`network_b`) allows 300 requests
-/// per minute and project, shared by all integrations that use the project.
-const PROJECT_INTERVAL: Duration = Duration::from_millis(200);
 /// Longest wait for a turn. If the wait would be longer, the queue is released.
 const TURN_MAX: Duration = Duration::from_secs(5);
 /// Number of projects after which old entries are dropped.
 const PROJECTS_MAX: usize = 10_000;
 
-/// Earliest time of each project's next request.
+/// This node's turns in the quotas of cloud projects. Only Google Ads (`network_b`) counts requests
+/// per project.
 #[derive(Default)]
 pub(crate) struct ProjectPacer {
-    next: Mutex<HashMap<String, Instant>>,
+    projects: Mutex<HashMap<String, ProjectState>>,
+}
+
+/// State of one project's quota on this node.
+struct ProjectState {
+    /// Time before which no request is sent, because the network asked for it.
+    delayed_until: Instant,
+    /// The latest turn taken.
+    latest: Instant,
+    /// Turns that this node has reserved. Locked while more are reserved.
+    reserved: Arc<AsyncMutex<Option<QuotaTurns>>>,
 }
 
 impl ProjectPacer {
     /// Waits for the project's next turn.
-    pub(crate) async fn wait_turn(&self, project: Option<&str>) {
+    pub(crate) async fn wait_turn(&self, parts: &ForwarderParts, project: Option<&str>) {
         let Some(project) = project else {
             return;
         };
-        tokio::time::sleep_until(self.reserve(project)).await;
+        let (delayed_until, reserved) = {
+            let mut projects = self.lock();
+            let state = entry(&mut projects, project);
+            (state.delayed_until, state.reserved.clone())
+        };
+        tokio::time::sleep_until(delayed_until).await;
+        let turn = {
+            let mut reserved = reserved.lock().await;
+            let wait = next_wait(parts, project, &mut reserved).await;
+            let now = Instant::now();
+            let mut projects = self.lock();
+            let state = entry(&mut projects, project);
+            // Without the database, this node at least keeps to the interval.
+            let turn =
+                wait.map_or_else(|| now.max(state.latest + TURN_INTERVAL), |wait| now + wait);
+            state.latest = turn;
+            turn
+        };
+        tokio::time::sleep_until(turn).await;
     }
 
-    /// Delays the project's next turn.
+    /// Delays the project's next turn on this node. Other nodes learn it from their own responses.
     pub(crate) fn delay(&self, project: &str, wait: Duration) {
-        let until = Instant::now() + wait;
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let turn = next.entry(project.to_owned()).or_insert(until);
-        *turn = until.max(*turn);
+        let mut projects = self.lock();
+        let state = entry(&mut projects, project);
+        state.delayed_until = state.delayed_until.max(Instant::now() + wait);
     }
 
     /// Returns whether the project's next turn is too far away to wait for.
     pub(crate) fn is_delayed(&self, project: Option<&str>) -> bool {
-        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let turn = project.and_then(|project| next.get(project));
-        turn.is_some_and(|turn| *turn > Instant::now() + TURN_MAX)
+        let projects = self.lock();
+        let state = project.and_then(|project| projects.get(project));
+        let latest = Instant::now() + TURN_MAX;
+        state.is_some_and(|state| state.delayed_until.max(state.latest) > latest)
     }
 
-    fn reserve(&self, project: &str) -> Instant {
-        let now = Instant::now();
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        if next.len() > PROJECTS_MAX {
-            next.retain(|_, turn| *turn > now);
-        }
-        let turn = next.get(project).copied().unwrap_or(now).max(now);
-        next.insert(project.to_owned(), turn + PROJECT_INTERVAL);
-        turn
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, ProjectState>> {
+        self.projects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn entry<'a>(
+    projects: &'a mut HashMap<String, ProjectState>,
+    project: &str,
+) -> &'a mut ProjectState {
+    let now = Instant::now();
+    if projects.len() > PROJECTS_MAX {
+        // A project that somebody waits for has another reference to its turns.
+        projects.retain(|_, state| {
+            state.delayed_until.max(state.latest) > now || Arc::strong_count(&state.reserved) > 1
+        });
+    }
+    projects
+        .entry(project.to_owned())
+        .or_insert_with(|| ProjectState {
+            delayed_until: now,
+            latest: now.checked_sub(TURN_INTERVAL).unwrap_or(now),
+            reserved: Arc::default(),
+        })
+}
 
-    #[tokio::test(start_paused = true)]
-    async fn spaces_out_requests_of_one_project() {
-        let projects = ProjectPacer::default();
-        let started_at = Instant::now();
-        for _ in 0..3 {
-            projects.wait_turn(Some("one")).await;
+/// Returns the time until the next turn, and reserves more turns if necessary. `None` if the database
+/// is unavailable.
+async fn next_wait(
+    parts: &ForwarderParts,
+    project: &str,
+    reserved: &mut Option<QuotaTurns>,
+) -> Option<Duration> {
+    let now = parts.runtime.now();
+    if let Some(turn) = reserved.as_mut().and_then(|turns| turns.take(now)) {
+        return Some(turn.since(now));
+    }
+    let quota = Digest::of(format!("{} {project}", Network::B.as_str()).as_bytes());
+    match parts.store.reserve_turns(quota, now).await {
+        Ok(turns) => {
+            let turn = reserved.insert(turns).take(now);
+            turn.map(|turn| turn.since(now))
         }
-        assert_eq!(started_at.elapsed(), PROJECT_INTERVAL * 2);
-        projects.wait_turn(Some("other")).await;
-        projects.wait_turn(None).await;
-        assert_eq!(
-            started_at.elapsed(),
-            PROJECT_INTERVAL * 2,
-            "other projects do not wait"
-        );
+        Err(error) => {
+            tracing::debug!(%error, "failed to reserve turns; pacing this node only");
+            None
+        }
     }
 }

@@ -78,7 +78,8 @@ impl NetworkClient<'_> {
     pub(crate) async fn transmit(&self, request: NetworkRequest) -> TransportOutcome {
         let network = self.queue.network;
         let projects = &self.shared.pacer;
-        projects.wait_turn(self.account.quota_project()).await;
+        let project = self.account.quota_project();
+        projects.wait_turn(&self.shared.parts, project).await;
         let service = RequestTarget::Network(network);
         let transport = &self.shared.parts.transport;
         transport

@@ -37,7 +37,7 @@ pub use erase::erase_device;
 pub use first_payment::settle_first_payment;
 pub use forget::forget_attributions;
 pub use holds::{review_install, review_installs};
-pub use queues::{lease_queue, settle_deliveries, settle_status_check};
+pub use queues::{lease_queue, reserve_turns, settle_deliveries, settle_status_check};
 pub use rebuild::{rebuild_rollups, rollup_days};
 pub use rollups::{merge, unmerged_cohorts, unmerged_figures};
 pub use tables::*;

@@ -5,8 +5,10 @@ use crate::tables::Tables;
 use std::collections::BTreeMap;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::queue::{LeaseDecision, decide_lease as decide};
+use tributary_domain::forwarding::quota::{self, QuotaTurns};
 use tributary_domain::forwarding::settlement::SettlementFacts;
 use tributary_domain::forwarding::status_check::{CheckOutcome, Recount};
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::TerminalCounts;
@@ -39,6 +41,18 @@ pub async fn lease_queue<T: Tables>(
         integration,
         state,
     }))
+}
+
+/// Reserves the next turns in a quota that all nodes share.
+pub async fn reserve_turns<T: Tables>(
+    tables: &T,
+    quota: Digest,
+    now: Timestamp,
+) -> Result<QuotaTurns, T::Failure> {
+    let free_from = tables.lock_quota(quota).await?;
+    let reserved = quota::reserve_turns(free_from, now);
+    tables.write_quota(quota, reserved.free_from).await?;
+    Ok(reserved.turns)
 }
 
 /// Settles the results of delivery attempts. Returns false and writes nothing when another process

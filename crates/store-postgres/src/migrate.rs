@@ -151,6 +151,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "unused_indexes",
         sql: include_str!("../migrations/0028_unused_indexes.sql"),
     },
+    Migration {
+        number: 29,
+        name: "request_quotas",
+        sql: include_str!("../migrations/0029_request_quotas.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

@@ -9,6 +9,7 @@ use tributary_domain::forwarding::alert::Alert;
 use tributary_domain::forwarding::queue::QueueState;
 use tributary_domain::forwarding::settlement::IntegrationVersion;
 use tributary_domain::integration::{Integration, Network};
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::IntegrationTable;
@@ -162,6 +163,25 @@ impl IntegrationTable for Tx {
             .await?;
         // Without a row, another transaction inserted it after it was read.
         written.map(drop).ok_or(Failure::Conflict)
+    }
+
+    async fn lock_quota(&self, quota: Digest) -> Result<Option<Timestamp>, Failure> {
+        let quota = quota.as_bytes().as_slice();
+        // A row that does not exist cannot be locked.
+        let insert = "insert into request_quotas (quota, free_from) values ($1, 0)
+                      on conflict (quota) do nothing";
+        self.execute(insert, &[&quota]).await?;
+        let sql = "select free_from from request_quotas where quota = $1 for update";
+        let row = self.query_opt(sql, &[&quota]).await?;
+        let free_from = row.map(|row| row.try_get(0)).transpose()?;
+        Ok(free_from.map(Timestamp::from_millis))
+    }
+
+    async fn write_quota(&self, quota: Digest, free_from: Timestamp) -> Result<(), Failure> {
+        let sql = "update request_quotas set free_from = $2 where quota = $1";
+        let quota = quota.as_bytes().as_slice();
+        self.execute(sql, &[&quota, &free_from.as_millis()]).await?;
+        Ok(())
     }
 
     async fn pending_delivery_counts(&self, app: AppId) -> Result<BTreeMap<Network, u64>, Failure> {

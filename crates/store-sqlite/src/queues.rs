@@ -9,6 +9,7 @@ use tributary_domain::forwarding::alert::Alert;
 use tributary_domain::forwarding::queue::QueueState;
 use tributary_domain::forwarding::settlement::IntegrationVersion;
 use tributary_domain::integration::{Integration, Network};
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::IntegrationTable;
@@ -137,6 +138,21 @@ impl IntegrationTable for SqliteTables<'_> {
                 row.rejections,
                 row.last_delivered_at
             ])?;
+        Ok(())
+    }
+
+    async fn lock_quota(&self, quota: Digest) -> Result<Option<Timestamp>, Failure> {
+        let sql = "select free_from from request_quotas where quota = ?1";
+        let mut statement = self.0.prepare_cached(sql)?;
+        let free_from = statement.query_row((quota.as_bytes(),), |row| row.get(0));
+        Ok(free_from.optional()?.map(Timestamp::from_millis))
+    }
+
+    async fn write_quota(&self, quota: Digest, free_from: Timestamp) -> Result<(), Failure> {
+        let sql = "insert into request_quotas (quota, free_from) values (?1, ?2)
+                   on conflict (quota) do update set free_from = excluded.free_from";
+        let mut statement = self.0.prepare_cached(sql)?;
+        statement.execute((quota.as_bytes(), free_from.as_millis()))?;
         Ok(())
     }
 

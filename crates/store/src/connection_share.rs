@@ -48,6 +48,7 @@ const WORKER: &[&str] = &[
     "remove_postbacks",
     "remove_unclaimed_postbacks",
     "renew_lease",
+    "reserve_turns",
     "rollup_days",
     "settle_ad_services_token",
     "settle_alert",

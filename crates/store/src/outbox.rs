@@ -6,10 +6,12 @@ use tributary_domain::app::App;
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::forwarding::delivery::PendingDelivery;
 use tributary_domain::forwarding::queue::QueueState;
+use tributary_domain::forwarding::quota::QuotaTurns;
 use tributary_domain::forwarding::settlement::DeliverySettlement;
 use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::link::Link;
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -142,6 +144,9 @@ pub trait Outbox: Send + Sync {
         outcome: CheckOutcome,
         at: Timestamp,
     ) -> StoreResult<bool>;
+
+    /// Reserves the next turns in a quota that all nodes share.
+    async fn reserve_turns(&self, quota: Digest, now: Timestamp) -> StoreResult<QuotaTurns>;
 
     /// Counts the paused integrations of each network.
     async fn paused_integrations(&self) -> StoreResult<Vec<(Network, u64)>>;

@@ -3,4 +3,5 @@
 mod ambiguity;
 mod isolation;
 mod outcomes;
+mod pacing;
 mod scene;

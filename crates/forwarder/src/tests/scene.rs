@@ -178,6 +178,11 @@ impl Scene {
         }
     }
 
+    /// Returns what the forwarder's parts need.
+    pub(super) fn parts(&self) -> &ForwarderParts {
+        &self.shared.parts
+    }
+
     /// Records events to be sent.
     pub(super) async fn events(&self, count: usize) {
         let ids: Vec<String> = (0..count).map(|number| format!("e{number}")).collect();

@@ -182,6 +182,12 @@ pub trait IntegrationTable: EngineTransaction {
         is_stored: bool,
     ) -> Result<(), Self::Failure>;
 
+    /// Locks a quota and returns the time from which its turns are free, if one is stored.
+    async fn lock_quota(&self, quota: Digest) -> Result<Option<Timestamp>, Self::Failure>;
+
+    /// Writes the time from which the turns of a locked quota are free.
+    async fn write_quota(&self, quota: Digest, free_from: Timestamp) -> Result<(), Self::Failure>;
+
     /// Counts an app's pending deliveries.
     async fn pending_delivery_counts(
         &self,

@@ -13,11 +13,13 @@ pub(crate) mod terminal;
 
 use crate::{PostgresStore, conversions, queues};
 use async_trait::async_trait;
+use tributary_domain::forwarding::quota::QuotaTurns;
 use tributary_domain::forwarding::settlement::may_continue;
 use tributary_domain::integration::Network;
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{lease_queue, settle_deliveries, settle_status_check};
+use tributary_recording::{lease_queue, reserve_turns, settle_deliveries, settle_status_check};
 use tributary_store::records::count_to_u64;
 use tributary_store::{
     CheckOutcome, DeliverySettlement, GatheredDelivery, LeaseId, LeasedQueue, Outbox,
@@ -158,6 +160,13 @@ impl Outbox for PostgresStore {
     ) -> StoreResult<bool> {
         self.write("settle_status_check", async move |tx| {
             settle_status_check(tx, queue, lease, &request, &outcome, at).await
+        })
+        .await
+    }
+
+    async fn reserve_turns(&self, quota: Digest, now: Timestamp) -> StoreResult<QuotaTurns> {
+        self.write("reserve_turns", async move |tx| {
+            reserve_turns(tx, quota, now).await
         })
         .await
     }

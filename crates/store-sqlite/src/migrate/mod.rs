@@ -153,6 +153,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "increments_by_app",
         sql: include_str!("../../migrations/0029_increments_by_app.sql"),
     },
+    Migration {
+        number: 30,
+        name: "request_quotas",
+        sql: include_str!("../../migrations/0030_request_quotas.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

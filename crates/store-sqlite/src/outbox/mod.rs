@@ -10,11 +10,13 @@ pub(crate) mod terminal;
 use crate::tables::{SqliteTables, run};
 use crate::{SqliteStore, conversions, queues};
 use async_trait::async_trait;
+use tributary_domain::forwarding::quota::QuotaTurns;
 use tributary_domain::forwarding::settlement::may_continue;
 use tributary_domain::integration::Network;
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{lease_queue, settle_deliveries, settle_status_check};
+use tributary_recording::{lease_queue, reserve_turns, settle_deliveries, settle_status_check};
 use tributary_store::records::count_to_u64;
 use tributary_store::{
     CheckOutcome, DeliverySettlement, GatheredDelivery, LeaseId, LeasedQueue, Outbox,
@@ -164,6 +166,13 @@ impl Outbox for SqliteStore {
             run(settle_status_check(
                 &tables, queue, lease, &request, &outcome, at,
             ))
+        })
+        .await
+    }
+
+    async fn reserve_turns(&self, quota: Digest, now: Timestamp) -> StoreResult<QuotaTurns> {
+        self.write_keeping_cache("reserve_turns", move |connection| {
+            run(reserve_turns(&SqliteTables(connection), quota, now))
         })
         .await
     }

@@ -272,6 +272,7 @@ macro_rules! contract_suite {
             }
             queues: {
                 a_queue_has_one_lease_holder,
+                concurrent_nodes_get_different_turns,
                 a_paused_queue_waits_until_it_is_resumed,
                 a_failed_queue_backs_off_as_a_whole,
                 queues_are_independent,

@@ -10,11 +10,39 @@ use tributary_domain::device::DeviceKey;
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::forwarding::alert::AlertKind;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
+use tributary_domain::forwarding::quota::TURN_INTERVAL;
 use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::integration::{IntegrationChange, Network};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::revision::Precondition;
+
+/// Nodes that reserve turns of a quota at the same time get different ones.
+pub async fn concurrent_nodes_get_different_turns(store: &SharedStore) {
+    let quota = Digest::of(b"project");
+    let reserve = |_| {
+        let store = store.clone();
+        async move { store.reserve_turns(quota, at(10)).await.expect("turns") }
+    };
+    let mut taken = BTreeSet::new();
+    let mut count = 0;
+    for mut turns in join_all((0..4).map(reserve).collect()).await {
+        while let Some(turn) = turns.take(at(10)) {
+            taken.insert(turn);
+            count += 1;
+        }
+    }
+    assert_eq!(taken.len(), count, "no turn is given twice");
+    let interval = i64::try_from(TURN_INTERVAL.as_millis()).expect("a short time");
+    let length = i64::try_from(count - 1).expect("a few turns") * interval;
+    let last = at(10).as_millis() + length;
+    assert_eq!(taken.first(), Some(&at(10)));
+    assert_eq!(taken.last().map(|turn| turn.as_millis()), Some(last));
+    let other = store.reserve_turns(Digest::of(b"other"), at(10)).await;
+    let first = other.expect("turns").take(at(10));
+    assert_eq!(first, Some(at(10)), "quotas are independent");
+}
 
 /// A queue has one lease holder until the holder releases it or the lease ends.
 pub async fn a_queue_has_one_lease_holder(store: &SharedStore) {
