@@ -24,6 +24,9 @@ free_port() {
 
 # Starts the server, unless TEST_DATABASE_URL is set, and exports its URL.
 start_postgres() {
+    if [[ -z ${TEST_CITUS_URL:-} ]]; then
+        echo "NOT RUN: the tests on a Citus cluster, because TEST_CITUS_URL does not name a coordinator"
+    fi
     if [[ -n ${TEST_DATABASE_URL:-} ]]; then
         echo "using the server at TEST_DATABASE_URL"
         export TEST_DATABASE_URL

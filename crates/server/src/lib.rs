@@ -91,10 +91,10 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Backup(options) => commands::backup::run(&config, &options)?,
         Command::Restore { file } => commands::restore::run(&config, &file)?,
-        Command::Migrate => {
+        Command::Migrate(options) => {
             // Log each step as it happens: some migrations take minutes.
             let _log = logging::init(&config.log)?;
-            runtime.block_on(commands::migrate::run(&config))?;
+            runtime.block_on(commands::migrate::run(&config, options))?;
         }
         Command::Simulator(options) => {
             runtime.block_on(commands::simulator::run(&config, options))?;

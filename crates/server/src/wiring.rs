@@ -121,22 +121,27 @@ pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Stor
             Ok(Arc::new(store))
         }
         DatabaseConfig::Postgres(url) => {
-            let count = |setting: u32| usize::try_from(setting).unwrap_or(usize::MAX);
-            let options = PostgresOptions {
-                connections: count(config.postgres.connections),
-                worker_connections: count(config.postgres.worker_connections),
-                report_connections: count(config.postgres.report_connections),
-                connect_timeout: config.postgres.connect_timeout,
-                statement_timeout: config.postgres.statement_timeout,
-                report_timeout: config.limits.report_timeout,
-                statement_cache: config.postgres.statement_cache,
-                merges_increments: config.roles.has(NodeRole::Forward),
-            };
+            let options = postgres_options(config);
             let store = PostgresStore::connect(url.expose_secret(), options)
                 .await
                 .context("cannot open the PostgreSQL database in database_url")?;
             Ok(Arc::new(store))
         }
+    }
+}
+
+/// Returns the settings of the connections to PostgreSQL.
+pub fn postgres_options(config: &Config) -> PostgresOptions {
+    let count = |setting: u32| usize::try_from(setting).unwrap_or(usize::MAX);
+    PostgresOptions {
+        connections: count(config.postgres.connections),
+        worker_connections: count(config.postgres.worker_connections),
+        report_connections: count(config.postgres.report_connections),
+        connect_timeout: config.postgres.connect_timeout,
+        statement_timeout: config.postgres.statement_timeout,
+        report_timeout: config.limits.report_timeout,
+        statement_cache: config.postgres.statement_cache,
+        merges_increments: config.roles.has(NodeRole::Forward),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Instance-wide state: secret check, commit probe, report and shutdown.
 
 use crate::background_task::BackgroundTask;
+use crate::distributed::find_worker_warnings;
 use crate::rollups::UNMERGED_ROWS_MAX;
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
@@ -144,6 +145,7 @@ impl Instance for PostgresStore {
 
     async fn report(&self) -> StoreResult<InstanceReport> {
         let connections = self.pool.options.connections;
+        let is_distributed = self.pool.is_distributed();
         self.read("report", async move |tx| {
             // The only query that reads the server's clock, to compare it with this node's.
             let row = tx
@@ -156,10 +158,17 @@ impl Instance for PostgresStore {
                 )
                 .await?;
             let newest: Option<i64> = row.try_get(2)?;
+            let version: &str = row.try_get(0)?;
             let mut warnings = find_warnings(tx, connections, IDLE_TRANSACTION_SECONDS_MAX).await?;
             warnings.extend(find_unmerged(tx).await?);
+            let distribution = if is_distributed {
+                warnings.extend(find_worker_warnings(tx).await?);
+                ", distributed by Citus"
+            } else {
+                ""
+            };
             Ok(InstanceReport {
-                engine: format!("PostgreSQL {}", row.try_get::<_, &str>(0)?),
+                engine: format!("PostgreSQL {version}{distribution}"),
                 schema: row.try_get(1)?,
                 newest_record_at: newest.map(Timestamp::from_millis),
                 server_time: Some(Timestamp::from_millis(row.try_get(3)?)),

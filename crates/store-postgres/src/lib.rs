@@ -53,6 +53,7 @@ mod background_task;
 mod batch_writer;
 mod begin;
 mod database_error;
+mod distributed;
 mod migrate;
 mod params;
 mod pool;
@@ -144,7 +145,7 @@ impl PostgresStore {
         let mut connection = pool.first_connection().await?;
         pool::check_server(&connection).await?;
         migrate::migrate(&pool, &mut connection).await?;
-        pool.set_distributed(pool::is_distributed(&connection).await?);
+        pool.set_distributed(distributed::prepare(&mut connection).await?);
         let pool = Arc::new(pool);
         Ok(Self {
             clicks: clicks::batch_writer(pool.clone()),
@@ -158,6 +159,23 @@ impl PostgresStore {
             pool,
             changes: AtomicU64::new(0),
         })
+    }
+
+    /// Migrates the schema and distributes the database by app. Passes each step to `report`. Does
+    /// nothing if the database is distributed already.
+    pub async fn distribute(
+        url: &str,
+        options: PostgresOptions,
+        report: impl Fn(&str) + Sync,
+    ) -> Result<(), PostgresOpenError> {
+        let pool = Pool::open(url, options)?;
+        let mut connection = pool.first_connection().await?;
+        pool::check_server(&connection).await?;
+        if !distributed::has_citus(&connection).await? {
+            return Err(PostgresOpenError::NotCitus);
+        }
+        migrate::migrate(&mut connection).await?;
+        distributed::convert(&mut connection, &report).await
     }
 
     /// Runs `work` in a named transaction and returns after the commit. A failure rolls back

@@ -159,7 +159,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.
-const LOCK: i64 = 0x7472_6962_7574_6172;
+pub(crate) const LOCK: i64 = 0x7472_6962_7574_6172;
 /// Pause before asking again for the advisory lock. Waiting for it in the database would block an
 /// index that is built concurrently, which waits for every running statement.
 const LOCK_PAUSE: Duration = Duration::from_millis(200);
@@ -182,7 +182,9 @@ enum MigrationStep {
 ///
 /// Other nodes wait as long as this takes and then find nothing to do. If nodes of the previous
 /// version may be running, each migration is a transaction that waits for locks only briefly and is
-/// tried again, so that these nodes are never blocked for long.
+/// tried again, so that these nodes are never blocked for long. Citus refuses several changes to
+/// related tables in one transaction, unless it makes them one after the other; without Citus the
+/// setting has no effect.
 pub(crate) async fn migrate(pool: &Pool, connection: &mut Object) -> Result<(), PostgresOpenError> {
     migrate_to(pool, connection, MIGRATIONS).await
 }
@@ -233,6 +235,7 @@ async fn apply_in(
     tx.batch_execute(
         "set local synchronous_commit = on;
          set local idle_in_transaction_session_timeout = '1min';
+         set local citus.multi_shard_modify_mode = 'sequential';
          set local statement_timeout = 0;
          set local lock_timeout = '10s'",
     )

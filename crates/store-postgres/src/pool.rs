@@ -103,6 +103,12 @@ pub enum PostgresOpenError {
          `create database … encoding 'UTF8' template template0`"
     )]
     Encoding(String),
+    /// The database cannot be distributed.
+    #[error(
+        "the database has no `citus` extension; install Citus on the coordinator and on all workers, \
+         run `create extension citus` on each of them, and add the workers with `citus_add_node`"
+    )]
+    NotCitus,
     /// The schema is unknown to this version.
     #[error(transparent)]
     Migration(#[from] MigrationRefusal),
@@ -124,6 +130,7 @@ impl PostgresOpenError {
             | Self::Tls(_)
             | Self::Unsafe { .. }
             | Self::Encoding(_)
+            | Self::NotCitus
             | Self::Migration(_) => false,
         }
     }
@@ -366,12 +373,6 @@ pub(crate) async fn check_server(client: &Client) -> Result<(), PostgresOpenErro
     } else {
         Err(PostgresOpenError::Encoding(encoding))
     }
-}
-
-/// Returns whether the server can distribute tables.
-pub(crate) async fn is_distributed(client: &Client) -> Result<bool, PostgresOpenError> {
-    let sql = "select exists (select 1 from pg_extension where extname = 'citus')";
-    Ok(client.query_typed_one(sql, &[]).await?.try_get(0)?)
 }
 
 /// Opens connections and watches the server's notices.

@@ -174,7 +174,7 @@ impl PooledDatabase {
 }
 
 /// Identifies the schema, so that each version of it has other databases.
-fn schema_version() -> i32 {
+pub(crate) fn schema_version() -> i32 {
     let checksums: String = MIGRATIONS.iter().map(Migration::checksum).collect();
     let digest = Digest::of(checksums.as_bytes());
     let [first, second, third, fourth, ..] = *digest.as_bytes();

@@ -14,7 +14,7 @@
 
 use crate::Failure;
 use crate::abandoned::UsedConnection;
-use crate::begin::begin_statement;
+use crate::begin::begin_statements;
 use crate::database_error::{
     DatabaseError, is_connection_lost, is_read_only_server, is_serialization_failure,
 };
@@ -310,8 +310,35 @@ impl Tx {
         mode: TransactionMode,
         statement_timeout: Duration,
     ) -> Result<(), tokio_postgres::Error> {
-        let sql = begin_statement(mode, self.is_distributed, statement_timeout);
-        self.connection().batch_execute(&sql).await
+        let statements = begin_statements(mode, self.is_distributed, statement_timeout);
+        self.execute_pipelined(&statements).await
+    }
+
+    /// Sends statements at once and waits for all of them. Returns the first error.
+    async fn execute_pipelined(&self, statements: &[String]) -> Result<(), tokio_postgres::Error> {
+        let mut running: Vec<_> = statements
+            .iter()
+            .map(|sql| Box::pin(self.connection().batch_execute(sql)))
+            .collect();
+        let mut outcome = Ok(());
+        poll_fn(|context| {
+            running.retain_mut(|statement| {
+                let Poll::Ready(executed) = statement.as_mut().poll(context) else {
+                    return true;
+                };
+                if outcome.is_ok() {
+                    outcome = executed;
+                }
+                false
+            });
+            if running.is_empty() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        outcome
     }
 
     /// Returns the rows of a statement.

@@ -67,7 +67,7 @@ pub enum Command {
     #[command(subcommand)]
     Rollups(RollupsCommand),
     /// Migrate the database to this version, then exit. `serve` does the same at startup.
-    Migrate,
+    Migrate(MigrateOptions),
     /// Back up the SQLite database to a file. The server may be running.
     ///
     /// The file contains everything acknowledged before the command started, and is verified before
@@ -123,6 +123,17 @@ pub struct DemoOptions {
     /// Seed for the sample data; the same seed gives the same history.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
+}
+
+/// Options for migrating.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+pub struct MigrateOptions {
+    /// Also distribute a PostgreSQL database over the workers of a Citus cluster, by app.
+    ///
+    /// Stop all servers first, and connect to the coordinator directly. If the command is
+    /// interrupted, run it again. It does nothing if the database is distributed already.
+    #[arg(long)]
+    pub distributed: bool,
 }
 
 /// Options for a backup.
@@ -340,7 +351,14 @@ mod tests {
     #[case::serve("tributary serve", Command::Serve)]
     #[case::serve_with_roles("tributary serve --roles accept,report", Command::Serve)]
     #[case::file_after_the_command("tributary doctor --config t.toml", Command::Doctor)]
-    #[case::migrate("tributary migrate", Command::Migrate)]
+    #[case::migrate(
+        "tributary migrate",
+        Command::Migrate(MigrateOptions { distributed: false })
+    )]
+    #[case::migrate_distributed(
+        "tributary migrate --distributed",
+        Command::Migrate(MigrateOptions { distributed: true })
+    )]
     #[case::openapi("tributary openapi", Command::Openapi)]
     #[case::rates_status("tributary fx status", Command::Fx(FxCommand::Status))]
     #[case::rates_of_files(

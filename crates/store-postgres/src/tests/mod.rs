@@ -2,6 +2,7 @@
 
 mod abandoned_reports;
 mod batches;
+mod citus;
 mod configure_batches;
 mod configure_histories;
 mod configure_locks;
@@ -9,6 +10,7 @@ mod connecting;
 mod connection_shares;
 mod database;
 mod device_races;
+mod distributed;
 mod erased_rows;
 mod event_batches;
 mod faults;

@@ -1,0 +1,129 @@
+//! Tests on a Citus cluster. They run only if `TEST_CITUS_URL` names a database on its coordinator.
+
+use super::database::{client, number, options, with_setting};
+use crate::PostgresStore;
+use crate::testing::schema_version;
+use std::io::Write;
+use std::sync::Arc;
+use tokio_postgres::Client;
+use tributary_store::Store;
+
+/// Maximum number of schemas, above the number of tests that run at the same time.
+const SCHEMAS_MAX: i32 = 64;
+
+/// Deletes all rows, referencing tables first.
+const EMPTY: &str = "
+    do $$
+    declare sql text;
+    begin
+        for sql in
+            with recursive reference as (
+                select distinct conrelid, confrelid from pg_constraint
+                where contype = 'f' and conrelid <> confrelid and connamespace = current_schema()::regnamespace
+            ), level (oid, height) as (
+                select oid, 0 from pg_class
+                where relkind = 'r' and relnamespace = current_schema()::regnamespace
+                  and relname <> 'schema_migrations' and not relation_is_a_known_shard(oid)
+                union all
+                select conrelid, height + 1 from reference join level on oid = confrelid
+            )
+            select format('delete from %s', oid::regclass) from level group by oid order by max(height) desc
+        loop
+            execute sql;
+        end loop;
+    end $$";
+
+/// A distributed schema without rows, which belongs to one test.
+struct CitusSchema {
+    url: String,
+    /// Session that holds the lock. When it ends, another test may take the schema.
+    _lock: Client,
+}
+
+impl CitusSchema {
+    /// Takes a schema, or creates one. Returns `None` if there is no cluster.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the caller of the tests passes the URL"
+    )]
+    async fn take() -> Option<Self> {
+        let Ok(server) = std::env::var("TEST_CITUS_URL") else {
+            // Not `eprintln!`, whose output is hidden when the test passes.
+            let _written = writeln!(
+                std::io::stderr(),
+                "NOT RUN: a test on a Citus cluster; TEST_CITUS_URL is not set"
+            );
+            return None;
+        };
+        let lock = client(&server).await;
+        let sql = "select number from generate_series(0, $2 - 1) as number
+                   where pg_try_advisory_lock($1, number) limit 1";
+        let row = lock
+            .query_one(sql, &[&schema_version(), &SCHEMAS_MAX])
+            .await;
+        let number: i32 = row.expect("a schema that no test is using").get(0);
+        let name = format!("citus_{:08x}_{number}", schema_version());
+        let setting = format!("options=-csearch_path%3D{name}%20-ccitus.shard_count%3D4");
+        let url = with_setting(&server, &setting);
+        let created = format!("create schema if not exists {name}");
+        lock.batch_execute(&created).await.expect("a schema");
+        PostgresStore::distribute(&url, options(), |_| {})
+            .await
+            .expect("a distributed schema");
+        let emptied = client(&url).await.batch_execute(EMPTY).await;
+        emptied.expect("delete rows");
+        Some(Self { url, _lock: lock })
+    }
+
+    async fn open(&self) -> PostgresStore {
+        PostgresStore::connect(&self.url, options())
+            .await
+            .expect("a store")
+    }
+}
+
+async fn open() -> Option<(Arc<dyn Store>, CitusSchema)> {
+    let schema = CitusSchema::take().await?;
+    let store = schema.open().await;
+    Some((Arc::new(store), schema))
+}
+
+tributary_store::contract_suite!(super::open);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_use_the_settings_of_the_transaction() {
+    let Some(schema) = CitusSchema::take().await else {
+        return;
+    };
+    let store = schema.open().await;
+    assert!(store.pool.is_distributed());
+    let settings = store
+        .run_write(async |tx| {
+            // Runs on a worker, because the filter names one app.
+            let sql = "select current_setting('synchronous_commit'), current_setting('jit'),
+                              current_setting('enable_seqscan'), current_setting('lock_timeout'),
+                              count(*)
+                       from apps where app_id = $1";
+            let row = tx.query_one(sql, &[&uuid::Uuid::nil()]).await?;
+            let text = |column| row.try_get::<_, String>(column);
+            Ok([text(0)?, text(1)?, text(2)?, text(3)?])
+        })
+        .await;
+    assert_eq!(settings.expect("settings"), ["on", "off", "off", "5s"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_of_apps_are_in_the_same_shards() {
+    let Some(schema) = CitusSchema::take().await else {
+        return;
+    };
+    let client = client(&schema.url).await;
+    let groups = "select count(distinct colocationid) from pg_dist_partition
+                  join pg_class as c on c.oid = logicalrelid
+                  where relnamespace = current_schema()::regnamespace and partmethod = 'h'";
+    assert_eq!(number(&client, groups).await, 1);
+    let foreign_keys = "select count(*) from pg_constraint
+                        where conname in ('clicks_link_fkey', 'links_app_fkey', 'apps_organization_fkey')
+                          and connamespace = current_schema()::regnamespace";
+    assert_eq!(number(&client, foreign_keys).await, 3);
+}
