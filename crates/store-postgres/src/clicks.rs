@@ -1,6 +1,6 @@
 //! Clicks, and link lookups for the public endpoints.
 
-use crate::batch_writer::{BatchItem, BatchWriter, CONCURRENT_BATCHES};
+use crate::batch_writer::{BatchItem, BatchWriter, CONCURRENT_BATCHES, ShardKey};
 use crate::devices::DeviceColumns;
 use crate::links::LINK_COLUMNS;
 use crate::params::{column, placeholders};
@@ -28,7 +28,11 @@ pub(crate) const CLICK_COLUMNS: &str = ClickRow::COLUMNS;
 /// Number of columns in `clicks`.
 pub(crate) const CLICK_COLUMNS_COUNT: usize = ClickRow::COUNT;
 
-impl BatchItem for Click {}
+impl BatchItem for Click {
+    fn shard_key(&self) -> ShardKey {
+        ShardKey::App(self.app)
+    }
+}
 
 /// Starts the batch writer for clicks.
 pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<Click, ()> {
@@ -298,7 +302,7 @@ impl Clicks for PostgresStore {
     }
 
     async fn record_click(&self, click: Click) -> StoreResult<()> {
-        self.clicks.write(click).await
+        self.write_batched(&self.clicks, click).await
     }
 
     async fn add_page_hints(

@@ -113,7 +113,7 @@ impl Events for PostgresStore {
         events: Vec<SdkEvent>,
     ) -> StoreResult<Vec<SdkEventOutcome>> {
         let request = SdkRequest { context, events };
-        self.sdk_events.write(request).await
+        self.write_batched(&self.sdk_events, request).await
     }
 
     async fn events(

@@ -145,7 +145,7 @@ impl Instance for PostgresStore {
 
     async fn report(&self) -> StoreResult<InstanceReport> {
         let connections = self.pool.options.connections;
-        let is_distributed = self.pool.is_distributed();
+        let has_workers = self.pool.shards.get().is_some();
         self.read("report", async move |tx| {
             // The only query that reads the server's clock, to compare it with this node's.
             let row = tx
@@ -161,7 +161,7 @@ impl Instance for PostgresStore {
             let version: &str = row.try_get(0)?;
             let mut warnings = find_warnings(tx, connections, IDLE_TRANSACTION_SECONDS_MAX).await?;
             warnings.extend(find_unmerged(tx).await?);
-            let distribution = if is_distributed {
+            let distribution = if has_workers {
                 warnings.extend(find_worker_warnings(tx).await?);
                 ", distributed by Citus"
             } else {

@@ -104,8 +104,9 @@ pub mod testing;
 mod tests;
 
 use background_task::BackgroundTask;
-use batch_writer::BatchWriter;
+use batch_writer::{BatchItem, BatchWriter};
 use database_error::is_unique_violation;
+use distributed::KnownShards;
 use pool::Pool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -145,7 +146,10 @@ impl PostgresStore {
         let mut connection = pool.first_connection().await?;
         pool::check_server(&connection).await?;
         migrate::migrate(&pool, &mut connection).await?;
-        pool.set_distributed(distributed::prepare(&mut connection).await?);
+        if distributed::prepare(&mut connection).await? {
+            pool.set_distributed(true);
+            pool.shards.get_or_init(KnownShards::default);
+        }
         let pool = Arc::new(pool);
         Ok(Self {
             clicks: clicks::batch_writer(pool.clone()),
@@ -205,6 +209,16 @@ impl PostgresStore {
             self.changes.fetch_add(1, Ordering::SeqCst);
         }
         outcome
+    }
+
+    /// Queues an item for the next batch of its shard and waits for the commit.
+    async fn write_batched<T: BatchItem, A: Send + 'static>(
+        &self,
+        writer: &BatchWriter<T, A>,
+        item: T,
+    ) -> Result<A, StoreError> {
+        let lane = distributed::lane_of(&self.pool, item.shard_key()).await?;
+        writer.write(lane, item).await
     }
 
     /// Runs read-only `work` on one snapshot. `work` may run several times.

@@ -1,11 +1,12 @@
 //! The connection pool.
 
 use crate::database_error::DatabaseError;
+use crate::distributed::KnownShards;
 use crate::tls;
 use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, PoolError, RecyclingMethod};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, RwLock, RwLockReadGuard, Semaphore};
 use tokio::task::JoinHandle;
@@ -170,6 +171,8 @@ pub(crate) struct Pool {
     pub(crate) increments_stored: Notify,
     /// Whether the tables are distributed by app.
     is_distributed: AtomicBool,
+    /// The shards of apps, if the database has several shards.
+    pub(crate) shards: OnceLock<KnownShards>,
 }
 
 impl Pool {
@@ -208,6 +211,7 @@ impl Pool {
             running: RwLock::new(()),
             increments_stored: Notify::new(),
             is_distributed: AtomicBool::new(false),
+            shards: OnceLock::new(),
         })
     }
 

@@ -6,7 +6,7 @@
 //! Facts are read with one statement per table, the domain rules are applied, and everything is
 //! written at once. After locking a roll-up row, a transaction only commits.
 
-use crate::batch_writer::{BatchItem, BatchWriter, CONCURRENT_BATCHES};
+use crate::batch_writer::{BatchItem, BatchWriter, CONCURRENT_BATCHES, ShardKey};
 use crate::devices::bulk;
 use crate::pool::Pool;
 use crate::rates::imported_rates;
@@ -24,6 +24,10 @@ use tributary_recording::{TransactionTally, settle_first_payment};
 use tributary_store::records::PlannedRow;
 
 impl BatchItem for SdkRequest {
+    fn shard_key(&self) -> ShardKey {
+        ShardKey::App(self.context.app)
+    }
+
     fn rows(&self) -> usize {
         self.events.len()
     }

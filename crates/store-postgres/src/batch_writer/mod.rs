@@ -6,24 +6,34 @@
 //! the database has work while the first batch syncs. Two concurrent batches behave like batches
 //! from two nodes.
 //!
+//! On a distributed database, the items of each shard form batches of their own ([`Lane`]). So a
+//! transaction needs one worker, and a worker that is down stops only its own apps.
+//!
 //! When the database rejects one item, the batch is written again item by item, so the other items
 //! succeed. The same happens when every attempt ended in a conflict: in a large batch some item may
 //! always conflict with another node, while a single item conflicts only a few times. So an item
 //! that is written twice must count once.
 
+mod lanes;
+
+pub(crate) use lanes::Lane;
+
 use crate::database_error::DatabaseError;
-use std::collections::VecDeque;
+use lanes::Lanes;
+use std::collections::HashMap;
 use std::iter;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
+use tributary_domain::vocabulary::id::AppId;
 use tributary_store::{StoreError, StoreResult};
 
 /// Number of items that may wait. A caller beyond this limit gets an error at once, because its
 /// client would time out before the reply.
 const QUEUE_ITEMS_MAX: usize = 8_192;
+/// Error for a caller beyond the limit.
+const QUEUE_FULL: &str = "too many queued changes";
 /// Maximum number of items per transaction. More would delay the first item for no benefit.
 const BATCH_ITEMS_MAX: usize = 500;
 /// Maximum number of rows per transaction. A batch with more rows would keep its devices locked for
@@ -40,8 +50,20 @@ const COMMIT_WAIT_MAX: Duration = Duration::from_secs(10);
 /// How long closing waits for queued items. By then, every caller has timed out anyway.
 const CLOSE_WAIT_MAX: Duration = COMMIT_WAIT_MAX;
 
+/// What decides in which shard an item is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ShardKey {
+    /// The app.
+    App(AppId),
+    /// The app that the transaction finds by this name.
+    Name(String),
+}
+
 /// An item that is written in a batch.
 pub(crate) trait BatchItem: Clone + Send + Sync + 'static {
+    /// Returns what decides in which shard the item is stored.
+    fn shard_key(&self) -> ShardKey;
+
     /// Approximate number of rows that the item writes.
     fn rows(&self) -> usize {
         1
@@ -52,13 +74,19 @@ pub(crate) trait BatchItem: Clone + Send + Sync + 'static {
 pub(crate) struct BatchWriter<T, A> {
     name: &'static str,
     /// `None` after closing. The task ends once the queue is empty.
-    inbox: Mutex<Option<mpsc::Sender<QueuedItem<T, A>>>>,
+    inbox: Mutex<Option<Inbox<T, A>>>,
+    /// Permits to wait in the queue.
+    places: Arc<Semaphore>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
+
+type Inbox<T, A> = mpsc::UnboundedSender<(Lane, QueuedItem<T, A>)>;
 
 struct QueuedItem<T, A> {
     item: T,
     reply: Reply<A>,
+    /// The item's place in the queue, until it is in a batch.
+    _place: OwnedSemaphorePermit,
 }
 
 impl<T, A> BatchWriter<T, A>
@@ -104,24 +132,21 @@ where
     where
         F: Future<Output = StoreResult<Vec<Option<A>>>> + Send + 'static,
     {
-        let (inbox, waiting) = mpsc::channel(QUEUE_ITEMS_MAX);
-        let queue = Queue {
-            inbox: waiting,
-            taken: VecDeque::new(),
-        };
-        let task = tokio::spawn(write_batches(name, at_a_time, queue, Arc::new(write)));
+        let (inbox, waiting) = mpsc::unbounded_channel();
+        let task = tokio::spawn(write_batches(name, at_a_time, waiting, Arc::new(write)));
         Self {
             name,
             inbox: Mutex::new(Some(inbox)),
+            places: Arc::new(Semaphore::new(QUEUE_ITEMS_MAX)),
             task: Mutex::new(Some(task)),
         }
     }
 
     /// Queues an item and waits for its commit.
-    pub(crate) async fn write(&self, item: T) -> StoreResult<A> {
+    pub(crate) async fn write(&self, lane: Lane, item: T) -> StoreResult<A> {
         let name = self.name;
         let (reply, answer) = oneshot::channel();
-        self.queue(QueuedItem { item, reply })
+        self.queue(lane, item, reply)
             .map_err(|why| StoreError::unavailable(name, why))?;
         match tokio::time::timeout(COMMIT_WAIT_MAX, answer).await {
             Ok(Ok(outcome)) => outcome,
@@ -133,14 +158,17 @@ where
         }
     }
 
-    fn queue(&self, waiting: QueuedItem<T, A>) -> Result<(), &'static str> {
+    fn queue(&self, lane: Lane, item: T, reply: Reply<A>) -> Result<(), &'static str> {
         let closed = "the store is closed";
         let inbox = self.inbox.lock().map_err(|_| closed)?;
-        match inbox.as_ref().ok_or(closed)?.try_send(waiting) {
-            Ok(()) => Ok(()),
-            Err(TrySendError::Full(_)) => Err("too many queued changes"),
-            Err(TrySendError::Closed(_)) => Err(closed),
-        }
+        let inbox = inbox.as_ref().ok_or(closed)?;
+        let place = self.places.clone().try_acquire_owned();
+        let queued = QueuedItem {
+            item,
+            reply,
+            _place: place.map_err(|_| QUEUE_FULL)?,
+        };
+        inbox.send((lane, queued)).map_err(|_| closed)
     }
 
     /// Rejects new items and writes the queued items.
@@ -157,100 +185,77 @@ where
     }
 }
 
-/// Queued items in order of arrival.
-struct Queue<T, A> {
-    inbox: mpsc::Receiver<QueuedItem<T, A>>,
-    /// Items that were received but are not in a batch yet. They come first in the next batch.
-    taken: VecDeque<QueuedItem<T, A>>,
-}
-
-impl<T: BatchItem, A> Queue<T, A> {
-    /// Waits for an item, then returns it with all queued items that fit. Returns an empty batch
-    /// once the queue is closed and drained.
-    async fn next_batch(&mut self) -> Vec<QueuedItem<T, A>> {
-        let mut batch = Vec::new();
-        let mut rows = 0;
-        let mut next = match self.taken.pop_front() {
-            Some(first) => Some(first),
-            None => self.inbox.recv().await,
-        };
-        while let Some(waiting) = next {
-            rows += waiting.item.rows();
-            if rows > BATCH_ROWS_MAX && !batch.is_empty() {
-                self.taken.push_front(waiting);
-                break;
-            }
-            batch.push(waiting);
-            if batch.len() == BATCH_ITEMS_MAX {
-                break;
-            }
-            next = self
-                .taken
-                .pop_front()
-                .or_else(|| self.inbox.try_recv().ok());
-        }
-        batch
-    }
-
-    /// Waits until enough items are queued for a second batch. Once the queue is closed, this waits
-    /// forever; the caller then continues when the first batch ends.
-    async fn wait_for_second_batch(&mut self) {
-        while self.taken.len() < SECOND_BATCH_ITEMS_MIN {
-            match self.inbox.recv().await {
-                Some(waiting) => self.taken.push_back(waiting),
-                None => std::future::pending().await,
-            }
-        }
-    }
-}
-
 async fn write_batches<T, A, F>(
     name: &'static str,
     at_a_time: usize,
-    mut queue: Queue<T, A>,
+    mut inbox: mpsc::UnboundedReceiver<(Lane, QueuedItem<T, A>)>,
     write: Arc<impl Fn(Arc<[T]>) -> F + Send + Sync + 'static>,
 ) where
     T: BatchItem,
     A: Send + 'static,
     F: Future<Output = StoreResult<Vec<Option<A>>>> + Send + 'static,
 {
+    let mut lanes = Lanes::new(at_a_time);
     let mut under_way = JoinSet::new();
-    loop {
-        if under_way.len() >= at_a_time {
-            under_way.join_next().await;
-        }
-        while !under_way.is_empty() {
-            tokio::select! {
-                _ended = under_way.join_next() => {}
-                () = queue.wait_for_second_batch() => break,
+    let mut lane_of_task = HashMap::new();
+    let mut is_open = true;
+    while is_open || !under_way.is_empty() {
+        tokio::select! {
+            received = inbox.recv(), if is_open => match received {
+                Some((lane, item)) => queue_item(name, &mut lanes, lane, item),
+                None => is_open = false,
+            },
+            Some(ended) = under_way.join_next_with_id(), if !under_way.is_empty() => {
+                let (task, is_failing) = match ended {
+                    Ok((task, is_failing)) => (task, is_failing),
+                    Err(error) => (error.id(), true),
+                };
+                if let Some(lane) = lane_of_task.remove(&task) {
+                    lanes.end_batch(&lane, is_failing);
+                }
             }
         }
-        let batch = queue.next_batch().await;
-        if batch.is_empty() {
-            return;
+        while let Ok((lane, item)) = inbox.try_recv() {
+            queue_item(name, &mut lanes, lane, item);
         }
-        under_way.spawn(write_batch(name, batch, write.clone()));
+        while let Some((lane, batch)) = lanes.start_batch() {
+            let task = under_way.spawn(write_batch(name, batch, write.clone()));
+            lane_of_task.insert(task.id(), lane);
+        }
+    }
+}
+
+fn queue_item<T: BatchItem, A>(
+    name: &'static str,
+    lanes: &mut Lanes<T, A>,
+    lane: Lane,
+    item: QueuedItem<T, A>,
+) {
+    if let Err(QueuedItem { reply, .. }) = lanes.push(lane, item) {
+        send_error(name, vec![reply], StoreError::unavailable(name, QUEUE_FULL));
     }
 }
 
 /// Writes a batch and sends the replies. If a write leaves out items, the next one gets the
 /// remaining items, but at most twice as many as the last one wrote. Otherwise the last items would
-/// be read over and over again.
+/// be read over and over again. Returns whether the database was unavailable.
 async fn write_batch<T, A, F>(
     name: &'static str,
     batch: Vec<QueuedItem<T, A>>,
     write: Arc<impl Fn(Arc<[T]>) -> F + Send + Sync + 'static>,
-) where
+) -> bool
+where
     T: BatchItem,
     A: Send + 'static,
     F: Future<Output = StoreResult<Vec<Option<A>>>> + Send + 'static,
 {
     let (items, mut replies): (Vec<T>, Replies<A>) = batch
         .into_iter()
-        .map(|QueuedItem { item, reply }| (item, reply))
+        .map(|QueuedItem { item, reply, .. }| (item, reply))
         .unzip();
     let mut items: Arc<[T]> = items.into();
     let mut size = items.len();
+    let mut is_failing = false;
     while !items.is_empty() {
         let part: Arc<[T]> = if size < items.len() {
             items.iter().take(size).cloned().collect()
@@ -273,6 +278,7 @@ async fn write_batch<T, A, F>(
                 Vec::new()
             }
             Err(error) => {
+                is_failing = matches!(error, StoreError::Unavailable { .. });
                 send_error(name, replies, error);
                 Vec::new()
             }
@@ -283,12 +289,14 @@ async fn write_batch<T, A, F>(
         replies = again;
         if written == 0 {
             let error = StoreError::unavailable(name, "bug: missing result");
-            return send_error(name, replies, error);
+            send_error(name, replies, error);
+            return false;
         }
         size = written.saturating_mul(2);
         let rest = items.iter().skip(part.len()).cloned();
         items = left_out.into_iter().chain(rest).collect();
     }
+    is_failing
 }
 
 /// Runs the write in its own task, so that a panic fails one batch and the loop continues.

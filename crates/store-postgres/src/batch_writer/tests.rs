@@ -6,6 +6,10 @@ use tributary_domain::refusal::Refusal;
 const WIDE: u32 = 100_000;
 
 impl BatchItem for u32 {
+    fn shard_key(&self) -> ShardKey {
+        ShardKey::Name(self.to_string())
+    }
+
     fn rows(&self) -> usize {
         usize::try_from(self.saturating_sub(WIDE).max(1)).unwrap()
     }
@@ -52,7 +56,7 @@ fn write_all(
 ) -> Vec<JoinHandle<StoreResult<u32>>> {
     let write = |item| {
         let batches = batches.clone();
-        tokio::spawn(async move { batches.write(item).await })
+        tokio::spawn(async move { batches.write(Lane::Shared, item).await })
     };
     items.into_iter().map(write).collect()
 }
@@ -174,8 +178,8 @@ async fn a_bad_item_fails_alone() {
 #[tokio::test]
 async fn a_panic_fails_only_its_batch() {
     let (batches, _written) = start(true);
-    assert!(batches.write(1).await.is_err());
-    assert_eq!(batches.write(3).await.unwrap(), 6);
+    assert!(batches.write(Lane::Shared, 1).await.is_err());
+    assert_eq!(batches.write(Lane::Shared, 3).await.unwrap(), 6);
 }
 
 #[tokio::test]
@@ -186,7 +190,7 @@ async fn a_full_queue_rejects_new_items_at_once() {
     let most = u32::try_from(QUEUE_ITEMS_MAX).unwrap();
     let waiting = write_all(&batches, (0..most).map(|item| item + 2));
     let_tasks_run().await;
-    let error = batches.write(10).await.unwrap_err();
+    let error = batches.write(Lane::Shared, 10).await.unwrap_err();
     assert!(
         format!("{error:?}").contains("too many queued changes"),
         "{error:?}"
@@ -209,7 +213,10 @@ async fn closing_writes_the_queued_items() {
         notify.notify_one();
     });
     let_tasks_run().await;
-    assert!(batches.write(30).await.is_err(), "new items are rejected");
+    assert!(
+        batches.write(Lane::Shared, 30).await.is_err(),
+        "new items are rejected"
+    );
     written.gate.add_permits(10);
     closed.notified().await;
     for task in tasks {
@@ -257,6 +264,131 @@ async fn passes_items_without_a_result_again() {
 #[tokio::test]
 async fn reports_a_write_without_results() {
     let batches = BatchWriter::<u32, u32>::start("test", async |_| Ok(Vec::new()));
-    let error = batches.write(5).await.unwrap_err();
+    let error = batches.write(Lane::Shared, 5).await.unwrap_err();
     assert!(format!("{error:?}").contains("missing result"), "{error:?}");
+}
+
+/// A writer whose batches of shard 1 wait for `gate` and then fail while `is_down`. Returns the
+/// written batches, too.
+struct Shards {
+    batches: Arc<BatchWriter<u32, u32>>,
+    written: Arc<Mutex<Vec<Vec<u32>>>>,
+    gate: Arc<Semaphore>,
+    is_down: Arc<std::sync::atomic::AtomicBool>,
+}
+
+/// Items from here on are in shard 1.
+const SHARD_1: u32 = 1_000;
+
+fn start_shards() -> Shards {
+    let written: Arc<Mutex<Vec<Vec<u32>>>> = Arc::default();
+    let gate = Arc::new(Semaphore::new(0));
+    let is_down = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let (log, waits, fails) = (written.clone(), gate.clone(), is_down.clone());
+    let batches = BatchWriter::start("test", move |items: Arc<[u32]>| {
+        let (log, waits, fails) = (log.clone(), waits.clone(), fails.clone());
+        async move {
+            if items.iter().any(|item| *item >= SHARD_1) {
+                waits.acquire().await.unwrap().forget();
+                if fails.load(std::sync::atomic::Ordering::SeqCst) {
+                    return Err(StoreError::unavailable("test", "the worker is down"));
+                }
+            }
+            log.lock().unwrap().push(items.to_vec());
+            Ok(items.to_vec())
+        }
+    });
+    Shards {
+        batches: Arc::new(batches),
+        written,
+        gate,
+        is_down,
+    }
+}
+
+impl Shards {
+    fn write(&self, shard: i64, items: std::ops::Range<u32>) -> Vec<JoinHandle<StoreResult<u32>>> {
+        let write = |item| {
+            let batches = self.batches.clone();
+            tokio::spawn(async move { batches.write(Lane::Shard(shard), item).await })
+        };
+        items.map(write).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_batch_has_items_of_one_shard() {
+    let shards = start_shards();
+    shards
+        .is_down
+        .store(false, std::sync::atomic::Ordering::SeqCst);
+    let mut tasks = shards.write(0, 0..3);
+    tasks.extend(shards.write(1, SHARD_1..SHARD_1 + 3));
+    tasks.extend(shards.write(2, 10..13));
+    let_tasks_run().await;
+    shards.gate.add_permits(10);
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    let written = shards.written.lock().unwrap();
+    let shard = |item: &u32| item / 10;
+    for batch in written.iter() {
+        assert!(batch.iter().all(|item| shard(item) == shard(&batch[0])));
+    }
+    assert_eq!(written.concat().len(), 9);
+}
+
+#[tokio::test]
+async fn a_failing_shard_does_not_stop_the_others() {
+    let shards = start_shards();
+    let failing = shards.write(1, SHARD_1..SHARD_1 + 1);
+    shards.gate.add_permits(1);
+    for task in failing {
+        assert!(task.await.unwrap().is_err());
+    }
+    // A batch waits for the worker; a whole batch waits behind it, and more are rejected at once.
+    let under_way = shards.write(1, SHARD_1..SHARD_1 + 1);
+    let_tasks_run().await;
+    let most = u32::try_from(BATCH_ITEMS_MAX).unwrap();
+    let waiting = shards.write(1, SHARD_1..SHARD_1 + most);
+    let_tasks_run().await;
+    let rejected = shards.batches.write(Lane::Shard(1), SHARD_1).await;
+    assert!(format!("{rejected:?}").contains(QUEUE_FULL), "{rejected:?}");
+    // Failing shards take turns; healthy ones are written meanwhile.
+    let other_failing = shards.write(3, SHARD_1..SHARD_1 + 1);
+    for task in shards.write(0, 0..5) {
+        task.await.unwrap().unwrap();
+    }
+    shards
+        .is_down
+        .store(false, std::sync::atomic::Ordering::SeqCst);
+    shards.gate.add_permits(1_000);
+    for task in under_way.into_iter().chain(waiting).chain(other_failing) {
+        task.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn failing_shards_take_turns() {
+    let shards = start_shards();
+    let lanes: std::ops::RangeInclusive<i64> = 1..=6;
+    for lane in lanes.clone() {
+        let failing = shards.write(lane, SHARD_1..SHARD_1 + 1);
+        shards.gate.add_permits(1);
+        for task in failing {
+            assert!(task.await.unwrap().is_err());
+        }
+    }
+    // All of them wait for the worker now, but with one batch at a time.
+    let tasks: Vec<_> = lanes
+        .flat_map(|lane| shards.write(lane, SHARD_1..SHARD_1 + 1))
+        .collect();
+    let_tasks_run().await;
+    for task in shards.write(0, 0..5) {
+        task.await.unwrap().unwrap();
+    }
+    shards.gate.add_permits(1_000);
+    for task in tasks {
+        assert!(task.await.unwrap().is_err());
+    }
 }

@@ -11,7 +11,7 @@ mod notifications;
 pub(crate) mod people;
 mod trials;
 
-use crate::batch_writer::{self, BatchWriter};
+use crate::batch_writer::{BatchItem, BatchWriter, ShardKey};
 use crate::pool::Pool;
 use crate::rows::{AppLockMode, app_by_id, require_app, uuid};
 use crate::tx::{self, TransactionMode, Tx};
@@ -39,7 +39,11 @@ use tributary_store::{
 #[derive(Clone)]
 pub(crate) struct NotificationItem(Arc<IncomingNotification>);
 
-impl batch_writer::BatchItem for NotificationItem {}
+impl BatchItem for NotificationItem {
+    fn shard_key(&self) -> ShardKey {
+        ShardKey::App(self.0.app)
+    }
+}
 
 /// Starts the batch writer for notifications.
 pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<NotificationItem, NotificationOutcome> {
@@ -140,9 +144,8 @@ impl Billing for PostgresStore {
         &self,
         notification: IncomingNotification,
     ) -> StoreResult<NotificationOutcome> {
-        self.notifications
-            .write(NotificationItem(Arc::new(notification)))
-            .await
+        let item = NotificationItem(Arc::new(notification));
+        self.write_batched(&self.notifications, item).await
     }
 
     async fn note_unauthorized(

@@ -8,7 +8,7 @@
 mod facts;
 mod write;
 
-use crate::batch_writer::{BatchItem, BatchWriter, CONCURRENT_BATCHES};
+use crate::batch_writer::{BatchItem, BatchWriter, CONCURRENT_BATCHES, ShardKey};
 use crate::devices::try_lock_and_read;
 use crate::params::column;
 use crate::pool::Pool;
@@ -35,6 +35,10 @@ use uuid::Uuid;
 const ROWS_PER_CALL: usize = 4;
 
 impl BatchItem for ConfigureCommand {
+    fn shard_key(&self) -> ShardKey {
+        ShardKey::App(self.app)
+    }
+
     fn rows(&self) -> usize {
         ROWS_PER_CALL
     }

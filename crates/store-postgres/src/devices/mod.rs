@@ -90,7 +90,8 @@ impl Devices for PostgresStore {
     }
 
     async fn configure(&self, command: ConfigureCommand) -> StoreResult<ConfigureOutcome> {
-        match self.configure.write(command.clone()).await? {
+        let batched = self.write_batched(&self.configure, command.clone()).await?;
+        match batched {
             BatchedCall::Recorded(outcome) => Ok(*outcome),
             BatchedCall::Alone => configure::record_alone(&self.pool, command).await,
         }

@@ -9,9 +9,11 @@
 //! converts a database (`conversion`).
 
 mod conversion;
+mod shards;
 mod workers;
 
 pub(crate) use conversion::convert;
+pub(crate) use shards::{KnownShards, lane_of};
 pub(crate) use workers::find_worker_warnings;
 
 use crate::pool::PostgresOpenError;

@@ -9,7 +9,7 @@
 use super::facts::{self, PostbackHistory, WaitingPostbacks};
 use super::write;
 use crate::Failure;
-use crate::batch_writer::{BatchItem, BatchWriter};
+use crate::batch_writer::{BatchItem, BatchWriter, ShardKey};
 use crate::pool::Pool;
 use crate::tx::{self, TransactionMode, Tx};
 use std::sync::Arc;
@@ -20,7 +20,11 @@ use tributary_domain::report::postback::{
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::PostbackOutcome;
 
-impl BatchItem for ReceivedPostback {}
+impl BatchItem for ReceivedPostback {
+    fn shard_key(&self) -> ShardKey {
+        ShardKey::Name(self.app_store_id())
+    }
+}
 
 /// Starts the batch writer for postbacks.
 pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<ReceivedPostback, PostbackOutcome> {

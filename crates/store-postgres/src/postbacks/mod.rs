@@ -26,7 +26,7 @@ use tributary_store::{
 #[async_trait]
 impl Postbacks for PostgresStore {
     async fn accept_postback(&self, postback: ReceivedPostback) -> StoreResult<PostbackOutcome> {
-        self.postbacks.write(postback).await
+        self.write_batched(&self.postbacks, postback).await
     }
 
     async fn postbacks(

@@ -13,7 +13,7 @@
 mod facts;
 mod write;
 
-use crate::batch_writer::{BatchItem, BatchWriter, CONCURRENT_BATCHES};
+use crate::batch_writer::{BatchItem, BatchWriter, CONCURRENT_BATCHES, ShardKey};
 use crate::pool::Pool;
 use crate::tx::{self, TransactionMode, Tx};
 use crate::{Failure, PostgresStore};
@@ -26,7 +26,11 @@ use tributary_store::{StoreResult, WebEvents};
 /// The result of a post. A refusal is a value, because it must not roll back the other posts.
 pub(crate) type WebEventResult = Result<AcceptedWebEvent, Refusal>;
 
-impl BatchItem for WebEvent {}
+impl BatchItem for WebEvent {
+    fn shard_key(&self) -> ShardKey {
+        ShardKey::App(self.app)
+    }
+}
 
 /// Starts the batch writer for web events.
 pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<WebEvent, WebEventResult> {
@@ -57,6 +61,6 @@ pub(crate) async fn accept(tx: &Tx, posts: &[WebEvent]) -> Result<Vec<WebEventRe
 #[async_trait]
 impl WebEvents for PostgresStore {
     async fn accept_web_event(&self, post: WebEvent) -> StoreResult<AcceptedWebEvent> {
-        Ok(self.web_events.write(post).await??)
+        Ok(self.write_batched(&self.web_events, post).await??)
     }
 }
