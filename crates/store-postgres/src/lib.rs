@@ -178,7 +178,7 @@ impl PostgresStore {
         if !distributed::has_citus(&connection).await? {
             return Err(PostgresOpenError::NotCitus);
         }
-        migrate::migrate(&mut connection).await?;
+        migrate::migrate(&pool, &mut connection).await?;
         distributed::convert(&mut connection, &report).await
     }
 
