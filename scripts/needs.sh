@@ -48,9 +48,11 @@ install_needs() {
     command -v curl >/dev/null || install_packages curl
     [[ -e /etc/ssl/certs/ca-certificates.crt ]] || install_packages ca-certificates
     python3 -c 'import ensurepip, venv' 2>/dev/null || install_packages python3 python3-venv
-    if [[ -z ${TEST_DATABASE_URL:-} ]] && ! { command -v initdb && command -v pg_ctl && command -v postgres; } >/dev/null; then
+    # Also with TEST_DATABASE_URL: some tests start servers of their own, which they stop and freeze.
+    if ! { command -v initdb && command -v pg_ctl && command -v pg_basebackup && command -v postgres; } >/dev/null; then
         install_postgres
     fi
+    command -v ps >/dev/null || install_packages procps
     command -v psql >/dev/null || install_packages postgresql-client
     # For the browser tests of the SDK and the dashboard.
     command -v chromium >/dev/null || install_packages chromium

@@ -33,8 +33,6 @@ start_postgres() {
         return
     fi
     local folder=$work/postgres attempt port
-    # PostgreSQL's user must be able to enter its folder.
-    chmod 711 "$work"
     mkdir -m 700 "$folder"
     if ((EUID == 0)); then chown "$(postgres_user):" "$folder"; fi
     quietly as_postgres "$(command -v initdb)" -D data -A trust -U tributary -E UTF8 --locale=C.UTF-8 --no-sync

@@ -99,6 +99,7 @@ mod faults {
     mod power_cut;
     mod power_cut_round;
     mod refusals;
+    mod standby;
     mod web_events;
 }
 

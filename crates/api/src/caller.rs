@@ -17,6 +17,7 @@ use tributary_domain::access::admission::SlotHolder;
 use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::access::{AccessDenied, Authorized, Scope, authorize};
 use tributary_domain::audit::{AuditContext, Client};
+use tributary_store::ChangeNote;
 use tributary_store::report_slots::{ReportSlot, SlotKind};
 
 /// A caller whose valid private key has a permission that includes scope `S`.
@@ -25,6 +26,8 @@ pub(crate) struct Caller<S> {
     /// Proof of permission that store methods require.
     pub(crate) authorized: Authorized<S>,
     client: Client,
+    /// Set if the request may change something.
+    _change: Option<ChangeNote>,
 }
 
 impl<S> Caller<S> {
@@ -84,9 +87,13 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
             AccessDenied::LiveOnly => denied.into(),
         })?;
         metrics::count_authentication("ok");
+        let actor = authorized.actor();
+        let change =
+            (!parts.method.is_safe()).then(|| ChangeNote::new(state.store.clone(), actor.clone()));
         Ok(Self {
             authorized,
             client: context.client,
+            _change: change,
         })
     }
 }

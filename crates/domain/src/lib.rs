@@ -53,6 +53,8 @@ pub mod audit;
 
 pub mod node_role;
 
+pub mod standby;
+
 pub mod refusal;
 
 pub mod runtime;

@@ -29,7 +29,7 @@ use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
 use tributary_store::Store;
 use tributary_store::report_slots::ReportSlots;
-use tributary_store_postgres::{PostgresOptions, PostgresStore};
+use tributary_store_postgres::{PostgresOptions, PostgresStore, StandbyOptions};
 use tributary_store_sqlite::SqliteStore;
 
 /// Opens the configured database, migrates its schema, and checks that it was set up with this
@@ -121,8 +121,13 @@ pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Stor
             Ok(Arc::new(store))
         }
         DatabaseConfig::Postgres(url) => {
+            let standby = config.database_read_url.as_ref();
+            let standby = standby.map(|url| StandbyOptions {
+                url: url.expose_secret(),
+                lag_max: config.postgres.standby_lag_max,
+            });
             let options = postgres_options(config);
-            let store = PostgresStore::connect(url.expose_secret(), options)
+            let store = PostgresStore::connect_with(url.expose_secret(), options, standby)
                 .await
                 .context("cannot open the PostgreSQL database in database_url")?;
             Ok(Arc::new(store))

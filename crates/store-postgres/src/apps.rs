@@ -217,7 +217,7 @@ impl Apps for PostgresStore {
         app: AppId,
     ) -> StoreResult<Timezone> {
         let organization = caller.organization();
-        self.read("app_timezone", async move |tx| {
+        self.read_for(caller, "app_timezone", async move |tx| {
             let app = find_app(tx, organization, app, AppLockMode::Reading).await?;
             Ok(app.timezone)
         })
@@ -226,7 +226,7 @@ impl Apps for PostgresStore {
 
     async fn app_names(&self, caller: &Authorized<AnalyticsRead>) -> StoreResult<Vec<AppName>> {
         let organization = uuid(caller.organization().as_bytes());
-        self.read("app_names", async move |tx| {
+        self.read_for(caller, "app_names", async move |tx| {
             let sql = format!(
                 "select {APP_COLUMNS} from apps where organization_id = $1
                  order by app_id desc limit $2"

@@ -24,7 +24,7 @@ impl AuditLog for PostgresStore {
         let before = page.before.as_ref().map(uuid);
         let environment = caller.audited_environment();
         let environment = environment.map(|environment| environment.as_str().to_owned());
-        self.read("audit_log", async move |tx| {
+        self.read_for(caller, "audit_log", async move |tx| {
             let rows = page.limit.rows();
             let (conditions, params) = Conditions::new("organization_id", &organization)
                 .and("app_id =", app.as_ref())

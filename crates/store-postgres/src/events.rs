@@ -124,7 +124,7 @@ impl Events for PostgresStore {
         page: PageRequest,
     ) -> StoreResult<EventPage> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("events", async move |tx| {
+        self.read_for(caller, "events", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let app = uuid(app.as_bytes());
             find_page(tx, app, environment.as_str(), &filter, page).await

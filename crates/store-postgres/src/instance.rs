@@ -7,6 +7,7 @@ use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use std::sync::atomic::Ordering;
+use tributary_domain::access::Actor;
 use tributary_domain::vocabulary::id::AuditId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Instance, InstanceReport, StoreError, StoreResult};
@@ -146,6 +147,10 @@ impl Instance for PostgresStore {
     async fn report(&self) -> StoreResult<InstanceReport> {
         let connections = self.pool.options.connections;
         let has_workers = self.pool.shards.get().is_some();
+        let standby = match &self.standby {
+            Some(standby) => Some(standby.report().await),
+            None => None,
+        };
         self.read("report", async move |tx| {
             // The only query that reads the server's clock, to compare it with this node's.
             let row = tx
@@ -172,6 +177,7 @@ impl Instance for PostgresStore {
                 schema: row.try_get(1)?,
                 newest_record_at: newest.map(Timestamp::from_millis),
                 server_time: Some(Timestamp::from_millis(row.try_get(3)?)),
+                standby: standby.clone(),
                 warnings,
             })
         })
@@ -196,6 +202,12 @@ impl Instance for PostgresStore {
         self.changes.load(Ordering::SeqCst)
     }
 
+    fn note_change(&self, actor: &Actor) {
+        if let Some(standby) = &self.standby {
+            standby.note_change(actor);
+        }
+    }
+
     async fn close(&self) {
         tokio::join!(
             self.clicks.close(),
@@ -207,6 +219,9 @@ impl Instance for PostgresStore {
         );
         self.merging.iter().for_each(BackgroundTask::stop);
         self.statistics.stop();
+        if let Some(standby) = &self.standby {
+            standby.close().await;
+        }
         self.pool.close().await;
     }
 }

@@ -49,6 +49,7 @@
 //!
 //! Every commit is synced before it is acknowledged, even if the role's settings say otherwise.
 
+mod attempt_error;
 mod background_task;
 mod batch_writer;
 mod begin;
@@ -57,7 +58,9 @@ mod distributed;
 mod migrate;
 mod params;
 mod pool;
+mod probe;
 mod rows;
+mod standby;
 mod statement_text;
 mod tls;
 mod tx;
@@ -99,6 +102,8 @@ mod traffic;
 mod web_events;
 
 #[cfg(any(test, feature = "testing"))]
+pub mod server_pair;
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
 mod tests;
@@ -108,8 +113,10 @@ use batch_writer::{BatchItem, BatchWriter};
 use database_error::is_unique_violation;
 use distributed::KnownShards;
 use pool::Pool;
+use standby::Standby;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tributary_domain::access::Authorized;
 use tributary_domain::click::Click;
 use tributary_domain::event::sdk::{SdkEventOutcome, SdkRequest};
 use tributary_domain::event::web::WebEvent;
@@ -117,14 +124,18 @@ use tributary_domain::install::ConfigureCommand;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::postback::ReceivedPostback;
 use tributary_recording::BatchedCall;
+use tributary_store::connection_share::DURING_OUTAGE;
 use tributary_store::{NotificationOutcome, PostbackOutcome, StoreError};
 use tx::{TransactionMode, Tx};
 
 pub use pool::{PostgresOpenError, PostgresOptions};
+pub use standby::StandbyOptions;
 
 /// The storage for several nodes.
 pub struct PostgresStore {
     pool: Arc<Pool>,
+    /// The standby that serves reports, if one is configured.
+    standby: Option<Standby>,
     clicks: BatchWriter<Click, ()>,
     configure: BatchWriter<ConfigureCommand, BatchedCall>,
     sdk_events: BatchWriter<SdkRequest, Vec<SdkEventOutcome>>,
@@ -141,8 +152,18 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Connects, checks that the server is durable, and migrates the schema.
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self, PostgresOpenError> {
+        Self::connect_with(url, options, None).await
+    }
+
+    /// Same as [`Self::connect`], with a standby that serves reports. It need not be reachable: as
+    /// long as it is not, the primary serves all reports.
+    pub async fn connect_with(
+        url: &str,
+        options: PostgresOptions,
+        standby: Option<StandbyOptions<'_>>,
+    ) -> Result<Self, PostgresOpenError> {
         let merges_increments = options.merges_increments;
-        let pool = Pool::open(url, options)?;
+        let pool = Pool::open(url, options.clone())?;
         let mut connection = pool.first_connection().await?;
         pool::check_server(&connection).await?;
         migrate::migrate(&pool, &mut connection).await?;
@@ -150,8 +171,14 @@ impl PostgresStore {
             pool.set_distributed(true);
             pool.shards.get_or_init(KnownShards::default);
         }
+        drop(connection);
+        let standby = match standby {
+            Some(standby) => Some(Standby::start(url, &standby, options).await?),
+            None => None,
+        };
         let pool = Arc::new(pool);
         Ok(Self {
+            standby,
             clicks: clicks::batch_writer(pool.clone()),
             configure: configure::batch_writer(pool.clone()),
             sdk_events: sdk_events::batch_writer(pool.clone()),
@@ -221,13 +248,42 @@ impl PostgresStore {
         writer.write(lane, item).await
     }
 
-    /// Runs read-only `work` on one snapshot. `work` may run several times.
+    /// Runs read-only `work` on one snapshot. `work` may run several times. If the primary is
+    /// unreachable, the standby answers what is needed for reports.
     async fn read<T>(
         &self,
         name: &'static str,
         work: impl AsyncFn(&Tx) -> Result<T, Failure> + 'static,
     ) -> Result<T, StoreError> {
-        tx::run(&self.pool, name, TransactionMode::Read, work).await
+        let read = tx::run_borrowed(&self.pool, name, TransactionMode::Read, &work);
+        let Some(standby) = &self.standby else {
+            return read.await;
+        };
+        if !DURING_OUTAGE.contains(&name) {
+            return read.await;
+        }
+        tokio::select! {
+            biased;
+            () = standby.primary_lost() => {}
+            outcome = read => return outcome,
+        }
+        standby.read_during_outage(name, &work).await
+    }
+
+    /// Runs read-only `work` of a report on one snapshot, on the standby if it may serve this caller.
+    /// `work` may run several times.
+    async fn read_for<S, T>(
+        &self,
+        caller: &Authorized<S>,
+        name: &'static str,
+        work: impl AsyncFn(&Tx) -> Result<T, Failure> + 'static,
+    ) -> Result<T, StoreError> {
+        if let Some(standby) = &self.standby
+            && let Ok(outcome) = standby.read(caller.actor(), name, &work).await
+        {
+            return outcome;
+        }
+        self.read(name, work).await
     }
 }
 

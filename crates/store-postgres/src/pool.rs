@@ -80,6 +80,12 @@ pub enum PostgresOpenError {
          characters in the password"
     )]
     Url(String),
+    /// The URL of the standby is invalid.
+    #[error(
+        "database_read_url is invalid ({0}); use the form of database_url, with the address of a \
+         standby"
+    )]
+    ReadUrl(String),
     /// TLS cannot be set up.
     #[error("cannot set up TLS to the database: {0}")]
     Tls(String),
@@ -128,6 +134,7 @@ impl PostgresOpenError {
         match self {
             Self::Unreachable(_) | Self::Refused(_) | Self::Locked(_) | Self::Statement(_) => true,
             Self::Url(_)
+            | Self::ReadUrl(_)
             | Self::Tls(_)
             | Self::Unsafe { .. }
             | Self::Encoding(_)
@@ -178,7 +185,39 @@ pub(crate) struct Pool {
 impl Pool {
     /// Creates the pool without connecting.
     pub(crate) fn open(url: &str, options: PostgresOptions) -> Result<Self, PostgresOpenError> {
-        let config = config(url, &options)?;
+        let shares = ConnectionShares::divide(
+            options.connections,
+            options.worker_connections,
+            options.report_connections,
+        );
+        let config = config(url, &options, TargetSessionAttrs::ReadWrite)?;
+        Self::build(config, options, shares)
+    }
+
+    /// Creates a pool of connections to a standby, which serves only reports.
+    pub(crate) fn open_standby(
+        url: &str,
+        options: PostgresOptions,
+    ) -> Result<Self, PostgresOpenError> {
+        let connections = options.report_connections;
+        let shares = ConnectionShares {
+            public: 0,
+            worker: 0,
+            report: connections,
+        };
+        let config = config(url, &options, TargetSessionAttrs::ReadOnly)?;
+        let options = PostgresOptions {
+            connections,
+            ..options
+        };
+        Self::build(config, options, shares)
+    }
+
+    fn build(
+        config: Config,
+        options: PostgresOptions,
+        shares: ConnectionShares,
+    ) -> Result<Self, PostgresOpenError> {
         let unreplicated = Arc::new(AtomicU64::new(0));
         let tls = tls::connector(config.get_ssl_mode())?;
         let connector = Connector {
@@ -195,11 +234,6 @@ impl Pool {
             .build()
             .map_err(|error| PostgresOpenError::Statement(error.to_string()))?;
         let permits = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
-        let shares = ConnectionShares::divide(
-            options.connections,
-            options.worker_connections,
-            options.report_connections,
-        );
         Ok(Self {
             connections,
             public: permits(shares.public),
@@ -303,8 +337,13 @@ fn pool_error(error: &PoolError) -> DatabaseError {
     }
 }
 
-/// Reads the URL and adds defaults for missing settings.
-fn config(url: &str, options: &PostgresOptions) -> Result<Config, PostgresOpenError> {
+/// Reads the URL and adds defaults for missing settings. If the URL names several hosts, connects to
+/// one of this kind.
+pub(crate) fn config(
+    url: &str,
+    options: &PostgresOptions,
+    kind: TargetSessionAttrs,
+) -> Result<Config, PostgresOpenError> {
     let mut config: Config = with_supported_sslmode(url)
         .parse()
         .map_err(|error| PostgresOpenError::Url(url_problem(&error)))?;
@@ -328,8 +367,8 @@ fn config(url: &str, options: &PostgresOptions) -> Result<Config, PostgresOpenEr
     }
     let several = config.get_hosts().len().max(config.get_hostaddrs().len()) > 1;
     if several && config.get_target_session_attrs() == TargetSessionAttrs::Any {
-        // After a failover the first host may be a standby.
-        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        // After a failover the first host may be of the other kind.
+        config.target_session_attrs(kind);
     }
     Ok(config)
 }

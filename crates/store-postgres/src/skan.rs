@@ -208,7 +208,7 @@ impl SkanConfigurations for PostgresStore {
         app: AppId,
     ) -> StoreResult<Vec<DocumentVersion>> {
         let organization = caller.organization();
-        self.read("skan_meanings", async move |tx| {
+        self.read_for(caller, "skan_meanings", async move |tx| {
             let app = find_app(tx, organization, app, AppLockMode::Reading).await?;
             find_versions(tx, &app).await
         })

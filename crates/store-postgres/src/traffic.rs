@@ -212,7 +212,7 @@ impl Traffic for PostgresStore {
         since: Timestamp,
     ) -> StoreResult<Vec<TrafficAnomaly>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("traffic_anomalies", async move |tx| {
+        self.read_for(caller, "traffic_anomalies", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             if environment == Environment::Test {
                 return Ok(Vec::new());

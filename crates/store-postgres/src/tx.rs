@@ -14,10 +14,9 @@
 
 use crate::Failure;
 use crate::abandoned::UsedConnection;
+use crate::attempt_error::{AttemptError, classify_before_commit, classify_commit_error};
 use crate::begin::begin_statements;
-use crate::database_error::{
-    DatabaseError, is_connection_lost, is_read_only_server, is_serialization_failure,
-};
+use crate::database_error::{DatabaseError, is_read_only_server};
 use crate::params::{Param, typed, values};
 use crate::pool::Pool;
 use crate::statement_text::statement_text;
@@ -67,6 +66,16 @@ pub(crate) async fn run<T>(
     mode: TransactionMode,
     work: impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<T, StoreError> {
+    run_borrowed(pool, name, mode, &work).await
+}
+
+/// Same as [`run`], for work that the caller may run elsewhere afterwards.
+pub(crate) async fn run_borrowed<T>(
+    pool: &Pool,
+    name: &'static str,
+    mode: TransactionMode,
+    work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
+) -> Result<T, StoreError> {
     let begun = Instant::now();
     let _running = pool.track_running().await;
     // The server enforces the statement timeout. This timeout covers a server that does not respond
@@ -90,12 +99,12 @@ async fn run_with_retries<T>(
     pool: &Pool,
     name: &'static str,
     mode: TransactionMode,
-    work: impl AsyncFn(&Tx) -> Result<T, Failure>,
+    work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<T, StoreError> {
     let share = ConnectionShare::of(name);
     let mut attempt = 1;
     loop {
-        let error = match try_once(pool, share, mode, &work).await {
+        let error = match try_once(pool, share, mode, work).await {
             Ok(value) => return Ok(value),
             Err(AttemptError::Final(error)) => return Err(error),
             Err(AttemptError::Unavailable(error))
@@ -132,18 +141,6 @@ fn retry_delay(attempt: u32) -> Duration {
     longest * u32::try_from(random).unwrap_or(0) / 1_000
 }
 
-/// Why an attempt returned no value.
-enum AttemptError {
-    /// The work returned an error.
-    Final(StoreError),
-    /// A database error that a retry would not fix or could make worse.
-    Unavailable(DatabaseError),
-    /// A database error after which certainly nothing was stored.
-    Retryable(DatabaseError),
-    /// Another transaction was first. Nothing was stored.
-    Conflict,
-}
-
 async fn try_once<T>(
     pool: &Pool,
     share: ConnectionShare,
@@ -158,6 +155,17 @@ async fn try_once<T>(
     let is_report = share == ConnectionShare::Report && mode == TransactionMode::Read;
     let cancels = is_report.then(|| pool.tls());
     let connection = UsedConnection::new(connection, permit, cancels);
+    try_on(pool, connection, share, mode, work).await
+}
+
+/// Runs the work once on this connection.
+pub(crate) async fn try_on<T>(
+    pool: &Pool,
+    connection: UsedConnection,
+    share: ConnectionShare,
+    mode: TransactionMode,
+    work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
+) -> Result<T, AttemptError> {
     let tx = Tx::new(connection, pool);
     let unreplicated = pool.unreplicated();
     let timeout = pool.options.statement_timeout_for(share);
@@ -229,34 +237,6 @@ async fn begin_and_run<T>(
         work.as_mut().poll(context).map(Ok)
     })
     .await
-}
-
-fn classify_before_commit(failure: Failure) -> AttemptError {
-    match failure {
-        Failure::Store(error) => AttemptError::Final(error),
-        Failure::Conflict => AttemptError::Conflict,
-        Failure::Postgres(error)
-            if is_serialization_failure(&error) || is_connection_lost(&error) =>
-        {
-            AttemptError::Retryable(DatabaseError::from(&error))
-        }
-        Failure::Postgres(error) => AttemptError::Unavailable(DatabaseError::from(&error)),
-    }
-}
-
-fn classify_commit_error(error: &tokio_postgres::Error) -> AttemptError {
-    let loggable = DatabaseError::from(error);
-    if is_serialization_failure(error) {
-        return AttemptError::Retryable(loggable);
-    }
-    let is_constraint_violation = error
-        .as_db_error()
-        .is_some_and(|db_error| db_error.code().code().starts_with("23"));
-    AttemptError::Unavailable(if is_constraint_violation {
-        loggable
-    } else {
-        loggable.with_context("commit outcome unknown")
-    })
 }
 
 /// An open transaction. Dropping it rolls it back in the background.

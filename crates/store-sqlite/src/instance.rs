@@ -81,6 +81,7 @@ impl Instance for SqliteStore {
                 schema,
                 newest_record_at: newest.map(Timestamp::from_millis),
                 server_time: None,
+                standby: None,
                 warnings: Vec::new(),
             })
         })

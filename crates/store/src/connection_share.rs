@@ -83,6 +83,24 @@ pub const REPORT: &[&str] = &[
     "traffic_anomalies",
 ];
 
+/// Reads that a standby may answer while the primary is unreachable: authentication, and what the
+/// pages of reports need besides their figures. Nothing can be changed meanwhile.
+pub const DURING_OUTAGE: &[&str] = &[
+    "app",
+    "app_names",
+    "app_timezone",
+    "apps",
+    "delivery",
+    "integrations",
+    "key_by_digest",
+    "link",
+    "link_names",
+    "links",
+    "session",
+    "skan",
+    "skan_versions",
+];
+
 impl ConnectionShare {
     /// Returns the share of a transaction by its name. Unlisted transactions belong to the public
     /// share, so that a new transaction never waits behind reports by mistake.
@@ -157,6 +175,8 @@ mod tests {
     fn no_transaction_has_two_shares() {
         assert!(WORKER.is_sorted() && REPORT.is_sorted());
         assert!(WORKER.iter().all(|name| !REPORT.contains(name)));
+        let is_public = |name: &&str| ConnectionShare::of(name) == ConnectionShare::Public;
+        assert!(DURING_OUTAGE.is_sorted() && DURING_OUTAGE.iter().all(is_public));
     }
 
     #[test]

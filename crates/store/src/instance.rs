@@ -1,7 +1,11 @@
 //! The instance: its secret, its readiness, and the health of its database.
 
-use crate::StoreResult;
+use crate::{Store, StoreResult};
 use async_trait::async_trait;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tributary_domain::access::Actor;
 use tributary_domain::vocabulary::id::AuditId;
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -16,8 +20,24 @@ pub struct InstanceReport {
     pub newest_record_at: Option<Timestamp>,
     /// Time on the database server, if the database is a separate server.
     pub server_time: Option<Timestamp>,
+    /// The standby that serves reports, if one is configured.
+    pub standby: Option<StandbyReport>,
     /// Warnings about the configuration of the database.
     pub warnings: Vec<String>,
+}
+
+/// State of the standby that serves reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StandbyReport {
+    /// It serves reports unless it is further behind than allowed.
+    Usable {
+        /// How far it is behind the primary.
+        lag: Duration,
+        /// Lag beyond which the primary serves reports.
+        lag_max: Duration,
+    },
+    /// The primary serves all reports. Contains the reason.
+    Unusable(String),
 }
 
 /// The instance.
@@ -46,7 +66,40 @@ pub trait Instance: Send + Sync {
     /// other processes are not counted.
     fn change_count(&self) -> u64;
 
+    /// Notes that this caller has changed something. Later reports for the caller contain the change,
+    /// even if a standby serves reports. Engines without a standby need not note anything.
+    fn note_change(&self, _actor: &Actor) {}
+
     /// Finishes accepted work and closes the database. Later calls return
     /// [`crate::StoreError::Unavailable`].
     async fn close(&self);
+}
+
+/// Notes a caller's change when it is dropped, that is, when the request has been handled and before
+/// it is answered. A request that was cancelled may have changed something, too.
+pub struct ChangeNote {
+    store: Arc<dyn Store>,
+    actor: Actor,
+}
+
+impl ChangeNote {
+    /// Creates the note for a request that may change something.
+    pub fn new(store: Arc<dyn Store>, actor: Actor) -> Self {
+        Self { store, actor }
+    }
+}
+
+impl Drop for ChangeNote {
+    fn drop(&mut self) {
+        self.store.note_change(&self.actor);
+    }
+}
+
+impl fmt::Debug for ChangeNote {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ChangeNote")
+            .field("actor", &self.actor)
+            .finish_non_exhaustive()
+    }
 }

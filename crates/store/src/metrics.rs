@@ -3,6 +3,7 @@
 
 use crate::{StoreError, StoreResult};
 use std::time::Duration;
+use tributary_domain::standby::PrimaryReason;
 
 /// Records the outcome and duration of a transaction, in a separate series per transaction name.
 pub fn record_transaction<T>(name: &'static str, outcome: &StoreResult<T>, duration: Duration) {
@@ -64,6 +65,46 @@ fn describe_slots() {
     metrics::describe_gauge!(
         "tributary_report_slots",
         "Reports and exports on this node, by kind and state: running, waiting."
+    );
+}
+
+/// Outcome of a report that the standby served.
+const STANDBY: &str = "standby";
+
+/// Counts a report by the server that answered it: the standby, or the primary for a reason.
+pub fn count_standby_read(primary: Option<PrimaryReason>) {
+    let server = primary.map_or(STANDBY, PrimaryReason::as_str);
+    metrics::counter!("tributary_standby_reads_total", "outcome" => server).increment(1);
+}
+
+/// Sets the lag of the standby, and whether it can serve reports.
+pub fn set_standby(lag: Duration, is_usable: bool) {
+    metrics::gauge!("tributary_standby_lag_seconds").set(lag.as_secs_f64());
+    metrics::gauge!("tributary_standby_usable").set(if is_usable { 1.0 } else { 0.0 });
+}
+
+/// Describes the metrics of the standby and initialises its counters. Called only if there is one.
+pub fn describe_standby() {
+    for outcome in PrimaryReason::ALL
+        .map(PrimaryReason::as_str)
+        .into_iter()
+        .chain([STANDBY])
+    {
+        metrics::counter!("tributary_standby_reads_total", "outcome" => outcome).increment(0);
+    }
+    metrics::describe_counter!(
+        "tributary_standby_reads_total",
+        "Reports, by outcome: standby (it served the report), or why the primary did: lag, \
+         own_change, unusable, conflict, refusal."
+    );
+    metrics::describe_gauge!(
+        "tributary_standby_lag_seconds",
+        metrics::Unit::Seconds,
+        "How far the standby is behind the primary, as measured by this node."
+    );
+    metrics::describe_gauge!(
+        "tributary_standby_usable",
+        "1 if the standby answers and follows the primary, 0 otherwise."
     );
 }
 

@@ -20,6 +20,7 @@ pub use response::TestResponse;
 pub use runtime::TestClock;
 pub use server::{TestServer, TestServerSettings, client};
 pub use tributary_sample::{AdLink, SampleAction, SampleApp, apply_all};
+pub use tributary_store_postgres::server_pair::{PairedServer, ServerPair};
 
 /// Generates two tests from an async function that takes an [`Engine`]: one for each engine.
 #[macro_export]

@@ -83,6 +83,17 @@ fn command_of(binary: &Path, database: &TestDatabase, arguments: &[&str]) -> Com
     command
 }
 
+/// Runs a command. Returns what it printed.
+fn output_of(command: &mut Command) -> Result<String, String> {
+    let output = command.output().expect("start the command");
+    let text = |bytes| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(text(&output.stderr))
+    }
+}
+
 /// Applies the settings common to all processes in a test.
 fn apply_settings(database: &TestDatabase, command: &mut Command) {
     command
@@ -319,7 +330,17 @@ impl ServerProcess {
 
     /// Runs the binary with these arguments. Returns what it printed.
     pub fn run(database: &TestDatabase, arguments: &[&str]) -> Result<String, String> {
-        Self::run_version(database, None, arguments)
+        Self::run_with(database, &[], arguments)
+    }
+
+    /// Runs the binary with additional settings. Returns what it printed.
+    pub fn run_with(
+        database: &TestDatabase,
+        settings: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> Result<String, String> {
+        let mut command = command(database, arguments);
+        output_of(command.envs(settings.iter().copied()))
     }
 
     /// Runs a binary of another version, or this one if `binary` is `None`.
@@ -329,15 +350,7 @@ impl ServerProcess {
         arguments: &[&str],
     ) -> Result<String, String> {
         let current = self::binary();
-        let output = command_of(binary.unwrap_or(&current), database, arguments)
-            .output()
-            .expect("start the command");
-        let text = |bytes| String::from_utf8_lossy(bytes).trim().to_owned();
-        if output.status.success() {
-            Ok(text(&output.stdout))
-        } else {
-            Err(text(&output.stderr))
-        }
+        output_of(&mut command_of(binary.unwrap_or(&current), database, arguments))
     }
 
     /// Returns a shell with a time limit and a clean environment, in which `tributary` is the

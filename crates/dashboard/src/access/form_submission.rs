@@ -12,9 +12,10 @@ use crate::same_origin::SameOrigin;
 use crate::state::DashboardHandles;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use std::ops::Deref;
-use tributary_domain::access::Scope;
+use tributary_domain::access::{Actor, Scope};
 use tributary_domain::audit::AuditContext;
 use tributary_fields::Form;
+use tributary_store::ChangeNote;
 
 /// Form field with the session's form token (CSRF protection).
 const FORM_TOKEN: &str = "formToken";
@@ -23,6 +24,7 @@ const FORM_TOKEN: &str = "formToken";
 pub(crate) struct FormSubmission<S> {
     pub(crate) context: PageContext<S>,
     pub(crate) form: Form,
+    _change: ChangeNote,
 }
 
 impl<S> FormSubmission<S> {
@@ -54,7 +56,12 @@ impl<S: Scope> FromRequest<DashboardHandles> for FormSubmission<S> {
             tracing::warn!(user = %session.user.id, "rejected form without a valid form token");
             return Err(Failure::FormExpired);
         }
+        let change = ChangeNote::new(handles.store.clone(), Actor::User(session.user.id));
         let context = PageContext::for_session(session, query, &mut parts, handles).await?;
-        Ok(Self { context, form })
+        Ok(Self {
+            context,
+            form,
+            _change: change,
+        })
     }
 }

@@ -158,7 +158,7 @@ impl Scope for MembersWrite {
 }
 
 /// Who made a change, as recorded in the audit log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Actor {
     /// An API key.
     Key(KeyId),

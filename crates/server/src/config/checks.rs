@@ -23,6 +23,13 @@ pub(super) fn contradictions(config: &Config, layers: &Layers) -> Vec<ConfigProb
              example from `openssl rand -hex 32`",
         ));
     }
+    if !is_postgres && config.database_read_url.is_some() {
+        problems.push(ConfigProblem::new(
+            layers.location("database_read_url"),
+            "needs PostgreSQL: SQLite has no standby, and its readers do not delay writes. Remove it, or \
+             set database_url to postgres://…",
+        ));
+    }
     if is_postgres && config.postgres.statement_timeout >= config.http.request_timeout {
         problems.push(ConfigProblem::new(
             layers.location("postgres.statement_timeout_seconds"),
@@ -212,6 +219,14 @@ mod tests {
     #[case::slow_statements(
         &[POSTGRES, ("SECRET_KEY", KEY), ("POSTGRES__STATEMENT_TIMEOUT_SECONDS", "30")],
         Some("TRIBUTARY_POSTGRES__STATEMENT_TIMEOUT_SECONDS")
+    )]
+    #[case::standby_of_sqlite(
+        &[("DATABASE_READ_URL", "postgres://u:secret@h/d")],
+        Some("TRIBUTARY_DATABASE_READ_URL")
+    )]
+    #[case::standby_of_postgres(
+        &[POSTGRES, ("SECRET_KEY", KEY), ("DATABASE_READ_URL", "postgres://u:secret@h2/d")],
+        None
     )]
     #[case::sqlite_has_no_statement_timeout(&[("HTTP__REQUEST_TIMEOUT_SECONDS", "5")], None)]
     #[case::sqlite_divided(&[("ROLES", "accept,forward")], Some("TRIBUTARY_ROLES"))]

@@ -64,6 +64,14 @@ impl DatabaseConfig {
         Ok(Self::Sqlite(PathBuf::from(path)))
     }
 
+    /// Checks a `database_read_url`, or returns what is expected.
+    pub(super) fn check_read_url(url: &str) -> Result<(), &'static str> {
+        match Self::parse(url, Path::new("")) {
+            Ok(Self::Postgres(_)) => Ok(()),
+            Ok(Self::Sqlite(_)) | Err(_) => Err("must be empty or postgres://…"),
+        }
+    }
+
     /// Returns the engine's name for metrics.
     pub const fn engine(&self) -> &'static str {
         match self {
@@ -155,6 +163,13 @@ mod tests {
     #[case::a_folder("sqlite:/var/lib/")]
     fn rejects_other_urls(#[case] url: &str) {
         assert!(DatabaseConfig::parse(url, Path::new("/data")).is_err());
+    }
+
+    #[test]
+    fn a_standby_is_a_postgres_server() {
+        assert!(DatabaseConfig::check_read_url("postgres://u:p@h/d").is_ok());
+        assert!(DatabaseConfig::check_read_url("sqlite:t.db").is_err());
+        assert!(DatabaseConfig::check_read_url("standby").is_err());
     }
 
     #[rstest]

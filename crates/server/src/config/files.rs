@@ -41,7 +41,7 @@ pub(super) fn secrets(layers: &Layers) -> Vec<String> {
             _ => None,
         }
     };
-    ["secret_key", "database_url"]
+    ["secret_key", "database_url", "database_read_url"]
         .iter()
         .filter_map(|path| Some((path, holds_secret(path)?)))
         .map(|(path, file)| {

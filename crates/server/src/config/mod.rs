@@ -55,6 +55,9 @@ pub struct Config {
     pub data_dir: PathBuf,
     #[serde(deserialize_with = "sections::secret")]
     database_url: SecretString,
+    /// URL of a `PostgreSQL` standby that serves reports.
+    #[serde(deserialize_with = "sections::optional_secret")]
+    pub database_read_url: Option<SecretString>,
     /// 64 hexadecimal digits; `None` means that the key is in the data folder's file.
     #[serde(deserialize_with = "sections::optional_secret")]
     pub secret_key: Option<SecretString>,

@@ -30,7 +30,7 @@ pub(super) fn redacted_toml(layers: &Layers) -> String {
 fn redacted_value(setting: &Setting) -> Value {
     match (setting.path.as_str(), &setting.value) {
         ("secret_key", Value::String(key)) if !key.is_empty() => Value::String(HIDDEN.to_owned()),
-        ("database_url", Value::String(url)) => Value::String(redacted(url)),
+        ("database_url" | "database_read_url", Value::String(url)) => Value::String(redacted(url)),
         // Some rate providers need a token in the query.
         ("rates.url" | "rates.second_url", Value::String(url)) => match url.split_once('?') {
             Some((base, _)) => Value::String(format!("{base}?{HIDDEN}")),

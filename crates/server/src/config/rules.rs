@@ -56,6 +56,8 @@ enum Rule {
 }
 
 const SECONDS: Rule = Rule::Integer(1, SECONDS_MAX);
+/// 0 allows no lag at all.
+const STANDBY_LAG: Rule = Rule::Integer(0, SECONDS_MAX);
 const RATE: Rule = Rule::Integer(0, RATE_MAX);
 const SLOTS: Rule = Rule::Integer(1, SLOTS_MAX);
 const SERVICE_URL: Rule = Rule::Text(|text| parse::service_url(text).map(drop));
@@ -74,6 +76,10 @@ const RULES: &[(&str, Rule)] = &[
     (
         "database_url",
         Rule::Text(|text| DatabaseConfig::parse(text, Path::new("")).map(drop)),
+    ),
+    (
+        "database_read_url",
+        Rule::TextOrEmpty(DatabaseConfig::check_read_url),
     ),
     (
         "secret_key",
@@ -134,6 +140,7 @@ const RULES: &[(&str, Rule)] = &[
     ("postgres.connect_timeout_seconds", SECONDS),
     ("postgres.statement_timeout_seconds", SECONDS),
     ("postgres.statement_cache", Rule::Any),
+    ("postgres.standby_lag_max_seconds", STANDBY_LAG),
     ("networks.allow_private_addresses", Rule::Any),
     ("networks.network_a.base_url", SERVICE_URL),
     ("networks.network_b.base_url", SERVICE_URL),

@@ -160,6 +160,9 @@ pub struct PostgresConfig {
     pub statement_timeout: Duration,
     /// Whether prepared statements are cached.
     pub statement_cache: bool,
+    /// Lag of the standby beyond which the primary serves reports.
+    #[serde(rename = "standby_lag_max_seconds", deserialize_with = "seconds")]
+    pub standby_lag_max: Duration,
 }
 
 /// Endpoints of the ad networks.

@@ -177,7 +177,7 @@ impl Billing for PostgresStore {
         days: RangeInclusive<Day>,
     ) -> StoreResult<Vec<BillingFigures>> {
         let organization = caller.organization();
-        self.read("billing_figures", async move |tx| {
+        self.read_for(caller, "billing_figures", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             find_figures(tx, app, &days).await
         })

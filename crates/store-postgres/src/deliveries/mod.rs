@@ -31,7 +31,7 @@ impl Deliveries for PostgresStore {
         page: PageRequest,
     ) -> StoreResult<Page<DeliveryWithEvent>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("deliveries", async move |tx| {
+        self.read_for(caller, "deliveries", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             if environment != Environment::Live {
                 return Ok(Page::from_rows(Vec::new(), page.limit));
@@ -102,7 +102,7 @@ impl Deliveries for PostgresStore {
         now: Timestamp,
     ) -> StoreResult<Vec<(Network, IntegrationHealth)>> {
         let organization = caller.organization();
-        self.read("integration_health", async move |tx| {
+        self.read_for(caller, "integration_health", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let counts = skipped::find(tx, app, now).await?;
             let mut all = integration_health(tx, app, now).await?;

@@ -25,7 +25,7 @@ impl Holds for PostgresStore {
         page: PageRequest,
     ) -> StoreResult<Page<HeldInstall>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("held_installs", async move |tx| {
+        self.read_for(caller, "held_installs", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let (scope, rows) = ((app, environment), page.limit.rows());
             let found = tx.held_installs(scope, &filter, page.before, rows).await?;

@@ -124,7 +124,7 @@ impl Devices for PostgresStore {
         device: DeviceKey,
     ) -> StoreResult<DeviceDetails> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("device", async move |tx| {
+        self.read_for(caller, "device", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let device = DeviceRef {
                 app,

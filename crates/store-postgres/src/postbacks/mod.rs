@@ -38,7 +38,7 @@ impl Postbacks for PostgresStore {
     ) -> StoreResult<PostbackPage> {
         let organization = caller.organization();
         let is_live = caller.environment() == Environment::Live;
-        self.read("postbacks", async move |tx| {
+        self.read_for(caller, "postbacks", async move |tx| {
             let app = find_app(tx, organization, app, AppLockMode::Reading).await?;
             find::find_page(tx, &app, &filter, page, is_live).await
         })
@@ -53,7 +53,7 @@ impl Postbacks for PostgresStore {
     ) -> StoreResult<Vec<PostbackStats>> {
         let organization = caller.organization();
         let is_live = caller.environment() == Environment::Live;
-        self.read("postback_stats", async move |tx| {
+        self.read_for(caller, "postback_stats", async move |tx| {
             let app = find_app(tx, organization, app, AppLockMode::Reading).await?;
             if !is_live {
                 return Ok(Vec::new());

@@ -39,7 +39,7 @@ impl Reports for PostgresStore {
         question: ReportQuery,
     ) -> StoreResult<Vec<StatsRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("stats", async move |tx| {
+        self.read_for(caller, "stats", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             find_stats(tx, app, environment, &question).await
         })
@@ -52,7 +52,7 @@ impl Reports for PostgresStore {
         apps: Vec<(AppId, Vec<Period>)>,
     ) -> StoreResult<Vec<(AppId, usize, Figures)>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("totals", async move |tx| {
+        self.read_for(caller, "totals", async move |tx| {
             let mut found = Vec::new();
             for (app, periods) in &apps {
                 require_app(tx, organization, *app, AppLockMode::Reading).await?;
@@ -77,7 +77,7 @@ impl Reports for PostgresStore {
         question: CohortReportQuery,
     ) -> StoreResult<Vec<CohortRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("cohorts", async move |tx| {
+        self.read_for(caller, "cohorts", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             find_cohorts(tx, app, environment, &question).await
         })
@@ -106,7 +106,7 @@ impl Reports for PostgresStore {
         page: PageRequest,
     ) -> StoreResult<Page<StoredCost>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("costs", async move |tx| {
+        self.read_for(caller, "costs", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             if environment == Environment::Test {
                 return Ok(Page::from_rows(Vec::new(), page.limit));
@@ -127,7 +127,7 @@ impl Reports for PostgresStore {
         if environment == Environment::Test {
             return Ok(Vec::new());
         }
-        self.read("cost_sums", async move |tx| {
+        self.read_for(caller, "cost_sums", async move |tx| {
             let sql = format!(
                 "select {COST_COLUMNS} from costs
                  where app_id = $1 and cost_id >= $2 and cost_id < $3"
@@ -154,7 +154,7 @@ impl Reports for PostgresStore {
         now: Timestamp,
     ) -> StoreResult<Vec<(Network, IntegrationHealth)>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("delivery_health", async move |tx| {
+        self.read_for(caller, "delivery_health", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             if environment == Environment::Test {
                 return Ok(Vec::new());
@@ -171,7 +171,7 @@ impl Reports for PostgresStore {
         links: Vec<LinkId>,
     ) -> StoreResult<Vec<(LinkId, String)>> {
         let organization = caller.organization();
-        self.read("link_names", async move |tx| {
+        self.read_for(caller, "link_names", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let ids = column(&links, |link| uuid(link.as_bytes()));
             let rows = tx
@@ -200,7 +200,7 @@ impl Reports for PostgresStore {
         installs: bool,
     ) -> StoreResult<Vec<Event>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("log_events", async move |tx| {
+        self.read_for(caller, "log_events", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let (comparison, from) = part.after.map_or_else(
                 || (">=", EventId::first_at(part.from)),
@@ -231,7 +231,7 @@ impl Reports for PostgresStore {
         part: LogPart<ClickId>,
     ) -> StoreResult<Vec<Click>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("log_clicks", async move |tx| {
+        self.read_for(caller, "log_clicks", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let (comparison, from) = part.after.map_or_else(
                 || (">=", ClickId::first_at(part.from)),

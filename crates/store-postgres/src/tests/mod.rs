@@ -23,6 +23,7 @@ mod proxy;
 mod races;
 mod rolling_migrations;
 mod round_trips;
+mod standby;
 mod statistics;
 mod web_batches;
 mod web_site;

@@ -93,6 +93,7 @@ mod tests {
             schema: 1,
             newest_record_at: newest.map(Timestamp::from_millis),
             server_time: clock.map(Timestamp::from_millis),
+            standby: None,
             warnings: Vec::new(),
         };
         let checks = judge(Timestamp::from_millis(now), Some(&report));

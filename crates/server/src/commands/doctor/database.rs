@@ -2,7 +2,7 @@
 
 use super::check::DoctorCheck;
 use super::rates::{ImportStatus, LatestRateDays};
-use tributary_store::InstanceReport;
+use tributary_store::{InstanceReport, StandbyReport};
 
 const AREA: &str = "database";
 
@@ -65,14 +65,39 @@ pub(super) fn judge(database: &DatabaseState) -> Vec<DoctorCheck> {
     let to_check = |concern: &String| DoctorCheck::warning(AREA, concern, "");
     [opened, migrated]
         .into_iter()
+        .chain(report.standby.as_ref().map(judge_standby))
         .chain(report.warnings.iter().map(to_check))
         .collect()
+}
+
+/// Checks the standby that serves reports.
+fn judge_standby(standby: &StandbyReport) -> DoctorCheck {
+    match standby {
+        StandbyReport::Unusable(problem) => DoctorCheck::warning(
+            AREA,
+            format!("the standby cannot be used: {problem}"),
+            "check database_read_url; until then, the primary serves reports",
+        ),
+        StandbyReport::Usable { lag, lag_max } if lag > lag_max => DoctorCheck::warning(
+            AREA,
+            format!("the standby is {:.1} seconds behind", lag.as_secs_f64()),
+            "find out why replication is slow; until then, the primary serves reports",
+        ),
+        StandbyReport::Usable { lag, .. } => DoctorCheck::ok(
+            AREA,
+            format!(
+                "standby for reports, {:.1} seconds behind",
+                lag.as_secs_f64()
+            ),
+        ),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::CheckStatus;
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn concerns_of_an_open_database_are_warnings() {
@@ -81,11 +106,38 @@ mod tests {
             schema: 3,
             newest_record_at: None,
             server_time: None,
+            standby: None,
             warnings: vec!["fsync is off".to_owned()],
         };
         let checks = judge(&DatabaseState::Report(report, LatestRateDays::COMPILED_IN));
         assert_eq!(checks[0], DoctorCheck::ok(AREA, "SQLite 3.50.4, schema 3"));
         assert_eq!(checks[2], DoctorCheck::warning(AREA, "fsync is off", ""));
+    }
+
+    #[test]
+    fn a_standby_is_a_warning_if_reports_do_not_use_it() {
+        let second = Duration::from_secs(1);
+        let usable = |lag| StandbyReport::Usable {
+            lag,
+            lag_max: second * 10,
+        };
+        for (standby, expected, text) in [
+            (usable(second), CheckStatus::Ok, "1.0 seconds behind"),
+            (
+                usable(second * 11),
+                CheckStatus::Warning,
+                "11.0 seconds behind",
+            ),
+            (
+                StandbyReport::Unusable("no answer".to_owned()),
+                CheckStatus::Warning,
+                "no answer",
+            ),
+        ] {
+            let check = judge_standby(&standby);
+            assert_eq!(check.status, expected, "{standby:?}");
+            assert!(check.message.contains(text), "{check:?}");
+        }
     }
 
     #[test]
