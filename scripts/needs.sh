@@ -9,6 +9,8 @@ find_postgres() {
 
 # Non-login shells may not have cargo's folder in PATH.
 PATH=$PATH:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin
+# PgBouncer is in a folder that only root has in PATH.
+PATH=$PATH:/usr/sbin
 find_postgres
 
 # Runs a command as root, with sudo if necessary.
@@ -40,6 +42,12 @@ install_postgres() {
     return "$status"
 }
 
+# Installs PgBouncer. The tests start their own, so the service that Debian starts is stopped.
+install_pgbouncer() {
+    install_packages pgbouncer || return
+    [[ ! -d /run/systemd/system ]] || quietly as_root systemctl disable --now pgbouncer
+}
+
 # Checks all prerequisites and installs the missing ones.
 install_needs() {
     command -v cargo >/dev/null || { echo "cargo is missing; install a Rust toolchain from https://rustup.rs"; return 1; }
@@ -52,6 +60,7 @@ install_needs() {
     if ! { command -v initdb && command -v pg_ctl && command -v pg_basebackup && command -v postgres; } >/dev/null; then
         install_postgres
     fi
+    command -v pgbouncer >/dev/null || install_pgbouncer
     command -v ps >/dev/null || install_packages procps
     command -v psql >/dev/null || install_packages postgresql-client
     # For the browser tests of the SDK and the dashboard.

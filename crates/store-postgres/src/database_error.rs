@@ -82,6 +82,11 @@ impl From<&tokio_postgres::Error> for DatabaseError {
             SqlState::INVALID_SQL_STATEMENT_NAME | SqlState::DUPLICATE_PSTATEMENT => {
                 "; behind PgBouncer, set statement_cache to false"
             }
+            // PgBouncer passes only a few settings on.
+            SqlState::PROTOCOL_VIOLATION if message.contains("startup parameter") => {
+                "; PgBouncer does not accept this setting in the URL; set it for the role or the \
+                 database, such as `alter role … set search_path = …`"
+            }
             _ => "",
         };
         // Classes 22 (invalid value), 23 (constraint violation) and 54 (too long for an index).

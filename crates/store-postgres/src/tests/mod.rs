@@ -18,6 +18,7 @@ mod increments;
 mod instance_report;
 mod older_schemas;
 mod outbox_races;
+mod pgbouncer;
 mod planned_batches;
 mod proxy;
 mod races;
@@ -57,16 +58,17 @@ async fn billing_histories_in_any_order() {
     arrival_order_changes_nothing(&store, CASES_ON_A_SERVER, cases).await;
 }
 
-/// The contract suite through a pooler that does not support prepared statements. It uses the
-/// statements for a distributed database, which an ordinary server accepts as well.
-mod without_statement_cache {
-    use super::{Arc, PostgresStore, Schema, Store, options};
+/// The contract suite through `PgBouncer` in transaction mode, without prepared statements. It uses
+/// the statements for a distributed database, which an ordinary server accepts as well.
+mod through_pgbouncer {
+    use super::{Arc, PostgresStore, Schema, Store, options, pgbouncer};
 
     async fn open() -> (Arc<dyn Store>, Schema) {
         let schema = Schema::create().await;
+        let url = pgbouncer::url(&schema).await;
         let mut options = options();
         options.statement_cache = false;
-        let store = PostgresStore::connect(&schema.url, options).await;
+        let store = PostgresStore::connect(&url, options).await;
         let store = store.expect("a store");
         store.pool.set_distributed(true);
         (Arc::new(store), schema)
