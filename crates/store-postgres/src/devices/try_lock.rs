@@ -24,15 +24,22 @@ pub(crate) async fn try_lock_and_read<'a>(
         .zip(senders)
         .filter(|(number, _)| !existing.contains(number));
     let missing: Vec<_> = missing.map(|(_, sender)| sender).collect();
-    // Pipelined in this order, which the server keeps. Only inserting can wait, so it comes first:
-    // a transaction that it waits for may itself wait for a device that is locked afterwards.
-    // States that are read before the lock could be outdated.
-    let ((), locked, mut states) = tokio::try_join!(
-        biased;
-        insert(tx, &missing),
-        lock_unlocked(tx, &keys),
-        find_numbered(tx, &keys)
-    )?;
+    // Only inserting can wait, so it comes first: a transaction that it waits for may itself wait for
+    // a device that is locked afterwards. States that are read before the lock could be outdated.
+    let (locked, mut states) = if tx.is_distributed() {
+        insert(tx, &missing).await?;
+        let locked = lock_unlocked_by_app(tx, &keys).await?;
+        (locked, find_numbered(tx, &keys).await?)
+    } else {
+        // Pipelined in this order, which the server keeps.
+        let ((), locked, states) = tokio::try_join!(
+            biased;
+            insert(tx, &missing),
+            lock_unlocked(tx, &keys),
+            find_numbered(tx, &keys)
+        )?;
+        (locked, states)
+    };
     let of_locked = (1..)
         .zip(devices)
         .filter(|(number, _)| locked.contains(number));
@@ -53,9 +60,6 @@ async fn insert(tx: &Tx, missing: &[(DeviceRef<'_>, Timestamp)]) -> Result<(), F
 
 /// Locks stored devices and returns the positions of those that it could lock.
 async fn lock_unlocked(tx: &Tx, keys: &DeviceKeyColumns<'_>) -> Result<BTreeSet<i64>, Failure> {
-    if tx.is_distributed() {
-        return lock_unlocked_by_app(tx, keys).await;
-    }
     let sql = "select wanted.number
                from unnest($1, $2, $3) with ordinality
                     as wanted (app_id, environment, device_id, number)
