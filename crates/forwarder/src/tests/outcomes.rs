@@ -1,16 +1,14 @@
 //! Tests tokens, delayed outcomes, batches and pauses.
 
-use super::scene::{Scene, accepted, response, with_headers};
+use super::scene::{Scene, accepted, response};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
 use tributary_domain::access::Authorized;
 use tributary_domain::device::{ContactHashes, DeviceKey, IdentityClaim};
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::integration::Network;
-use tributary_domain::runtime::Clock as _;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_networks::SendOutcome;
 use tributary_store::contract::fixtures::{at, origin};
@@ -199,35 +197,6 @@ async fn sends_batches_and_a_single_event_after_a_failure() {
         BTreeMap::from([("delivered", 120)])
     );
     assert_eq!(scene.batches(), [50, 1, 50, 50, 19]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_releases_a_queue_that_was_asked_to_slow_down() {
-    let mut first = true;
-    let stopping = CancellationToken::new();
-    let stop = stopping.clone();
-    let scene = Scene::new(Network::A, move |_| {
-        if std::mem::take(&mut first) {
-            return response(503, "");
-        }
-        stop.cancel();
-        let usage = [("x-app-usage", r#"{"call_count": 90}"#)];
-        with_headers(200, r#"{"events_received": 1}"#, &usage)
-    })
-    .await;
-    scene.events(2).await;
-    scene.work().await;
-    // The queue now sends one event at a time, so that another round follows.
-    let wait = Duration::from_mins(15);
-    scene.clock.set(scene.clock.now().plus(wait));
-    *scene.network.duration.lock().unwrap() = Duration::from_hours(1);
-    let work = scene.work_until(stopping);
-    let in_time = tokio::time::timeout(Duration::from_mins(1), work).await;
-    in_time.expect("the queue is released");
-    let counts = BTreeMap::from([("delivered", 1), ("pending", 1)]);
-    assert_eq!(scene.status_counts().await, counts);
-    let due = scene.store.due_queues(Network::A, scene.clock.now(), 10);
-    assert_eq!(due.await.unwrap(), [scene.queue]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

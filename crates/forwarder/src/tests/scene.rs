@@ -35,12 +35,6 @@ pub(super) const SECRET: &str = "canary-token-0123456789";
 /// A clock that the test sets.
 pub(super) struct SceneClock(AtomicI64);
 
-impl SceneClock {
-    pub(super) fn set(&self, now: Timestamp) {
-        self.0.store(now.as_millis(), Ordering::SeqCst);
-    }
-}
-
 impl Clock for SceneClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.load(Ordering::SeqCst))
@@ -71,8 +65,6 @@ pub(super) struct ScriptedNetwork {
     pub(super) requests: Mutex<Vec<Value>>,
     pub(super) tokens: Mutex<VecDeque<SendOutcome>>,
     pub(super) token_requests: AtomicU64,
-    /// Measured duration of each request.
-    pub(super) duration: Mutex<Duration>,
 }
 
 #[async_trait]
@@ -95,7 +87,7 @@ impl Transport for ScriptedNetwork {
         };
         TransportOutcome {
             outcome,
-            duration: *self.duration.lock().unwrap(),
+            duration: Duration::from_millis(5),
         }
     }
 }
@@ -148,7 +140,6 @@ impl Scene {
             requests: Mutex::default(),
             tokens: Mutex::default(),
             token_requests: AtomicU64::new(0),
-            duration: Mutex::new(Duration::from_millis(5)),
         });
         let clock = Arc::new(SceneClock(AtomicI64::new(at(BEGIN).as_millis())));
         let runtime = Runtime::new(clock.clone(), Arc::new(CountingRandom(AtomicU64::new(1))));
@@ -178,7 +169,7 @@ impl Scene {
         }
     }
 
-    /// Returns what the forwarder's parts need.
+    /// Returns the forwarder's parts.
     pub(super) fn parts(&self) -> &ForwarderParts {
         &self.shared.parts
     }
@@ -200,13 +191,9 @@ impl Scene {
         let network = self.queue.network;
         let due = self.store.due_queues(network, now, 10).await.unwrap();
         if due.contains(&self.queue) {
-            self.work_until(CancellationToken::new()).await;
+            let stopping = CancellationToken::new();
+            process_queue(self.shared.clone(), self.queue, stopping).await;
         }
-    }
-
-    /// Processes the queue until nothing is due or the server stops.
-    pub(super) async fn work_until(&self, stopping: CancellationToken) {
-        process_queue(self.shared.clone(), self.queue, stopping).await;
     }
 
     /// Advances the clock and processes the queue.
