@@ -2,6 +2,7 @@
 
 use crate::database_error::DatabaseError;
 use crate::distributed::KnownShards;
+use crate::rollups::CountedApps;
 use crate::tls;
 use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, PoolError, RecyclingMethod};
 use std::pin::Pin;
@@ -176,6 +177,8 @@ pub(crate) struct Pool {
     running: RwLock<()>,
     /// Notified when a transaction on this node has stored increments.
     pub(crate) increments_stored: Notify,
+    /// Apps for which this node has stored increments.
+    pub(crate) counted_apps: CountedApps,
     /// Whether the tables are distributed by app.
     is_distributed: AtomicBool,
     /// The shards of apps, if the database has several shards.
@@ -244,6 +247,7 @@ impl Pool {
             unreplicated,
             running: RwLock::new(()),
             increments_stored: Notify::new(),
+            counted_apps: CountedApps::default(),
             is_distributed: AtomicBool::new(false),
             shards: OnceLock::new(),
         })

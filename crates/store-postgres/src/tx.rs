@@ -19,6 +19,7 @@ use crate::begin::begin_statements;
 use crate::database_error::{DatabaseError, is_read_only_server};
 use crate::params::{Param, typed, values};
 use crate::pool::Pool;
+use crate::rollups::CountedApps;
 use crate::statement_text::statement_text;
 use deadpool_postgres::Object;
 use std::collections::hash_map::RandomState;
@@ -194,9 +195,10 @@ pub(crate) async fn try_on<T>(
         let text = "bug: the transaction continued after a failed statement";
         return Err(AttemptError::Unavailable(DatabaseError::new(text)));
     }
-    let has_increments = tx.has_increments.load(Ordering::Relaxed);
+    let counted = tx.counted.take();
     let committed = tx.commit().await;
-    if has_increments {
+    if !counted.is_empty() {
+        pool.counted_apps.add(counted);
         pool.increments_stored.notify_one();
     }
     match committed {
@@ -252,8 +254,8 @@ pub(crate) struct Tx {
     /// Number of statements sent. The lock keeps the statements of concurrent futures in the order
     /// of the calls, even if one must be prepared first, so rows are locked in that order.
     pub(crate) turn: Mutex<u64>,
-    /// Whether the transaction stored increments.
-    has_increments: AtomicBool,
+    /// Apps for which the transaction stored increments, which need to be merged.
+    pub(crate) counted: CountedApps,
 }
 
 impl Tx {
@@ -264,7 +266,7 @@ impl Tx {
             is_distributed: pool.is_distributed(),
             failed: AtomicBool::new(false),
             turn: Mutex::new(0),
-            has_increments: AtomicBool::new(false),
+            counted: CountedApps::default(),
         }
     }
 
@@ -272,11 +274,6 @@ impl Tx {
     /// only.
     pub(crate) const fn is_distributed(&self) -> bool {
         self.is_distributed
-    }
-
-    /// Records that the transaction stored increments, which need to be merged.
-    pub(crate) fn note_increments(&self) {
-        self.has_increments.store(true, Ordering::Relaxed);
     }
 
     fn connection(&self) -> &Object {

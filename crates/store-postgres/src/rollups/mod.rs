@@ -7,7 +7,9 @@ mod values;
 
 #[cfg(test)]
 pub(crate) use pending_increments::merge_all;
-pub(crate) use pending_increments::{UNMERGED_ROWS_MAX, start_merging, store_increments};
+pub(crate) use pending_increments::{
+    CountedApps, UNMERGED_ROWS_MAX, start_merging, store_increments,
+};
 
 use crate::Failure;
 use crate::params::{Param, column, placeholders};

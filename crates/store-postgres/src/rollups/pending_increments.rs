@@ -15,8 +15,9 @@ use crate::params::column;
 use crate::pool::Pool;
 use crate::rows::{id, uuid};
 use crate::tx::{self, TransactionMode, Tx};
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_recording::merge;
@@ -35,6 +36,30 @@ const MERGED_ROWS_MAX: usize = 200;
 /// Maximum number of increments that a report adds up. More accumulate only when no node has merged
 /// for a long time; the limit bounds memory use.
 pub(crate) const UNMERGED_ROWS_MAX: usize = 20_000;
+
+/// How often a node of a distributed database searches all shards for increments that other nodes
+/// left behind.
+const SEARCH_INTERVAL: Duration = Duration::from_mins(10);
+
+/// Apps with increments to merge.
+#[derive(Debug, Default)]
+pub(crate) struct CountedApps(Mutex<BTreeSet<AppId>>);
+
+impl CountedApps {
+    /// Adds apps.
+    pub(crate) fn add(&self, apps: impl IntoIterator<Item = AppId>) {
+        self.lock().extend(apps);
+    }
+
+    /// Removes and returns all apps.
+    pub(crate) fn take(&self) -> BTreeSet<AppId> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<AppId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Stores the increments of a transaction.
 pub(crate) async fn store_increments(tx: &Tx, counted: &Increments) -> Result<(), Failure> {
@@ -55,7 +80,7 @@ pub(crate) async fn store_increments(tx: &Tx, counted: &Increments) -> Result<()
         ],
     )
     .await?;
-    tx.note_increments();
+    tx.counted.add(parts.into_iter().map(|(app, _)| app));
     Ok(())
 }
 
@@ -141,18 +166,47 @@ pub(super) async fn read(tx: &Tx, app: AppId) -> Result<Increments, Failure> {
 /// Merges all increments, one app per transaction. If merging fails for one app, the others are
 /// still merged. Returns the first error.
 pub(crate) async fn merge_all(pool: &Pool) -> StoreResult<()> {
+    let mut first = Ok(());
+    for app in find_apps(pool).await? {
+        let merged = merge_app(pool, app).await;
+        first = first.and(merged);
+    }
+    first
+}
+
+/// Merges the increments of the apps that this node counted for, and sometimes all increments. Unlike
+/// [`merge_all`], it does not query every shard each time, so a worker that is down stops only the
+/// merges of its own apps.
+async fn merge_counted(pool: &Pool, searched_at: &mut Option<Instant>) -> StoreResult<()> {
+    let mut first = Ok(());
+    if searched_at.is_none_or(|at| at.elapsed() >= SEARCH_INTERVAL) {
+        match find_apps(pool).await {
+            Ok(apps) => {
+                pool.counted_apps.add(apps);
+                *searched_at = Some(Instant::now());
+            }
+            Err(error) => first = Err(error),
+        }
+    }
+    for app in pool.counted_apps.take() {
+        let merged = merge_app(pool, app).await;
+        if merged.is_err() {
+            pool.counted_apps.add([app]);
+        }
+        first = first.and(merged);
+    }
+    first
+}
+
+/// Finds the apps with increments, on all shards.
+async fn find_apps(pool: &Pool) -> StoreResult<Vec<AppId>> {
     let find = async |tx: &Tx| {
         let sql = "select distinct app_id from rollup_increments";
         let rows = tx.query(sql, &[]).await?;
         let apps = rows.iter().map(|row| Ok(AppId::from_bytes(id(row, 0)?)));
         apps.collect::<Result<Vec<_>, Failure>>()
     };
-    let mut first = Ok(());
-    for app in tx::run(pool, "find_increments", TransactionMode::Read, find).await? {
-        let merged = merge_app(pool, app).await;
-        first = first.and(merged);
-    }
-    first
+    tx::run(pool, "find_increments", TransactionMode::Read, find).await
 }
 
 async fn merge_app(pool: &Pool, app: AppId) -> StoreResult<()> {
@@ -165,9 +219,15 @@ async fn merge_app(pool: &Pool, app: AppId) -> StoreResult<()> {
 /// nodes a little later.
 pub(crate) fn start_merging(pool: Arc<Pool>) -> BackgroundTask {
     BackgroundTask::spawn(async move {
+        let mut searched_at = None;
         loop {
             tokio::time::sleep(MERGE_DELAY).await;
-            if let Err(error) = merge_all(&pool).await {
+            let merged = if pool.shards.get().is_some() {
+                merge_counted(&pool, &mut searched_at).await
+            } else {
+                merge_all(&pool).await
+            };
+            if let Err(error) = merged {
                 tracing::warn!(%error, "failed to merge roll-up increments; retrying");
                 tokio::time::sleep(RETRY_DELAY).await;
                 continue;

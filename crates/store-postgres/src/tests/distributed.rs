@@ -3,10 +3,12 @@
 
 use super::database::{Schema, client, number, options};
 use crate::{PostgresOpenError, PostgresStore};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio_postgres::Client;
 use tributary_store::Instance;
-use tributary_store::contract::fixtures::at;
+use tributary_store::contract::fixtures::{SharedStore, at};
+use tributary_store::contract::sdk_fixtures::tenant;
 
 /// Tables with an `app_id` that stay on the coordinator, because their rows are found without an
 /// app.
@@ -53,6 +55,8 @@ const CITUS: &str = r#"
         end if;
         perform place(name, 'h', 's');
     end $$;
+    create function get_shard_id_for_distribution_column(name regclass, app uuid) returns bigint
+        language sql as 'select 1::bigint';
     create function truncate_local_data_after_distributing_table(name regclass) returns void
         language plpgsql as $$ begin execute format('truncate %s cascade', name); end $$;
     create function run_command_on_workers(command text, out nodename text, out nodeport int,
@@ -209,4 +213,32 @@ async fn an_unsafe_worker_stops_the_start_and_a_missing_one_does_not() {
             "{error:?}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_merges_the_increments_of_its_apps() {
+    let coordinator = Coordinator::start().await;
+    coordinator.distribute().await.expect("distributed");
+    let store = PostgresStore::connect(&coordinator.url, options()).await;
+    let store: SharedStore = Arc::new(store.expect("a store"));
+    let tenant = tenant(&store).await;
+    let unmerged = "select count(*) from rollup_increments";
+    let wait_for = async |left: i64| {
+        while number(&coordinator.client, unmerged).await != left {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    store.record_click(tenant.click(1)).await.expect("a click");
+    // The first merge includes a search of all shards.
+    wait_for(0).await;
+    coordinator
+        .execute("insert into rollup_increments (app_id, body) values (gen_random_uuid(), '{}')")
+        .await;
+    // Later ones do not, so the increment of an app that another node counted for is left.
+    for click in 2..4 {
+        let recorded = store.record_click(tenant.click(click)).await;
+        recorded.expect("a click");
+        wait_for(1).await;
+    }
+    assert_eq!(tenant.figures_of("network_a").await.clicks, 3);
 }
