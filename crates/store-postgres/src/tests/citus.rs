@@ -13,6 +13,7 @@ const SCHEMAS_MAX: i32 = 64;
 
 /// Deletes all rows, referencing tables first.
 const EMPTY: &str = "
+    set citus.multi_shard_modify_mode = 'sequential';
     do $$
     declare sql text;
     begin
