@@ -272,7 +272,7 @@ mod tests {
             history.note(Duration::from_millis(millisecond), LogPosition(millisecond));
         }
         assert!(history.notes.len() <= 12, "{}", history.notes.len());
-        let latest = Duration::from_millis(1_000);
+        let latest = seconds(1);
         assert_eq!(history.complete_until(LogPosition(1_000)), Some(latest));
     }
 

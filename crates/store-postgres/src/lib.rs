@@ -262,12 +262,17 @@ impl PostgresStore {
         if !DURING_OUTAGE.contains(&name) {
             return read.await;
         }
+        let mut read = std::pin::pin!(read);
         tokio::select! {
             biased;
             () = standby.primary_lost() => {}
-            outcome = read => return outcome,
+            outcome = &mut read => return outcome,
         }
-        standby.read_during_outage(name, &work).await
+        match standby.read_during_outage(name, &work).await {
+            Some(outcome) => outcome,
+            // The primary may only be slow.
+            None => read.await,
+        }
     }
 
     /// Runs read-only `work` of a report on one snapshot, on the standby if it may serve this caller.

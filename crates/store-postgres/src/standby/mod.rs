@@ -124,24 +124,17 @@ impl Standby {
 
     /// Runs read-only `work` on the standby because the primary does not answer. The standby must
     /// contain everything that this node knows to be committed, because the work may authenticate a
-    /// caller.
+    /// caller. Otherwise returns `None`.
     pub(crate) async fn read_during_outage<T>(
         &self,
         name: &'static str,
         work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
-    ) -> StoreResult<T> {
-        let unavailable =
-            |text: &'static str| StoreError::unavailable(name, DatabaseError::new(text));
-        let connection = match self.servers.admit(None).await {
-            Ok((connection, StandbyDecision::Current)) => connection,
-            Ok(_) | Err(_) => {
-                return Err(unavailable(
-                    "the primary does not answer, and the standby is behind",
-                ));
-            }
+    ) -> Option<StoreResult<T>> {
+        let Ok((connection, StandbyDecision::Current)) = self.servers.admit(None).await else {
+            return None;
         };
         let read = run_once(&self.servers.pool, name, connection, work).await;
-        read.unwrap_or_else(|_| Err(unavailable("neither the primary nor the standby answers")))
+        read.ok()
     }
 
     /// Notes that the caller has changed something.
