@@ -80,6 +80,7 @@ mod command_line;
 mod demo;
 mod first_run;
 mod limits;
+mod move_database;
 mod networks;
 mod operation;
 mod outbox;

@@ -89,6 +89,9 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Rollups(command) => {
             runtime.block_on(commands::rollups::run(&config, command))?;
         }
+        Command::Move(options) => {
+            runtime.block_on(commands::move_database::run(&config, &options))?;
+        }
         Command::Backup(options) => commands::backup::run(&config, &options)?,
         Command::Restore { file } => commands::restore::run(&config, &file)?,
         Command::Migrate(options) => {

@@ -63,6 +63,7 @@ mod rows;
 mod standby;
 mod statement_text;
 mod tls;
+pub mod transfer;
 mod tx;
 
 mod abandoned;
@@ -170,6 +171,9 @@ impl PostgresStore {
         if distributed::prepare(&mut connection).await? {
             pool.set_distributed(true);
             pool.shards.get_or_init(KnownShards::default);
+        }
+        if transfer::is_target(&connection).await? {
+            return Err(PostgresOpenError::MoveUnfinished);
         }
         drop(connection);
         let standby = match standby {

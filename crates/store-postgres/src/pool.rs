@@ -123,6 +123,12 @@ pub enum PostgresOpenError {
     /// Running nodes hold locks on a table that a migration changes.
     #[error("cannot migrate the database: {0}")]
     Locked(String),
+    /// Another database is being moved into this one.
+    #[error(
+        "`tributary move` has not finished copying into this database; finish it with --cut-over, or \
+         use an empty schema"
+    )]
+    MoveUnfinished,
     /// A statement failed during start-up.
     #[error("cannot prepare the database: {0}")]
     Statement(String),
@@ -133,7 +139,11 @@ impl PostgresOpenError {
     /// is down or starting, or the role or database does not exist yet.
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable(_) | Self::Refused(_) | Self::Locked(_) | Self::Statement(_) => true,
+            Self::Unreachable(_)
+            | Self::Refused(_)
+            | Self::Locked(_)
+            | Self::Statement(_)
+            | Self::MoveUnfinished => true,
             Self::Url(_)
             | Self::ReadUrl(_)
             | Self::Tls(_)

@@ -43,6 +43,12 @@ pub enum SqliteOpenError {
         instructions = crate::integrity::INSTRUCTIONS
     )]
     Damaged(String),
+    /// The data was moved to another database.
+    #[error(
+        "the data was moved to another database; set database_url to that one. To use this file \
+         again without the changes made since, run `tributary move --cancel` on it"
+    )]
+    Moved,
     /// The folder cannot be synced.
     #[error("cannot sync the database folder: {0}")]
     Folder(#[source] std::io::Error),
@@ -70,7 +76,7 @@ impl SqliteOpenError {
             Self::File(error) | Self::Log(error) | Self::Folder(error) => {
                 error.kind() == std::io::ErrorKind::StorageFull
             }
-            Self::Migration(_) | Self::Setting(_) | Self::Damaged(_) => false,
+            Self::Migration(_) | Self::Setting(_) | Self::Damaged(_) | Self::Moved => false,
         }
     }
 }

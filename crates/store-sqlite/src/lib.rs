@@ -5,6 +5,7 @@
 
 pub mod backup;
 pub mod metrics;
+pub mod transfer;
 
 mod candidates;
 mod checkpoints;
@@ -110,6 +111,7 @@ impl SqliteStore {
             leftover_wal::make_durable(path)?
         };
         let mut connection = connection::open_for_writing(path)?;
+        transfer::reject_moved(&connection)?;
         let check = integrity::IntegrityCheck::start(path, found, &connection, before_max)?;
         migrate::migrate(&mut connection)?;
         vacuum_once::run(&connection, path, is_new)?;

@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod migration;
 pub mod records;
 pub mod report_slots;
+pub mod transfer;
 
 mod alerts;
 mod apps;

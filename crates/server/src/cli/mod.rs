@@ -68,6 +68,12 @@ pub enum Command {
     Rollups(RollupsCommand),
     /// Migrate the database to this version, then exit. `serve` does the same at startup.
     Migrate(MigrateOptions),
+    /// Move all data from the SQLite database to PostgreSQL. The server may be running.
+    ///
+    /// Copies all rows with their ids and keys into an empty PostgreSQL database, follows changes,
+    /// and verifies the copy. Run the command again to continue after an interruption, and with
+    /// `--cut-over` to finish. The rows in the SQLite file stay as they are.
+    Move(MoveOptions),
     /// Back up the SQLite database to a file. The server may be running.
     ///
     /// The file contains everything acknowledged before the command started, and is verified before
@@ -134,6 +140,24 @@ pub struct MigrateOptions {
     /// interrupted, run it again. It does nothing if the database is distributed already.
     #[arg(long)]
     pub distributed: bool,
+}
+
+/// Options for a move.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct MoveOptions {
+    /// Database to move from, `sqlite:PATH`. Default: the configured database.
+    #[arg(long, value_name = "URL")]
+    pub from: Option<String>,
+    /// Database to move to, `postgres://…`. Default: the configured database.
+    #[arg(long, value_name = "URL", required_unless_present_any = ["from", "cancel"])]
+    pub to: Option<String>,
+    /// Finish the move: stop changes to the source, copy the last ones, and hand over. Restart the
+    /// server with the new `database_url` at once.
+    #[arg(long)]
+    pub cut_over: bool,
+    /// Give up the move, or return to the source after the cut-over: let servers write to it again.
+    #[arg(long, conflicts_with_all = ["to", "cut_over"])]
+    pub cancel: bool,
 }
 
 /// Options for a backup.
@@ -360,6 +384,10 @@ mod tests {
         Command::Migrate(MigrateOptions { distributed: true })
     )]
     #[case::openapi("tributary openapi", Command::Openapi)]
+    #[case::cancelled_move(
+        "tributary move --cancel",
+        Command::Move(MoveOptions { from: None, to: None, cut_over: false, cancel: true })
+    )]
     #[case::rates_status("tributary fx status", Command::Fx(FxCommand::Status))]
     #[case::rates_of_files(
         "tributary fx import a.csv -",
@@ -403,6 +431,8 @@ mod tests {
     #[case::id_of_something_else("tributary admin key revoke app_00000000000000000000000000")]
     #[case::no_host_name("tributary admin domain verify https://go.example.com")]
     #[case::no_store_id("tributary admin store-id assign id123456789")]
+    #[case::move_to_nowhere("tributary move")]
+    #[case::cancelled_cut_over("tributary move --cancel --cut-over")]
     #[case::rates_of_no_file("tributary fx import")]
     #[case::unknown_role("tributary serve --roles accept,reports")]
     #[case::no_role("tributary serve --roles=")]

@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod fx;
 pub mod manual;
 pub mod migrate;
+pub mod move_database;
 mod ownership;
 pub mod restore;
 pub mod rollups;

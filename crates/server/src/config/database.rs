@@ -41,7 +41,7 @@ impl std::fmt::Debug for DatabaseConfig {
 
 impl DatabaseConfig {
     /// Parses a `database_url`, or returns what is expected.
-    pub(super) fn parse(url: &str, data_dir: &Path) -> Result<Self, &'static str> {
+    pub(crate) fn parse(url: &str, data_dir: &Path) -> Result<Self, &'static str> {
         if url.is_empty() {
             return Ok(Self::Sqlite(data_dir.join(SQLITE_FILE)));
         }

@@ -20,8 +20,8 @@ use tributary_domain::report::cohort::{CohortFigures, CohortKey, CohortPlaceKey}
 use tributary_domain::report::{
     BucketKey, CampaignKey, CreditKey, Figures, NameKey, NetworkKey, PlaceKey, RollupRows,
 };
-use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::LinkId;
+use tributary_store::transfer::campaign_digest;
 use uuid::Uuid;
 
 /// Maximum number of rows per statement. Moving a device with a long history changes one row per
@@ -176,12 +176,6 @@ async fn add_credits(tx: &Tx, rows: &[(&CreditKey, &Figures)]) -> Result<(), Fai
     ];
     let at = column(rows, |(key, _)| key.at);
     upsert(tx, CREDITS, &at, &keys, &numbers(rows)).await
-}
-
-/// Returns the digest of the three ids, for the key. The separator is unambiguous, because
-/// PostgreSQL text cannot contain NUL characters.
-fn campaign_digest(campaign: &str, adset: &str, ad: &str) -> Digest {
-    Digest::of(format!("{campaign}\0{adset}\0{ad}").as_bytes())
 }
 
 /// Key columns are not nullable: the nil UUID means no link.
