@@ -12,6 +12,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 const WAIT_MAX: Duration = Duration::from_mins(1);
 /// Session name of the moving process, so that the test finds it.
 const SESSION: &str = "moving_every_table";
+/// The same for the move back.
+const BACK_SESSION: &str = "moving_back";
 
 /// A column: PostgreSQL's type, and whether it may be null.
 type Column = (String, bool);
@@ -130,9 +132,14 @@ async fn definitions(postgres: &DirectConnection) -> Vec<TextRow> {
 
 /// Waits until the number of the moving process's sessions that wait for a lock, or of all its
 /// sessions, is as expected.
-async fn wait_for_sessions(postgres: &DirectConnection, filter: &str, expected: &str) {
+async fn wait_for_sessions(
+    postgres: &DirectConnection,
+    session: &str,
+    filter: &str,
+    expected: &str,
+) {
     let sql = format!(
-        "select count(*) from pg_stat_activity where application_name = '{SESSION}' and {filter}"
+        "select count(*) from pg_stat_activity where application_name = '{session}' and {filter}"
     );
     let begun = Instant::now();
     while postgres.rows(&sql).await != [[Some(expected.to_owned())]] {
@@ -142,17 +149,23 @@ async fn wait_for_sessions(postgres: &DirectConnection, filter: &str, expected: 
 }
 
 /// Starts a move, kills it when it waits for the lock that `lock` takes, and releases the lock.
-async fn interrupt(sqlite: &TestDatabase, postgres: &TestDatabase, to: &str, lock: &str) {
+async fn interrupt(
+    sqlite: &TestDatabase,
+    postgres: &TestDatabase,
+    arguments: [&str; 2],
+    lock: &str,
+) {
     let locked = postgres.direct_connection().await;
     locked.run("begin").await;
     locked.run(lock).await;
-    let mut moving = spawn_move(sqlite, to);
+    let session = arguments[1].rsplit('=').next().unwrap();
+    let mut moving = spawn_move(sqlite, arguments);
     let watching = postgres.direct_connection().await;
-    wait_for_sessions(&watching, "wait_event_type = 'Lock'", "1").await;
+    wait_for_sessions(&watching, session, "wait_event_type = 'Lock'", "1").await;
     moving.kill().unwrap();
     moving.wait().unwrap();
     locked.run("rollback").await;
-    wait_for_sessions(&watching, "true", "0").await;
+    wait_for_sessions(&watching, session, "true", "0").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -171,7 +184,8 @@ async fn an_interrupted_move_of_every_table_ends_with_equal_rows() {
     }
 
     // Interrupted before the target knows of the move.
-    interrupt(&sqlite, &target, &to, "lock table clicks in share mode").await;
+    let lock = "lock table clicks in share mode";
+    interrupt(&sqlite, &target, ["--to", &to], lock).await;
     // Interrupted while a table in the middle is being copied.
     let known = &tables["known_values"];
     let conflict = format!(
@@ -180,7 +194,7 @@ async fn an_interrupted_move_of_every_table_ends_with_equal_rows() {
         literal("kind", &known["kind"], 0),
         literal("value", &known["value"], 0)
     );
-    interrupt(&sqlite, &target, &to, &conflict).await;
+    interrupt(&sqlite, &target, ["--to", &to], &conflict).await;
     let copied = postgres
         .rows("select count(*) from move_tables where is_copied")
         .await;
@@ -237,6 +251,64 @@ async fn an_interrupted_move_of_every_table_ends_with_equal_rows() {
     let left = "select count(*) from sqlite_schema where name like 'move%'";
     let left: i64 = direct.query_row(left, (), |row| row.get(0)).unwrap();
     assert_eq!(left, 0, "the schema is as it was");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interrupted_move_back_ends_with_equal_rows() {
+    let sqlite = TestDatabase::migrated(Engine::Sqlite).await;
+    let source = TestDatabase::new(Engine::Postgres).await;
+    ServerProcess::run(&source, &["migrate"]).unwrap();
+    let postgres = source.direct_connection().await;
+    let tables = tables(&postgres).await;
+    let direct = Connection::open(sqlite.folder().join("tributary.db")).unwrap();
+    direct.pragma_update(None, "foreign_keys", false).unwrap();
+    for number in 0..4 {
+        add_rows(&direct, &tables, number);
+    }
+    run_move(&sqlite, &["--to", &source.url(), "--cut-over"]).unwrap();
+    let migrated = definitions(&postgres).await;
+
+    let back = TestDatabase::new(Engine::Sqlite).await;
+    let from = format!("{}&application_name={BACK_SESSION}", source.url());
+    let printed = run_move(&back, &["--from", &from]).unwrap();
+    assert!(printed.contains("Verified"), "{printed}");
+    let refused = ServerProcess::run(&back, &["admin", "organization", "list"]).unwrap_err();
+    assert!(refused.contains("there is no database"), "{refused}");
+    for change in [
+        "delete from clicks where click_id = (select min(click_id::text)::uuid from clicks)",
+        "update clicks set user_agent = 'changed' where user_agent is not null",
+        "update devices set device_id = 'renamed' where device_id like '%1%'",
+        "insert into known_values select app_id, 'new', value from known_values",
+    ] {
+        postgres.run(change).await;
+    }
+    let lock = "lock table known_values in access exclusive mode";
+    interrupt(&back, &source, ["--from", &from], lock).await;
+    let printed = run_move(&back, &["--from", &from, "--cut-over"]).unwrap();
+    assert!(
+        printed.contains("Resuming") && printed.contains("Cut over"),
+        "{printed}"
+    );
+    assert_equal(&back, &postgres, &tables).await;
+    let indexes = "select name, sql from sqlite_schema order by name";
+    let (created, moved) = (sqlite.direct_connection(), back.direct_connection());
+    run_move(&sqlite, &["--cancel"]).unwrap();
+    assert_eq!(
+        moved.await.rows(indexes).await,
+        created.await.rows(indexes).await
+    );
+    let printed = run_move(&back, &["--from", &from, "--cut-over"]).unwrap();
+    assert!(printed.contains("already finished"), "{printed}");
+    ServerProcess::run(&back, &["migrate"]).unwrap();
+
+    let change = "do $$ begin update apps set name = 'X'; raise 'changed';
+                  exception when read_only_sql_transaction then null; end $$";
+    postgres.run(change).await;
+    let refused = ServerProcess::run(&source, &["migrate"]).unwrap_err();
+    assert!(refused.contains("moved to another database"), "{refused}");
+    ServerProcess::run(&source, &["move", "--cancel"]).unwrap();
+    postgres.run("update apps set name = 'X'").await;
+    assert_eq!(definitions(&postgres).await, migrated);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

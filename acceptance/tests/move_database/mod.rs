@@ -1,4 +1,4 @@
-//! `tributary move`: from SQLite to PostgreSQL.
+//! `tributary move`: from SQLite to PostgreSQL, and back.
 
 mod every_table;
 mod running_server;
@@ -6,18 +6,19 @@ mod running_server;
 use std::process::{Child, Command, Stdio};
 use tributary_testkit::{ServerProcess, TestDatabase};
 
-/// Moves the SQLite database. Returns what the command printed.
+/// Moves from or to the SQLite database. Returns what the command printed.
 fn run_move(sqlite: &TestDatabase, arguments: &[&str]) -> Result<String, String> {
     let arguments: Vec<&str> = ["move"].iter().chain(arguments).copied().collect();
     tokio::task::block_in_place(|| ServerProcess::run(sqlite, &arguments))
 }
 
-/// Starts to move the SQLite database.
-fn spawn_move(sqlite: &TestDatabase, to: &str) -> Child {
+/// Starts a move from or to the SQLite database.
+fn spawn_move(sqlite: &TestDatabase, arguments: [&str; 2]) -> Child {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(|deps| deps.parent()).unwrap();
     Command::new(folder.join("tributary"))
-        .args(["move", "--to", to])
+        .arg("move")
+        .args(arguments)
         .env_clear()
         .env("TRIBUTARY_DATA_DIR", sqlite.folder())
         .stdin(Stdio::null())

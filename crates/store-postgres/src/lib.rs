@@ -172,6 +172,7 @@ impl PostgresStore {
             pool.set_distributed(true);
             pool.shards.get_or_init(KnownShards::default);
         }
+        transfer::reject_moved(&connection).await?;
         if transfer::is_target(&connection).await? {
             return Err(PostgresOpenError::MoveUnfinished);
         }

@@ -123,6 +123,12 @@ pub enum PostgresOpenError {
     /// Running nodes hold locks on a table that a migration changes.
     #[error("cannot migrate the database: {0}")]
     Locked(String),
+    /// The data was moved to another database.
+    #[error(
+        "the data was moved to another database; set database_url to that one. To use this database \
+         again without the changes made since, run `tributary move --cancel` on it"
+    )]
+    Moved,
     /// Another database is being moved into this one.
     #[error(
         "`tributary move` has not finished copying into this database; finish it with --cut-over, or \
@@ -150,6 +156,7 @@ impl PostgresOpenError {
             | Self::Unsafe { .. }
             | Self::Encoding(_)
             | Self::NotCitus
+            | Self::Moved
             | Self::Migration(_) => false,
         }
     }

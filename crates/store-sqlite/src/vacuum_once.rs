@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use std::path::Path;
 
 /// The row of `instance` that records the VACUUM.
-const DONE_ROW: &str = "secure_delete";
+pub(crate) const DONE_ROW: &str = "secure_delete";
 
 /// Vacuums the database unless this is recorded as done. A failure, most likely a full disk, is
 /// logged and retried at the next start; the database stays intact.

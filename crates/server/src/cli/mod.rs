@@ -68,11 +68,11 @@ pub enum Command {
     Rollups(RollupsCommand),
     /// Migrate the database to this version, then exit. `serve` does the same at startup.
     Migrate(MigrateOptions),
-    /// Move all data from the SQLite database to PostgreSQL. The server may be running.
+    /// Move all data from SQLite to PostgreSQL or back. The server may be running.
     ///
-    /// Copies all rows with their ids and keys into an empty PostgreSQL database, follows changes,
-    /// and verifies the copy. Run the command again to continue after an interruption, and with
-    /// `--cut-over` to finish. The rows in the SQLite file stay as they are.
+    /// Copies all rows with their ids and keys into an empty PostgreSQL database or a new SQLite
+    /// file, follows changes, and verifies the copy. Run the command again to continue after an
+    /// interruption, and with `--cut-over` to finish. The rows in the source stay as they are.
     Move(MoveOptions),
     /// Back up the SQLite database to a file. The server may be running.
     ///
@@ -145,10 +145,10 @@ pub struct MigrateOptions {
 /// Options for a move.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct MoveOptions {
-    /// Database to move from, `sqlite:PATH`. Default: the configured database.
+    /// Database to move from: `sqlite:PATH` or `postgres://…`. Default: the configured database.
     #[arg(long, value_name = "URL")]
     pub from: Option<String>,
-    /// Database to move to, `postgres://…`. Default: the configured database.
+    /// Database to move to: `sqlite:PATH` or `postgres://…`. Default: the configured database.
     #[arg(long, value_name = "URL", required_unless_present_any = ["from", "cancel"])]
     pub to: Option<String>,
     /// Finish the move: stop changes to the source, copy the last ones, and hand over. Restart the

@@ -1,6 +1,6 @@
-//! Moving all rows of another database into this one.
+//! Moving all rows of another database into this one, or of this one into another (`source`).
 //!
-//! The target is empty at first. Its secondary indexes and constraints are dropped, the rows are
+//! A target is empty at first. Its secondary indexes and constraints are dropped, the rows are
 //! copied in bulk, and the indexes and constraints are created again before changed rows follow. The
 //! tables `move_…` hold what an interrupted move needs to continue. While they exist, no server
 //! starts on the database.
@@ -8,6 +8,7 @@
 mod apply;
 mod bulk;
 mod definitions;
+mod source;
 mod tuples;
 
 use crate::migrate;
@@ -17,13 +18,15 @@ use tokio_postgres::types::Type;
 use tributary_store::transfer::{CatalogTable, MoveId};
 
 pub use bulk::CopyProgress;
+pub(crate) use source::reject_moved;
+pub use source::{PostgresMoveRound, PostgresMoveSource};
 
-/// Advisory lock that keeps two processes from moving into the same schema: "move" in ASCII.
+/// Advisory lock that keeps two processes from moving the same schema: "move" in ASCII.
 const MOVE_LOCK: i32 = 0x6d6f_7665;
 /// The row of `instance` that names the last finished move.
 const MOVED_ROW: &str = "moved_from";
 
-/// Why rows cannot be moved into PostgreSQL.
+/// Why rows cannot be moved from or to PostgreSQL.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresMoveError {
     /// The database cannot be used.
@@ -35,9 +38,27 @@ pub enum PostgresMoveError {
          the target"
     )]
     Differs(String),
-    /// Another process is moving rows into the database.
-    #[error("another `tributary move` into this PostgreSQL database is running")]
+    /// Another process is moving rows from or to the database.
+    #[error("another `tributary move` with this PostgreSQL database is running")]
     Busy,
+    /// The schema is not that of this version.
+    #[error(
+        "the PostgreSQL database does not have the schema of this version; run `tributary migrate` \
+         with the version of the servers"
+    )]
+    OtherSchema,
+    /// The schema was migrated after the move began, so some changes were not logged.
+    #[error(
+        "the PostgreSQL database was migrated after the move began; cancel the move with `tributary \
+         move --cancel`, remove the unfinished file (.moving), and begin again"
+    )]
+    Migrated,
+    /// Another move of the database is in progress.
+    #[error(
+        "another move of the PostgreSQL database is in progress or finished; cancel it with \
+         `tributary move --cancel` first"
+    )]
+    AnotherMove,
 }
 
 impl From<PostgresOpenError> for PostgresMoveError {
@@ -62,20 +83,8 @@ pub struct PostgresMoveTarget {
 impl PostgresMoveTarget {
     /// Connects and migrates the schema.
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self, PostgresMoveError> {
-        let pool = Pool::open(url, options)?;
-        let mut client = pool.first_connection().await?;
-        pool::check_server(&client).await?;
-        let sql = format!("select pg_try_advisory_lock({MOVE_LOCK}, hashtext(current_schema()))");
-        if !client.query_typed_one(&sql, &[]).await?.try_get(0)? {
-            return Err(PostgresMoveError::Busy);
-        }
+        let (mut client, pool) = open(url, options).await?;
         migrate::migrate(&mut client).await?;
-        client
-            .batch_execute(
-                "set synchronous_commit = on; set statement_timeout = 0; set lock_timeout = '10s';
-                 set idle_in_transaction_session_timeout = 0",
-            )
-            .await?;
         Ok(Self {
             client,
             _pool: pool,
@@ -84,42 +93,7 @@ impl PostgresMoveTarget {
 
     /// Lists the tables.
     pub async fn catalog(&self) -> Result<Vec<CatalogTable>, PostgresMoveError> {
-        let rows = self
-            .client
-            .query_typed(
-                "select c.relname::text, a.attname::text, format_type(a.atttypid, null),
-                        coalesce(array_position(k.conkey, a.attnum), 0)
-                 from pg_class as c
-                 join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-                 left join pg_constraint as k on k.conrelid = c.oid and k.contype = 'p'
-                 where c.relnamespace = current_schema()::regnamespace
-                   and c.relkind in ('r', 'p') and not c.relispartition
-                 order by c.relname, a.attnum",
-                &[],
-            )
-            .await?;
-        let mut tables: Vec<(CatalogTable, Vec<(i32, String)>)> = Vec::new();
-        for row in rows {
-            let (table, column): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-            if tables.last().is_none_or(|(last, _)| last.name != table) {
-                let (columns, key) = (Vec::new(), Vec::new());
-                let name = table;
-                tables.push((CatalogTable { name, columns, key }, Vec::new()));
-            }
-            if let Some((table, key)) = tables.last_mut() {
-                let position: i32 = row.try_get(3)?;
-                if position > 0 {
-                    key.push((position, column.clone()));
-                }
-                table.columns.push((column, row.try_get(2)?));
-            }
-        }
-        let with_key = |(mut table, mut key): (CatalogTable, Vec<(i32, String)>)| {
-            key.sort();
-            table.key = key.into_iter().map(|(_, name)| name).collect();
-            table
-        };
-        Ok(tables.into_iter().map(with_key).collect())
+        read_catalog(&self.client).await
     }
 
     /// Returns the unfinished move into this database.
@@ -146,4 +120,61 @@ impl PostgresMoveTarget {
 pub(crate) async fn is_target(client: &Object) -> Result<bool, PostgresOpenError> {
     let sql = "select to_regclass('move_state') is not null";
     Ok(client.query_typed_one(sql, &[]).await?.try_get(0)?)
+}
+
+/// Connects and makes sure that no other process moves this schema.
+async fn open(url: &str, options: PostgresOptions) -> Result<(Object, Pool), PostgresMoveError> {
+    let pool = Pool::open(url, options)?;
+    let client = pool.first_connection().await?;
+    pool::check_server(&client).await?;
+    let sql = format!("select pg_try_advisory_lock({MOVE_LOCK}, hashtext(current_schema()))");
+    if !client.query_typed_one(&sql, &[]).await?.try_get(0)? {
+        return Err(PostgresMoveError::Busy);
+    }
+    client
+        .batch_execute(
+            "set synchronous_commit = on; set statement_timeout = 0; set lock_timeout = '10s';
+             set idle_in_transaction_session_timeout = 0",
+        )
+        .await?;
+    Ok((client, pool))
+}
+
+/// Lists the tables.
+async fn read_catalog(client: &Object) -> Result<Vec<CatalogTable>, PostgresMoveError> {
+    let rows = client
+        .query_typed(
+            "select c.relname::text, a.attname::text, format_type(a.atttypid, null),
+                    coalesce(array_position(k.conkey, a.attnum), 0)
+             from pg_class as c
+             join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+             left join pg_constraint as k on k.conrelid = c.oid and k.contype = 'p'
+             where c.relnamespace = current_schema()::regnamespace
+               and c.relkind in ('r', 'p') and not c.relispartition
+             order by c.relname, a.attnum",
+            &[],
+        )
+        .await?;
+    let mut tables: Vec<(CatalogTable, Vec<(i32, String)>)> = Vec::new();
+    for row in rows {
+        let (table, column): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        if tables.last().is_none_or(|(last, _)| last.name != table) {
+            let (columns, key) = (Vec::new(), Vec::new());
+            let name = table;
+            tables.push((CatalogTable { name, columns, key }, Vec::new()));
+        }
+        if let Some((table, key)) = tables.last_mut() {
+            let position: i32 = row.try_get(3)?;
+            if position > 0 {
+                key.push((position, column.clone()));
+            }
+            table.columns.push((column, row.try_get(2)?));
+        }
+    }
+    let with_key = |(mut table, mut key): (CatalogTable, Vec<(i32, String)>)| {
+        key.sort();
+        table.key = key.into_iter().map(|(_, name)| name).collect();
+        table
+    };
+    Ok(tables.into_iter().map(with_key).collect())
 }

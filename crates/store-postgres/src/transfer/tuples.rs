@@ -26,15 +26,27 @@ pub(super) async fn copy_in(
 
 /// Sums the rows of a query.
 pub(super) async fn sum_of(tx: &Transaction<'_>, query: &str) -> Result<RowSum, PostgresMoveError> {
-    let sql = format!("copy ({query}) to stdout (format binary)");
-    let mut stream = pin!(tx.copy_out(&sql).await?);
-    let (mut scanner, mut sum) = (TupleScanner::default(), RowSum::default());
-    while let Some(bytes) = stream.next().await {
-        let add = |tuple: &[u8]| {
-            sum.add(tuple);
-            Ok::<_, PostgresMoveError>(())
-        };
-        scanner.scan(&bytes?, add)?;
-    }
+    let mut sum = RowSum::default();
+    let add = |tuple: &[u8]| {
+        sum.add(tuple);
+        Ok::<_, PostgresMoveError>(())
+    };
+    for_each_tuple(tx, query, add).await?;
     Ok(sum)
+}
+
+/// Calls `each` with every row of a query.
+pub(super) async fn for_each_tuple<E: From<PostgresMoveError>>(
+    tx: &Transaction<'_>,
+    query: &str,
+    mut each: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let sql = format!("copy ({query}) to stdout (format binary)");
+    let stream = tx.copy_out(&sql).await.map_err(PostgresMoveError::from)?;
+    let mut stream = pin!(stream);
+    let mut scanner = TupleScanner::default();
+    while let Some(bytes) = stream.next().await {
+        scanner.scan(&bytes.map_err(PostgresMoveError::from)?, &mut each)?;
+    }
+    Ok(())
 }

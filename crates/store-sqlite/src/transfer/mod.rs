@@ -1,4 +1,5 @@
-//! Moving the database to another engine while a server may be using it.
+//! Moving the database to another engine while a server may be using it, or another database into a
+//! new file (`target`).
 //!
 //! While a move is in progress, triggers log the key of every row that changes (`change_log`), so
 //! that the rows can be copied again. The cut-over replaces them with a fence: triggers that reject
@@ -7,10 +8,12 @@
 mod catalog;
 mod change_log;
 mod rows;
+mod target;
 
 pub use change_log::SqliteMoveSource;
 pub(crate) use change_log::reject_moved;
 pub use rows::SqliteRowReader;
+pub use target::{SqliteMoveTarget, finished_move};
 
 use crate::connection::SqliteOpenError;
 use tributary_store::transfer::{MoveId, TupleFault};

@@ -2,11 +2,15 @@
 
 mod report;
 mod to_postgres;
+mod to_sqlite;
 
 use super::print_line;
 use crate::cli::MoveOptions;
 use crate::config::{Config, DatabaseConfig};
+use crate::wiring;
 use anyhow::Context as _;
+use secrecy::ExposeSecret as _;
+use tributary_store_postgres::transfer::PostgresMoveSource;
 use tributary_store_sqlite::transfer::SqliteMoveSource;
 
 /// Number of changes that are left for the pause: a fraction of a second.
@@ -30,7 +34,7 @@ pub async fn run(config: &Config, options: &MoveOptions) -> anyhow::Result<()> {
         anyhow::bail!("there is no database at {}; check --from", path.display());
     }
     if options.cancel {
-        return cancel(&from);
+        return cancel(config, &from).await;
     }
     let to = location(config, options.to.as_deref()).context("--to is invalid")?;
     match (from, to) {
@@ -41,9 +45,13 @@ pub async fn run(config: &Config, options: &MoveOptions) -> anyhow::Result<()> {
             "both databases are SQLite files; name the PostgreSQL database with --to or --from, or \
              use `tributary backup` and `tributary restore`"
         ),
-        (DatabaseConfig::Postgres(_), _) => {
-            anyhow::bail!("the source is PostgreSQL; name the SQLite file with --from sqlite:PATH")
+        (DatabaseConfig::Postgres(url), DatabaseConfig::Sqlite(path)) => {
+            to_sqlite::run(config, url, &path, options.cut_over).await
         }
+        (DatabaseConfig::Postgres(_), DatabaseConfig::Postgres(_)) => anyhow::bail!(
+            "both databases are PostgreSQL; name the SQLite file with --from or --to sqlite:PATH, or \
+             use pg_dump and pg_restore"
+        ),
     }
 }
 
@@ -56,19 +64,32 @@ fn location(config: &Config, url: Option<&str>) -> anyhow::Result<DatabaseConfig
 }
 
 /// Lets servers write to the source again, and stops following its changes.
-fn cancel(from: &DatabaseConfig) -> anyhow::Result<()> {
-    let DatabaseConfig::Sqlite(path) = from else {
-        anyhow::bail!("name the SQLite file that was being moved with --from sqlite:PATH");
+async fn cancel(config: &Config, from: &DatabaseConfig) -> anyhow::Result<()> {
+    let is_cancelled = match from {
+        DatabaseConfig::Sqlite(path) => {
+            let mut source = SqliteMoveSource::open(path)?;
+            let is_moving = source.state()?.is_some();
+            if is_moving {
+                source.cancel()?;
+            }
+            is_moving
+        }
+        DatabaseConfig::Postgres(url) => {
+            let options = wiring::postgres_options(config);
+            let mut source = PostgresMoveSource::connect(url.expose_secret(), options).await?;
+            let is_moving = source.state().await?.is_some();
+            if is_moving {
+                source.cancel().await?;
+            }
+            is_moving
+        }
     };
-    let mut source = SqliteMoveSource::open(path)?;
-    if source.state()?.is_none() {
-        anyhow::bail!("no move of {} is in progress", path.display());
+    if !is_cancelled {
+        anyhow::bail!("no move from this database is in progress; name the source with --from");
     }
-    source.cancel()?;
-    print_line(format!(
-        "Cancelled. Servers can write to {} again. Before another move, drop the tables of the \
-         PostgreSQL schema.",
-        path.display()
-    ));
+    print_line(
+        "Cancelled. Servers can write to the source again. Before another move, drop the tables of \
+         the PostgreSQL schema, or remove the unfinished file (.moving).",
+    );
     Ok(())
 }
