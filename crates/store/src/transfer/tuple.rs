@@ -151,13 +151,14 @@ pub fn decode_cells<'a>(
     if usize::try_from(count).ok() != Some(types.len()) {
         return Err(0);
     }
-    let cells = types.iter().enumerate().map(|(position, kind)| {
-        let field = fields.field().ok_or(position)?;
-        match field {
-            None => Ok(CellValue::Null),
-            Some(bytes) => cell_from(*kind, bytes).ok_or(position),
-        }
-    });
+    let cells =
+        types
+            .iter()
+            .enumerate()
+            .map(|(position, kind)| match fields.field().ok_or(position)? {
+                TupleField::Null => Ok(CellValue::Null),
+                TupleField::Bytes(bytes) => cell_from(*kind, bytes).ok_or(position),
+            });
     cells.collect()
 }
 
@@ -179,6 +180,12 @@ fn cell_from(kind: TransferType, bytes: &[u8]) -> Option<CellValue<'_>> {
     })
 }
 
+/// A field of a tuple.
+enum TupleField<'a> {
+    Null,
+    Bytes(&'a [u8]),
+}
+
 /// Reads the parts of a tuple.
 struct FieldReader<'a> {
     rest: &'a [u8],
@@ -191,17 +198,17 @@ impl<'a> FieldReader<'a> {
         Some(i16::from_be_bytes(*bytes))
     }
 
-    /// Returns the next field; `Some(None)` if it is null.
-    fn field(&mut self) -> Option<Option<&'a [u8]>> {
+    /// Returns the next field, or `None` if it is incomplete.
+    fn field(&mut self) -> Option<TupleField<'a>> {
         let (bytes, rest) = self.rest.split_first_chunk()?;
         let length = i32::from_be_bytes(*bytes);
         self.rest = rest;
         if length == NULL_LENGTH {
-            return Some(None);
+            return Some(TupleField::Null);
         }
         let (field, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
         self.rest = rest;
-        Some(Some(field))
+        Some(TupleField::Bytes(field))
     }
 }
 
@@ -352,7 +359,9 @@ mod tests {
     fn a_sum_depends_on_the_rows_and_not_on_their_order() {
         let sum = |rows: &[&[u8]]| {
             let mut sum = RowSum::default();
-            rows.iter().for_each(|row| sum.add(row));
+            for row in rows {
+                sum.add(row);
+            }
             sum
         };
         assert_eq!(sum(&[b"a", b"b"]), sum(&[b"b", b"a"]));

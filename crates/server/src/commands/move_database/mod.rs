@@ -13,8 +13,10 @@ use secrecy::ExposeSecret as _;
 use tributary_store_postgres::transfer::PostgresMoveSource;
 use tributary_store_sqlite::transfer::SqliteMoveSource;
 
-/// Number of changes that are left for the pause: a fraction of a second.
-const PAUSE_CHANGES_MAX: u64 = 2_000;
+/// Number of changes that may be left for the pause at any load: a fraction of a second.
+const FEW_CHANGES: u64 = 2_000;
+/// Number of changes beyond which the pause would be longer than a few seconds.
+const PAUSE_CHANGES_MAX: u64 = 100_000;
 
 /// Which rows are compared after changes were applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +25,23 @@ enum CompareScope {
     ChangedRows,
     /// All rows of all tables.
     AllRows,
+}
+
+/// Returns whether another round would leave no fewer changes for the next one. Each round copies
+/// what changed during the one before, so the numbers fall until they depend on the load only.
+fn is_caught_up(before: Option<u64>, changed: u64) -> bool {
+    changed <= FEW_CHANGES || before.is_some_and(|before| changed > before / 2)
+}
+
+/// Rejects a cut-over that would take too long.
+fn check_pause(changed: u64) -> anyhow::Result<()> {
+    if changed > PAUSE_CHANGES_MAX {
+        anyhow::bail!(
+            "{changed} rows changed while the last changes were copied, so the pause would be long; \
+             run the command again when there are fewer requests"
+        );
+    }
+    Ok(())
 }
 
 /// Moves the data, or cancels a move.
@@ -92,4 +111,30 @@ async fn cancel(config: &Config, from: &DatabaseConfig) -> anyhow::Result<()> {
          the PostgreSQL schema, or remove the unfinished file (.moving).",
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::few_at_first(None, FEW_CHANGES, true)]
+    #[case::many_at_first(None, FEW_CHANGES + 1, false)]
+    #[case::falling(Some(1_000_000), 400_000, false)]
+    #[case::no_longer_falling(Some(30_000), 29_000, true)]
+    #[case::growing(Some(30_000), 40_000, true)]
+    fn rounds_end_when_another_one_would_not_help(
+        #[case] before: Option<u64>,
+        #[case] changed: u64,
+        #[case] expected: bool,
+    ) {
+        assert_eq!(is_caught_up(before, changed), expected);
+    }
+
+    #[test]
+    fn a_long_pause_is_refused() {
+        assert!(check_pause(PAUSE_CHANGES_MAX).is_ok());
+        assert!(check_pause(PAUSE_CHANGES_MAX + 1).is_err());
+    }
 }

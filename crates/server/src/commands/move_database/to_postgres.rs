@@ -5,7 +5,7 @@
 //! rejects further changes, copies the last ones, and ends the move (`docs/adr/0038`).
 
 use super::report::{CopyReport, seconds};
-use super::{CompareScope, PAUSE_CHANGES_MAX, print_line};
+use super::{CompareScope, check_pause, is_caught_up, print_line};
 use crate::config::Config;
 use crate::{system, wiring};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -162,8 +162,15 @@ impl Mover {
         receive
     }
 
-    /// Copies the rows that have changed. Returns their number.
+    /// Copies the rows that have changed and deletes their log entries. Returns the number of rows.
     async fn catch_up(&mut self, scope: CompareScope) -> anyhow::Result<u64> {
+        let (changed, last) = self.copy_changes(scope).await?;
+        self.source.forget(&self.tables, &last)?;
+        Ok(changed)
+    }
+
+    /// Copies the rows that have changed. Returns their number and the last log entry of each table.
+    async fn copy_changes(&mut self, scope: CompareScope) -> anyhow::Result<(u64, Vec<i64>)> {
         let (send, receive) = mpsc::channel(CHUNKS_AHEAD);
         let reading = self.read_changes(send, scope);
         let tables = self.tables.clone();
@@ -189,8 +196,7 @@ impl Mover {
             let rows: u64 = sums.iter().map(|sum| sum.rows).sum();
             print_line(format!("Verified {rows} rows in {} tables.", sums.len()));
         }
-        self.source.forget(&tables, &last)?;
-        Ok(changed)
+        Ok((changed, last))
     }
 
     /// Reads the changed rows on another thread and, for a full comparison, sums all tables in the
@@ -236,19 +242,33 @@ impl Mover {
         Ok(())
     }
 
+    /// Copies changes until few are left, or until their number depends on the load only. Returns the
+    /// number of the last round.
+    async fn catch_up_until_few(&mut self) -> anyhow::Result<u64> {
+        let mut before = None;
+        loop {
+            let changed = self.catch_up(CompareScope::ChangedRows).await?;
+            if is_caught_up(before, changed) {
+                return Ok(changed);
+            }
+            before = Some(changed);
+        }
+    }
+
     /// Compares all rows in one snapshot, after most changes were copied.
     async fn verify(&mut self) -> anyhow::Result<()> {
-        while self.catch_up(CompareScope::ChangedRows).await? > PAUSE_CHANGES_MAX {}
+        self.catch_up_until_few().await?;
         self.catch_up(CompareScope::AllRows).await?;
         Ok(())
     }
 
     /// Stops the changes, copies the last ones, and ends the move.
     async fn cut_over(&mut self, id: MoveId) -> anyhow::Result<()> {
-        while self.catch_up(CompareScope::ChangedRows).await? > PAUSE_CHANGES_MAX {}
+        check_pause(self.catch_up_until_few().await?)?;
         let begun = Instant::now();
         self.source.fence(&self.tables)?;
-        let changed = self.catch_up(CompareScope::ChangedRows).await?;
+        // The log is dropped as a whole, after the pause.
+        let (changed, _) = self.copy_changes(CompareScope::ChangedRows).await?;
         self.target.finish(id).await?;
         let within = seconds(begun.elapsed());
         self.source.finish(&self.tables)?;

@@ -2,7 +2,7 @@
 //! of the other direction.
 
 use super::report::{CopyReport, seconds};
-use super::{CompareScope, PAUSE_CHANGES_MAX, print_line};
+use super::{CompareScope, check_pause, is_caught_up, print_line};
 use crate::config::Config;
 use crate::{system, wiring};
 use anyhow::Context as _;
@@ -166,9 +166,22 @@ impl Mover {
         Ok(())
     }
 
+    /// Copies changes until few are left, or until their number depends on the load only. Returns the
+    /// number of the last round.
+    async fn catch_up_until_few(&mut self) -> anyhow::Result<u64> {
+        let mut before = None;
+        loop {
+            let changed = self.catch_up(CompareScope::ChangedRows).await?;
+            if is_caught_up(before, changed) {
+                return Ok(changed);
+            }
+            before = Some(changed);
+        }
+    }
+
     /// Compares all rows in one snapshot, after most changes were copied.
     async fn verify(&mut self) -> anyhow::Result<()> {
-        while self.catch_up(CompareScope::ChangedRows).await? > PAUSE_CHANGES_MAX {}
+        self.catch_up_until_few().await?;
         self.catch_up(CompareScope::AllRows).await?;
         match self.target.broken_reference()? {
             Some(table) => anyhow::bail!("a row of {table} refers to a row that is missing"),
@@ -178,7 +191,7 @@ impl Mover {
 
     /// Stops the changes, copies the last ones, and ends the move.
     async fn cut_over(mut self, id: MoveId) -> anyhow::Result<()> {
-        while self.catch_up(CompareScope::ChangedRows).await? > PAUSE_CHANGES_MAX {}
+        check_pause(self.catch_up_until_few().await?)?;
         let begun = Instant::now();
         self.source.fence(&self.tables).await?;
         let changed = self.catch_up(CompareScope::ChangedRows).await?;
