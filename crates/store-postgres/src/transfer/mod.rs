@@ -84,7 +84,7 @@ impl PostgresMoveTarget {
     /// Connects and migrates the schema.
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self, PostgresMoveError> {
         let (mut client, pool) = open(url, options).await?;
-        migrate::migrate(&mut client).await?;
+        migrate::migrate(&pool, &mut client).await?;
         Ok(Self {
             client,
             _pool: pool,

@@ -2,7 +2,7 @@
 //!
 //! Rows are copied in bulk first. Meanwhile triggers log the keys of changed rows, and these rows
 //! are copied again until few are left. Then everything is compared in one snapshot. The cut-over
-//! rejects further changes, copies the last ones, and ends the move (`docs/adr/0038`).
+//! rejects further changes, copies the last ones, and ends the move (`docs/adr/0040`).
 
 use super::report::{CopyReport, seconds};
 use super::{CompareScope, check_pause, is_caught_up, print_line};
