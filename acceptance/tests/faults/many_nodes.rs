@@ -182,7 +182,9 @@ async fn kill_nodes(
         }
         nodes[kill % NODES].kill_now();
         let server = ServerWithSimulator::serve(&simulated.database, &simulated.simulator).await;
-        state.nodes.lock().unwrap()[kill % NODES] = server.base_url().to_owned();
+        server
+            .base_url()
+            .clone_into(&mut state.nodes.lock().unwrap()[kill % NODES]);
         nodes[kill % NODES] = server;
         let longest = number(&simulated.database, "select max(leased_until) from queues").await;
         assert!(

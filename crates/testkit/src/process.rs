@@ -350,7 +350,11 @@ impl ServerProcess {
         arguments: &[&str],
     ) -> Result<String, String> {
         let current = self::binary();
-        output_of(&mut command_of(binary.unwrap_or(&current), database, arguments))
+        output_of(&mut command_of(
+            binary.unwrap_or(&current),
+            database,
+            arguments,
+        ))
     }
 
     /// Returns a shell with a time limit and a clean environment, in which `tributary` is the

@@ -209,7 +209,7 @@ mod tests {
         let (started_at, stopped_at) = (Instant::now(), Duration::from_millis(60_500));
         let stop = tokio::time::sleep(stopped_at);
         run(LeasingWorker(runs.clone()), system::runtime(), stop).await;
-        let late = started_at.elapsed() - stopped_at;
+        let late = started_at.elapsed().saturating_sub(stopped_at);
         assert!(late <= Duration::from_secs(1), "{late:?}");
         // The first run begins within the jitter; each takes a second, and the last one ends late.
         let runs = runs.load(Ordering::SeqCst);

@@ -124,7 +124,7 @@ impl Devices for PostgresStore {
         device: DeviceKey,
     ) -> StoreResult<DeviceDetails> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read_for(caller, "device", async move |tx| {
+        let story = self.read_for(caller, "device", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let device = DeviceRef {
                 app,
@@ -132,8 +132,9 @@ impl Devices for PostgresStore {
                 key: &device,
             };
             find_story(tx, device).await
-        })
-        .await
+        });
+        // Boxed because the future is large.
+        Box::pin(story).await
     }
 
     async fn erase_device(
