@@ -4,9 +4,11 @@ use super::metric;
 use std::fs;
 use tributary_testkit::{ServerProcess, TestDatabase, on_both_engines};
 
-/// Counters that appear with the first request or transaction, because they have many labels.
-const APPEAR_LATER: [&str; 2] = [
+/// Counters that appear with the first request or transaction, because they have many labels, or only
+/// with a standby.
+const APPEAR_LATER: [&str; 3] = [
     "tributary_http_requests_total",
+    "tributary_standby_reads_total",
     "tributary_store_transactions_total",
 ];
 

@@ -43,9 +43,9 @@ const HOT_FILES: [&str; 25] = [
 ];
 
 /// Statements for rows of all apps: lists of an organization's apps, workers that look for due work,
-/// and sweeps. None of them runs for a request from outside. Before you add one, consider whether its
+/// sweeps, and commands that convert or move a database. None of them runs for a request from outside. Before you add one, consider whether its
 /// cost may grow with the number of shards.
-const ALL_APPS: [&str; 20] = [
+const ALL_APPS: [&str; 29] = [
     "alerts.rs lease",
     "app_table.rs app_ids",
     "apps.rs app_names",
@@ -58,14 +58,23 @@ const ALL_APPS: [&str; 20] = [
     "clicks.rs old_clicks",
     "devices/state.rs inactive_devices",
     "devices/tokens.rs lease",
+    "distributed/conversion.rs drop_foreign_keys",
+    "distributed/conversion.rs table_names",
+    "instance.rs find_unmerged",
     "outbox/due_queues.rs find_due_queues",
     "outbox/mod.rs paused_integrations",
     "outbox/sweep.rs expire",
     "outbox/sweep.rs remove",
     "postbacks/sweep.rs remove",
-    "rollups/pending_increments.rs merge_all",
+    "rollups/pending_increments.rs find_apps",
     "traffic.rs busiest_addresses",
     "traffic.rs unchecked_apps",
+    "transfer/apply.rs replace",
+    "transfer/apply.rs sum",
+    "transfer/definitions.rs table_with_rows",
+    "transfer/source.rs read_rows",
+    "transfer/source.rs read_table",
+    "transfer/source.rs sum",
 ];
 
 /// Statements whose conditions are built elsewhere, in a text that begins with `app_id = $1` or by

@@ -37,9 +37,9 @@ const MERGED_ROWS_MAX: usize = 200;
 /// for a long time; the limit bounds memory use.
 pub(crate) const UNMERGED_ROWS_MAX: usize = 20_000;
 
-/// How often a node of a distributed database searches all shards for increments that other nodes
-/// left behind.
-const SEARCH_INTERVAL: Duration = Duration::from_mins(10);
+/// How often a node of a distributed database searches all shards for increments of nodes that do not
+/// merge. Longer, and a report could find more than it adds up.
+const SEARCH_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Apps with increments to merge.
 #[derive(Debug, Default)]

@@ -4,12 +4,15 @@ use super::database::{client, number, options, with_setting};
 use crate::PostgresStore;
 use crate::testing::schema_version;
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use tokio_postgres::Client;
 use tributary_store::Store;
 
 /// Maximum number of schemas, above the number of tests that run at the same time.
 const SCHEMAS_MAX: i32 = 64;
+
+/// Says once that the tests did not run.
+static SAY_NOT_RUN: Once = Once::new();
 
 /// Deletes all rows, referencing tables first.
 const EMPTY: &str = "
@@ -49,11 +52,13 @@ impl CitusSchema {
     )]
     async fn take() -> Option<Self> {
         let Ok(server) = std::env::var("TEST_CITUS_URL") else {
-            // Not `eprintln!`, whose output is hidden when the test passes.
-            let _written = writeln!(
-                std::io::stderr(),
-                "NOT RUN: a test on a Citus cluster; TEST_CITUS_URL is not set"
-            );
+            SAY_NOT_RUN.call_once(|| {
+                // Not `eprintln!`, whose output is hidden when the test passes.
+                let _written = writeln!(
+                    std::io::stderr(),
+                    "NOT RUN: all tests of tests::citus; TEST_CITUS_URL names no Citus cluster"
+                );
+            });
             return None;
         };
         let lock = client(&server).await;
