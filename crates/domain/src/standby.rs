@@ -95,12 +95,12 @@ impl PrimaryHistory {
     /// Positions increase, except after a failover to a standby that lacked the latest changes.
     /// Earlier notes are then meaningless.
     pub fn note(&mut self, at: Duration, position: LogPosition) {
-        if self.last().is_some_and(|last| position < last.position) {
-            self.notes.clear();
-        }
         if self.last().is_some_and(|last| at < last.at) {
             // A slow answer; a later question was answered first.
             return;
+        }
+        if self.last().is_some_and(|last| position < last.position) {
+            self.notes.clear();
         }
         let before_last = self.notes.iter().nth_back(1);
         if before_last.is_some_and(|note| at.saturating_sub(note.at) < NOTE_INTERVAL_MIN) {
@@ -260,9 +260,12 @@ mod tests {
 
     #[test]
     fn a_late_answer_is_ignored() {
-        let mut history = history(20);
-        history.note(seconds(19), LogPosition(30));
-        assert_eq!(history.complete_until(LogPosition(20)), Some(seconds(20)));
+        for position in [15, 30] {
+            let mut history = history(20);
+            history.note(seconds(19), LogPosition(position));
+            assert_eq!(history.complete_until(LogPosition(20)), Some(seconds(20)));
+            assert_eq!(history.complete_until(LogPosition(12)), Some(seconds(12)));
+        }
     }
 
     #[test]

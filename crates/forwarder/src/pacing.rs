@@ -33,11 +33,21 @@ struct ProjectState {
 }
 
 impl ProjectPacer {
-    /// Waits for the project's next turn.
+    /// Waits for the project's next turn. A turn that comes during a delay is lost.
     pub(crate) async fn wait_turn(&self, parts: &ForwarderParts, project: Option<&str>) {
         let Some(project) = project else {
             return;
         };
+        loop {
+            self.wait_for_next(parts, project).await;
+            let mut projects = self.lock();
+            if entry(&mut projects, project).delayed_until <= Instant::now() {
+                return;
+            }
+        }
+    }
+
+    async fn wait_for_next(&self, parts: &ForwarderParts, project: &str) {
         let (delayed_until, reserved) = {
             let mut projects = self.lock();
             let state = entry(&mut projects, project);

@@ -167,14 +167,17 @@ impl PostgresStore {
         let pool = Pool::open(url, options.clone())?;
         let mut connection = pool.first_connection().await?;
         pool::check_server(&connection).await?;
-        migrate::migrate(&pool, &mut connection).await?;
-        if distributed::prepare(&mut connection).await? {
-            pool.set_distributed(true);
-            pool.shards.get_or_init(KnownShards::default);
-        }
         transfer::reject_moved(&connection).await?;
         if transfer::is_target(&connection).await? {
             return Err(PostgresOpenError::MoveUnfinished);
+        }
+        migrate::migrate(&pool, &mut connection).await?;
+        if distributed::prepare(&mut connection).await? {
+            if standby.is_some() {
+                return Err(PostgresOpenError::DistributedStandby);
+            }
+            pool.set_distributed(true);
+            pool.shards.get_or_init(KnownShards::default);
         }
         drop(connection);
         let standby = match standby {
@@ -225,7 +228,11 @@ impl PostgresStore {
         name: &'static str,
         work: impl AsyncFn(&Tx) -> Result<T, Failure> + 'static,
     ) -> Result<T, StoreError> {
-        tx::run(&self.pool, name, TransactionMode::Write, work).await
+        let outcome = tx::run(&self.pool, name, TransactionMode::Write, work).await;
+        if let Some(standby) = &self.standby {
+            standby.note_transaction(name);
+        }
+        outcome
     }
 
     /// Like [`Self::write`], for changes to cached configuration. Invalidates this process's caches

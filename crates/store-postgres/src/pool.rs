@@ -87,6 +87,9 @@ pub enum PostgresOpenError {
          standby"
     )]
     ReadUrl(String),
+    /// The positions of the workers are unknown, so nobody knows how far a standby is behind.
+    #[error("database_read_url cannot be used with a distributed database; remove the setting")]
+    DistributedStandby,
     /// TLS cannot be set up.
     #[error("cannot set up TLS to the database: {0}")]
     Tls(String),
@@ -152,6 +155,7 @@ impl PostgresOpenError {
             | Self::MoveUnfinished => true,
             Self::Url(_)
             | Self::ReadUrl(_)
+            | Self::DistributedStandby
             | Self::Tls(_)
             | Self::Unsafe { .. }
             | Self::Encoding(_)

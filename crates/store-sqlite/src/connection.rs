@@ -49,6 +49,12 @@ pub enum SqliteOpenError {
          again without the changes made since, run `tributary move --cancel` on it"
     )]
     Moved,
+    /// Another database is being moved to this path.
+    #[error(
+        "`tributary move` has not finished copying to this file; finish it with --cut-over, or remove \
+         the unfinished file (.moving)"
+    )]
+    MoveUnfinished,
     /// The folder cannot be synced.
     #[error("cannot sync the database folder: {0}")]
     Folder(#[source] std::io::Error),
@@ -72,7 +78,7 @@ impl SqliteOpenError {
                 error.sqlite_error_code(),
                 Some(DatabaseBusy | DatabaseLocked | DiskFull | OutOfMemory | SystemIoFailure)
             ),
-            Self::Thread(_) => true,
+            Self::Thread(_) | Self::MoveUnfinished => true,
             Self::File(error) | Self::Log(error) | Self::Folder(error) => {
                 error.kind() == std::io::ErrorKind::StorageFull
             }

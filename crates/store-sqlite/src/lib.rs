@@ -105,6 +105,9 @@ impl SqliteStore {
 
     fn try_open(path: &Path, before_max: u64) -> Result<Self, SqliteOpenError> {
         let is_new = std::fs::metadata(path).map_or(true, |file| file.len() == 0);
+        if is_new && transfer::unfinished_path(path).exists() {
+            return Err(SqliteOpenError::MoveUnfinished);
+        }
         let found = if is_new {
             LeftoverWal::Absent
         } else {

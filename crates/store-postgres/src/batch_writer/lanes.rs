@@ -97,16 +97,17 @@ impl<T: BatchItem, A> Lanes<T, A> {
         Some((lane, queue.take_batch()))
     }
 
-    /// Records that a batch has ended.
+    /// Records that a batch has ended. A single server has no other lanes to protect, so its lane
+    /// never counts as failing: items wait for the server to come back.
     pub(super) fn end_batch(&mut self, lane: &Lane, is_failing: bool) {
         let Some(queue) = self.lanes.get_mut(lane) else {
             return;
         };
         queue.under_way = queue.under_way.saturating_sub(1);
-        queue.is_failing = is_failing;
+        queue.is_failing = is_failing && *lane != Lane::Shared;
         let is_idle = queue.under_way == 0 && queue.waiting.is_empty();
         // There are few shards, but any number of names.
-        if is_idle && (!is_failing || matches!(lane, Lane::Name(_))) {
+        if is_idle && (!queue.is_failing || matches!(lane, Lane::Name(_))) {
             self.lanes.remove(lane);
         }
     }

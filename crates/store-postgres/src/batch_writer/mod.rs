@@ -278,7 +278,9 @@ where
                 Vec::new()
             }
             Err(error) => {
-                is_failing = matches!(error, StoreError::Unavailable { .. });
+                // A database that rejects one item is available.
+                let is_unavailable = matches!(error, StoreError::Unavailable { .. });
+                is_failing = is_unavailable && !may_succeed_alone(&error);
                 send_error(name, replies, error);
                 Vec::new()
             }

@@ -392,3 +392,26 @@ async fn failing_shards_take_turns() {
         assert!(task.await.unwrap().is_err());
     }
 }
+
+/// Items wait for a single server to come back, as many as the queue holds.
+#[tokio::test]
+async fn a_single_server_gets_all_items_after_a_failed_batch() {
+    let shards = start_shards();
+    let write = |item| {
+        let batches = shards.batches.clone();
+        tokio::spawn(async move { batches.write(Lane::Shared, item).await })
+    };
+    let failing = write(SHARD_1);
+    shards.gate.add_permits(1);
+    assert!(failing.await.unwrap().is_err());
+    let most = u32::try_from(BATCH_ITEMS_MAX).unwrap();
+    let waiting: Vec<_> = (SHARD_1..SHARD_1 + 2 * most).map(write).collect();
+    let_tasks_run().await;
+    shards
+        .is_down
+        .store(false, std::sync::atomic::Ordering::SeqCst);
+    shards.gate.add_permits(1_000);
+    for task in waiting {
+        task.await.unwrap().unwrap();
+    }
+}

@@ -26,7 +26,7 @@ pub(crate) async fn has_citus(client: &Client) -> Result<bool, PostgresOpenError
 }
 
 /// Returns whether the apps of this database are distributed.
-async fn is_distributed(client: &Client) -> Result<bool, PostgresOpenError> {
+pub(crate) async fn is_distributed(client: &Client) -> Result<bool, PostgresOpenError> {
     if !has_citus(client).await? {
         return Ok(false);
     }

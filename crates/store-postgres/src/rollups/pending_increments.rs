@@ -175,8 +175,8 @@ pub(crate) async fn merge_all(pool: &Pool) -> StoreResult<()> {
 }
 
 /// Merges the increments of the apps that this node counted for, and sometimes all increments. Unlike
-/// [`merge_all`], it does not query every shard each time, so a worker that is down stops only the
-/// merges of its own apps.
+/// [`merge_all`], it does not query every shard each time. While a worker is down, the search fails, so
+/// only apps that this node counted for are merged, without those of that worker.
 async fn merge_counted(pool: &Pool, searched_at: &mut Option<Instant>) -> StoreResult<()> {
     let mut first = Ok(());
     if searched_at.is_none_or(|at| at.elapsed() >= SEARCH_INTERVAL) {

@@ -21,7 +21,7 @@ use crate::{Failure, PostgresOpenError, PostgresOptions};
 use changes::ChangeTimes;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
 use tokio_postgres::SimpleQueryRow;
 use tokio_postgres::config::TargetSessionAttrs;
 use tributary_domain::access::Actor;
@@ -54,6 +54,15 @@ const ASK_PRIMARY: &str = "select pg_current_wal_flush_lsn(),
 const ASK_STANDBY: &str = "select pg_is_in_recovery(), pg_last_wal_replay_lsn(),
     concat_ws(' ', (select system_identifier from pg_control_system()), current_database(), current_schema()),
     extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp())::bigint";
+
+/// Transactions that withdraw access. A standby without them must not authenticate anybody.
+const WITHDRAWALS: [&str; 5] = [
+    "change_member_role",
+    "change_password",
+    "end_session",
+    "remove_member",
+    "revoke_key",
+];
 
 /// Where the standby is and how far it may be behind.
 pub struct StandbyOptions<'a> {
@@ -123,8 +132,9 @@ impl Standby {
     }
 
     /// Runs read-only `work` on the standby because the primary does not answer. The standby must
-    /// contain everything that this node knows to be committed, because the work may authenticate a
-    /// caller. Otherwise returns `None`.
+    /// contain every position that this node has noted and every access that it has withdrawn,
+    /// because the work may authenticate a caller. Otherwise returns `None`, also for a refusal: the
+    /// standby may lack the data that allows the request.
     pub(crate) async fn read_during_outage<T>(
         &self,
         name: &'static str,
@@ -134,7 +144,18 @@ impl Standby {
             return None;
         };
         let read = run_once(&self.servers.pool, name, connection, work).await;
-        read.ok()
+        let read = read.ok();
+        read.filter(|outcome| !matches!(outcome, Err(StoreError::Refused(_))))
+    }
+
+    /// Notes that a transaction has ended, which may have withdrawn access.
+    pub(crate) fn note_transaction(&self, name: &str) {
+        if WITHDRAWALS.contains(&name) {
+            let servers = &self.servers;
+            let now = servers.started.elapsed();
+            servers.lock().withdrawn_at = Some(now);
+            servers.change_noted.notify_one();
+        }
     }
 
     /// Notes that the caller has changed something.
@@ -183,6 +204,8 @@ struct Servers {
 struct ServerState {
     history: PrimaryHistory,
     changes: ChangeTimes,
+    /// Time of the latest transaction that may have withdrawn access.
+    withdrawn_at: Option<Duration>,
     /// Position of the standby at the latest check that it answered.
     replayed: Option<LogPosition>,
     /// Time since the latest commit that the standby had replayed then.
@@ -236,7 +259,8 @@ impl Servers {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a connection to the standby if it may serve this caller.
+    /// Returns a connection to the standby if it may serve this caller, or authenticate callers if
+    /// there is none.
     async fn admit(
         &self,
         caller: Option<&Actor>,
@@ -248,14 +272,21 @@ impl Servers {
         if !*self.primary_lost.borrow() {
             self.ask_primary().await;
         }
-        let connection = self.connect().await.map_err(|error| self.give_up(&error))?;
+        // A busy standby is not a dead one.
+        let permit = self.pool.permit(ConnectionShare::Report).await;
+        let permit = permit.map_err(|_| PrimaryReason::Unusable)?;
+        let connection = self.connect(permit).await;
+        let connection = connection.map_err(|error| self.give_up(&error))?;
         let begun = Instant::now();
         loop {
             let asked = replayed_position(&connection).await;
             let replayed = asked.map_err(|error| self.give_up(&error))?;
             let (decision, lag) = {
                 let state = self.lock();
-                let changed_at = caller.and_then(|caller| state.changes.latest_of(caller));
+                let changed_at = match caller {
+                    Some(caller) => state.changes.latest_of(caller),
+                    None => state.withdrawn_at,
+                };
                 let decision = state.history.decide(replayed, changed_at, self.lag_max);
                 (decision, state.history.lag(replayed))
             };
@@ -269,8 +300,7 @@ impl Servers {
         }
     }
 
-    async fn connect(&self) -> Result<UsedConnection, DatabaseError> {
-        let permit = self.pool.permit(ConnectionShare::Report).await?;
+    async fn connect(&self, permit: OwnedSemaphorePermit) -> Result<UsedConnection, DatabaseError> {
         let connecting = tokio::time::timeout(ANSWER_WAIT_MAX, self.pool.connection());
         let connection = connecting.await.unwrap_or_else(|_| Err(no_response()))?;
         Ok(UsedConnection::new(
@@ -410,4 +440,22 @@ async fn run_once<T>(
     };
     metrics::record_transaction(name, &outcome, begun.elapsed());
     Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::WITHDRAWALS;
+
+    #[test]
+    fn withdrawals_are_names_of_transactions() {
+        let sources = [
+            include_str!("../members.rs"),
+            include_str!("../sessions.rs"),
+            include_str!("../tenants.rs"),
+        ];
+        for name in WITHDRAWALS {
+            let call = format!("(\"{name}\", ");
+            assert!(sources.iter().any(|text| text.contains(&call)), "{name}");
+        }
+    }
 }

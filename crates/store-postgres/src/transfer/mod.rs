@@ -11,6 +11,7 @@ mod definitions;
 mod source;
 mod tuples;
 
+use crate::distributed::is_distributed;
 use crate::migrate;
 use crate::pool::{self, Pool, PostgresOpenError, PostgresOptions};
 use deadpool_postgres::Object;
@@ -41,6 +42,9 @@ pub enum PostgresMoveError {
     /// Another process is moving rows from or to the database.
     #[error("another `tributary move` with this PostgreSQL database is running")]
     Busy,
+    /// The database is distributed over several servers.
+    #[error("a distributed PostgreSQL database cannot be moved")]
+    Distributed,
     /// The schema is not that of this version.
     #[error(
         "the PostgreSQL database does not have the schema of this version; run `tributary migrate` \
@@ -127,6 +131,9 @@ async fn open(url: &str, options: PostgresOptions) -> Result<(Object, Pool), Pos
     let pool = Pool::open(url, options)?;
     let client = pool.first_connection().await?;
     pool::check_server(&client).await?;
+    if is_distributed(&client).await? {
+        return Err(PostgresMoveError::Distributed);
+    }
     let sql = format!("select pg_try_advisory_lock({MOVE_LOCK}, hashtext(current_schema()))");
     if !client.query_typed_one(&sql, &[]).await?.try_get(0)? {
         return Err(PostgresMoveError::Busy);

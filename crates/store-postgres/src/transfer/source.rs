@@ -9,6 +9,7 @@ use super::{PostgresMoveError, open, read_catalog};
 use crate::migrate;
 use crate::pool::{Pool, PostgresOpenError, PostgresOptions};
 use deadpool_postgres::{Object, Transaction};
+use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 use tributary_store::transfer::{CatalogTable, MoveId, MovePhase, RowSum, TransferTable};
 
@@ -28,7 +29,7 @@ impl PostgresMoveSource {
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self, PostgresMoveError> {
         let (client, pool) = open(url, options).await?;
         let newest = migrate::MIGRATIONS.last().map_or(0, |step| step.number);
-        if migration(&client).await? != Some(newest) {
+        if migration(&**client).await? != Some(newest) {
             return Err(PostgresMoveError::OtherSchema);
         }
         Ok(Self {
@@ -53,7 +54,7 @@ impl PostgresMoveSource {
         id: MoveId,
         tables: &[TransferTable],
     ) -> Result<(), PostgresMoveError> {
-        let newest = migration(&self.client).await?.unwrap_or(0);
+        let newest = migration(&**self.client).await?.unwrap_or(0);
         let tx = self.client.transaction().await?;
         tx.batch_execute(
             "create table move_source (move_id uuid not null, migration bigint not null, phase text not null)",
@@ -77,21 +78,7 @@ impl PostgresMoveSource {
 
     /// Fails if the schema is not the one that the log was made for.
     pub async fn check_log(&self, tables: &[TransferTable]) -> Result<(), PostgresMoveError> {
-        let row = self
-            .client
-            .query_typed_one(
-                "select (select migration from move_source),
-                        (select count(*) from pg_trigger join pg_class as c on c.oid = tgrelid
-                         where c.relnamespace = current_schema()::regnamespace and tgname = 'move_log')",
-                &[],
-            )
-            .await?;
-        let logged = usize::try_from(row.try_get::<_, i64>(1)?).ok();
-        if Some(row.try_get(0)?) == migration(&self.client).await? && logged == Some(tables.len()) {
-            Ok(())
-        } else {
-            Err(PostgresMoveError::Migrated)
-        }
+        check_log(&**self.client, tables).await
     }
 
     /// Calls `each` with every row of a table, in the order of its key.
@@ -122,6 +109,16 @@ impl PostgresMoveSource {
     /// Rejects all further changes. Changes that were committed before are in the log.
     pub async fn fence(&mut self, tables: &[TransferTable]) -> Result<(), PostgresMoveError> {
         let tx = self.client.transaction().await?;
+        // No node migrates until the commit, and none has since the log began.
+        let lock = format!("select pg_try_advisory_xact_lock({})", migrate::LOCK);
+        if !tx
+            .query_typed_one(&lock, &[])
+            .await?
+            .try_get::<_, bool>(0)?
+        {
+            return Err(PostgresMoveError::Migrated);
+        }
+        check_log(&*tx, tables).await?;
         tx.batch_execute(&format!(
             "create or replace function move_fence() returns trigger language plpgsql as $$
              begin
@@ -269,7 +266,7 @@ async fn set_phase(tx: &Transaction<'_>, phase: MovePhase) -> Result<(), Postgre
 }
 
 /// Returns the newest migration, or `None` if there are no tables.
-async fn migration(client: &Object) -> Result<Option<i64>, PostgresMoveError> {
+async fn migration(client: &impl GenericClient) -> Result<Option<i64>, PostgresMoveError> {
     let sql = "select to_regclass('schema_migrations') is not null";
     if !client.query_typed_one(sql, &[]).await?.try_get(0)? {
         return Ok(None);
@@ -287,6 +284,27 @@ async fn read_state(client: &Object) -> Result<Option<(MoveId, MovePhase)>, Post
     let row = client.query_typed_one(sql, &[]).await?;
     let id = row.try_get::<_, &[u8]>(0)?.try_into().unwrap_or_default();
     Ok(Some((MoveId(id), MovePhase::parse(row.try_get(1)?))))
+}
+
+/// Fails if the schema is not the one that the log was made for.
+async fn check_log(
+    client: &impl GenericClient,
+    tables: &[TransferTable],
+) -> Result<(), PostgresMoveError> {
+    let row = client
+        .query_typed_one(
+            "select (select migration from move_source),
+                    (select count(*) from pg_trigger join pg_class as c on c.oid = tgrelid
+                     where c.relnamespace = current_schema()::regnamespace and tgname = 'move_log')",
+            &[],
+        )
+        .await?;
+    let logged = usize::try_from(row.try_get::<_, i64>(1)?).ok();
+    if Some(row.try_get(0)?) == migration(client).await? && logged == Some(tables.len()) {
+        Ok(())
+    } else {
+        Err(PostgresMoveError::Migrated)
+    }
 }
 
 /// Fails if the data was moved away, so that no server starts on it by mistake.

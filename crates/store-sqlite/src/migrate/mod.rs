@@ -231,7 +231,7 @@ fn applied(connection: &Connection) -> Result<Vec<AppliedMigration>, rusqlite::E
         .collect()
 }
 
-/// Returns the newest migration in a database, if this version knows all of its migrations.
+/// Returns the newest migration in a database, if this version works with all of its migrations.
 pub(crate) fn newest_known(
     connection: &Connection,
 ) -> Result<Result<i64, MigrationRefusal>, rusqlite::Error> {

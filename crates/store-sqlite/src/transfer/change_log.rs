@@ -81,7 +81,9 @@ impl SqliteMoveSource {
         check_log(&self.connection, tables)
     }
 
-    /// Deletes the log entries up to these numbers, one per table.
+    /// Deletes the log entries up to these numbers, one per table. Only the last statement deletes the
+    /// last entry: an empty log begins at one again, so the same statement could then delete a new
+    /// entry.
     pub fn forget(
         &mut self,
         tables: &[TransferTable],
@@ -89,12 +91,13 @@ impl SqliteMoveSource {
     ) -> Result<(), SqliteMoveError> {
         for (table, last) in tables.iter().zip(last) {
             let name = &table.name;
-            let sql = format!(
-                "delete from move_log_{name} where change_id in
-                 (select change_id from move_log_{name} where change_id <= ?1
-                  order by change_id limit {DELETED_MAX})"
-            );
-            while *last > 0 && self.connection.execute(&sql, [last])? > 0 {}
+            let first = format!("select coalesce(min(change_id), 0) - 1 from move_log_{name}");
+            let mut until: i64 = self.connection.query_row(&first, (), |row| row.get(0))?;
+            let delete = format!("delete from move_log_{name} where change_id <= ?1");
+            while until < *last {
+                until = (*last).min(until + DELETED_MAX);
+                self.connection.execute(&delete, [until])?;
+            }
         }
         Ok(())
     }

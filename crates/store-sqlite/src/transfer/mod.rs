@@ -13,7 +13,10 @@ mod target;
 pub use change_log::SqliteMoveSource;
 pub(crate) use change_log::reject_moved;
 pub use rows::SqliteRowReader;
-pub use target::{SqliteMoveTarget, finished_move};
+pub(crate) use target::unfinished_path;
+pub use target::{
+    SqliteMoveTarget, complete_move, finished_move, remove_unfinished, rename_complete,
+};
 
 use crate::connection::SqliteOpenError;
 use tributary_store::transfer::{MoveId, TupleFault};

@@ -35,9 +35,7 @@ pub struct SqliteMoveTarget {
 impl SqliteMoveTarget {
     /// Creates the file, or opens it to continue.
     pub fn open(path: &Path) -> Result<Self, SqliteMoveError> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".moving");
-        let unfinished = PathBuf::from(name);
+        let unfinished = unfinished_path(path);
         let mut connection = connection::open_for_writing(&unfinished)?;
         migrate::migrate(&mut connection)?;
         // Checked when everything is copied.
@@ -198,32 +196,68 @@ impl SqliteMoveTarget {
         Ok(table.optional()?)
     }
 
-    /// Gives the file its final name. Fails if there is a file with that name.
-    pub fn finish(self, id: MoveId) -> Result<(), SqliteMoveError> {
-        self.connection.execute(
+    /// Completes the file and gives it its final name. Fails if there is a file with that name.
+    pub fn finish(mut self, id: MoveId) -> Result<(), SqliteMoveError> {
+        let tx = self.connection.transaction()?;
+        tx.execute(
             "insert into instance (name, value) values (?1, ?2)
              on conflict (name) do update set value = excluded.value",
             (MOVED_ROW, id.0),
         )?;
         // The file never had deleted rows that were not overwritten.
-        self.connection.execute(
+        tx.execute(
             "insert into instance (name, value) values (?1, x'01') on conflict (name) do nothing",
             [vacuum_once::DONE_ROW],
         )?;
-        self.connection.execute_batch(
+        tx.execute_batch(
             "drop table move_target; drop table move_tables; drop table move_definitions",
         )?;
+        tx.commit()?;
         checkpoints::truncate(&self.connection)?;
         let closed = self.connection.close();
         closed.map_err(|(_, error)| SqliteOpenError::from(error))?;
-        let file = std::fs::File::open(&self.unfinished).map_err(SqliteOpenError::File)?;
-        file.sync_all().map_err(SqliteOpenError::File)?;
-        backup::remove_stale_marker(&self.path).map_err(SqliteOpenError::File)?;
-        std::fs::hard_link(&self.unfinished, &self.path).map_err(SqliteOpenError::File)?;
-        std::fs::remove_file(&self.unfinished).map_err(SqliteOpenError::File)?;
-        leftover_wal::sync_folder(&self.path).map_err(SqliteOpenError::Folder)?;
-        Ok(())
+        rename_complete(&self.path)
     }
+}
+
+/// Returns the name of the file until it is complete.
+pub(crate) fn unfinished_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".moving");
+    PathBuf::from(name)
+}
+
+/// Returns the move whose file is complete but does not have its final name, because the move was
+/// interrupted in between.
+pub fn complete_move(path: &Path) -> Result<Option<MoveId>, SqliteMoveError> {
+    let unfinished = unfinished_path(path);
+    if unfinished.exists() {
+        finished_move(&unfinished)
+    } else {
+        Ok(None)
+    }
+}
+
+/// Gives a complete file its final name. Fails if there is a file with that name.
+pub fn rename_complete(path: &Path) -> Result<(), SqliteMoveError> {
+    let unfinished = unfinished_path(path);
+    let file = std::fs::File::open(&unfinished).map_err(SqliteOpenError::File)?;
+    file.sync_all().map_err(SqliteOpenError::File)?;
+    backup::remove_stale_marker(path).map_err(SqliteOpenError::File)?;
+    std::fs::hard_link(&unfinished, path).map_err(SqliteOpenError::File)?;
+    remove_unfinished(path)
+}
+
+/// Removes the other name of a file that has its final name.
+pub fn remove_unfinished(path: &Path) -> Result<(), SqliteMoveError> {
+    match std::fs::remove_file(unfinished_path(path)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(SqliteOpenError::File(error).into());
+        }
+        _ => {}
+    }
+    leftover_wal::sync_folder(path).map_err(SqliteOpenError::Folder)?;
+    Ok(())
 }
 
 /// Returns the move that created a file.

@@ -47,7 +47,8 @@ pub(super) async fn run(
     mover.catch_up(CompareScope::ChangedRows).await?;
     mover.restore_definitions().await?;
     mover.verify().await?;
-    if !cut_over {
+    let is_fenced = matches!(mover.source.state()?, Some((_, MovePhase::Fenced)));
+    if !cut_over && !is_fenced {
         print_line(
             "Changes in the SQLite database are logged until the cut-over. Run the same command with \
              --cut-over to finish the move, or with --cancel to give it up.",

@@ -13,7 +13,9 @@ use tributary_store::transfer::{MoveId, MovePhase, TransferTable, match_schemas}
 use tributary_store_postgres::transfer::{
     PostgresMoveError, PostgresMoveRound, PostgresMoveSource,
 };
-use tributary_store_sqlite::transfer::{SqliteMoveTarget, finished_move};
+use tributary_store_sqlite::transfer::{
+    SqliteMoveTarget, complete_move, finished_move, remove_unfinished, rename_complete,
+};
 
 /// Copies, follows and verifies; with `cut_over`, also ends the move.
 pub(super) async fn run(
@@ -25,6 +27,13 @@ pub(super) async fn run(
     let options = wiring::postgres_options(config);
     let mut source = PostgresMoveSource::connect(url.expose_secret(), options).await?;
     if path.exists() {
+        return finish_or_refuse(&mut source, path).await;
+    }
+    // The move was interrupted between completing the file and naming it.
+    if let (Some((id, MovePhase::Fenced)), complete) = (source.state().await?, complete_move(path)?)
+        && complete == Some(id)
+    {
+        rename_complete(path)?;
         return finish_or_refuse(&mut source, path).await;
     }
     let target = SqliteMoveTarget::open(path)
@@ -40,12 +49,20 @@ pub(super) async fn run(
     mover.catch_up(CompareScope::ChangedRows).await?;
     mover.restore_definitions()?;
     mover.verify().await?;
-    if !cut_over {
+    let is_fenced = matches!(mover.source.state().await?, Some((_, MovePhase::Fenced)));
+    if !cut_over && !is_fenced {
         print_line(
             "Changes in the PostgreSQL database are logged until the cut-over. Run the same command \
              with --cut-over to finish the move, or with --cancel to give it up.",
         );
         return Ok(());
+    }
+    if path.exists() {
+        anyhow::bail!(
+            "a database was created at {} during the move; stop the server that uses it, and move \
+             the file away",
+            path.display()
+        );
     }
     mover.cut_over(id).await?;
     print_line(format!(
@@ -61,6 +78,7 @@ async fn finish_or_refuse(source: &mut PostgresMoveSource, path: &Path) -> anyho
     let finished = finished_move(path)?;
     match source.state().await? {
         Some((id, phase)) if finished == Some(id) => {
+            remove_unfinished(path)?;
             if phase == MovePhase::Fenced {
                 source.finish().await?;
             }

@@ -1,6 +1,6 @@
 //! Compares every app's last hour with the weeks before it, and raises `traffic.anomaly`.
 //!
-//! Every node runs this worker. An hour is stored once per app, by the node that finishes first.
+//! Every node with the role `forward` runs this worker. An hour is stored once per app, by the node that finishes first.
 
 use super::periodic::{Worker, WorkerActivity};
 use std::collections::BTreeMap;
