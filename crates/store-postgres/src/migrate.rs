@@ -240,6 +240,10 @@ async fn apply_in(
          set local lock_timeout = '10s'",
     )
     .await?;
+    // Most starts find nothing to do and need no lock.
+    if pending_migrations(migrations, &applied(tx).await?)?.is_empty() {
+        return Ok(MigrationStep::UpToDate);
+    }
     let lock = format!("select pg_try_advisory_xact_lock({LOCK})");
     if !tx
         .query_typed_one(&lock, &[])

@@ -5,6 +5,7 @@ use crate::PostgresStore;
 use crate::migrate::{MIGRATIONS, migrate_to};
 use crate::pool::{Pool, PostgresOpenError};
 use std::time::Duration;
+use tokio::sync::Mutex;
 use tributary_store::Instance as _;
 use tributary_store::contract::fixtures::at;
 use tributary_store::migration::{Migration, MigrationRefusal, undeclared_after};
@@ -13,6 +14,10 @@ use tributary_store::migration::{Migration, MigrationRefusal, undeclared_after};
 const LAST_UNDECLARED: i64 = 28;
 /// Number of the added migration. Other migrations may be released before it.
 const NUMBER: i64 = 900;
+
+/// Taken by each test: an index that is built concurrently waits for all transactions in the database,
+/// also for one that a test holds while its migration waits for the lock of the index's migration.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
 /// Returns all migrations and another one.
 fn with_another(sql: String) -> Vec<Migration> {
@@ -43,6 +48,7 @@ fn new_migrations_declare_which_programs_work_with_them() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_migration_waits_for_a_lock_without_blocking_running_nodes() {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let schema = Schema::create_without_tables().await;
     let running = schema.open().await;
     let mut holder = schema.client().await;
@@ -77,6 +83,7 @@ async fn a_migration_waits_for_a_lock_without_blocking_running_nodes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_is_built_outside_a_transaction() {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let sql = format!(
         "-- Compatible from: {}\n-- Outside a transaction\n\
          drop index concurrently if exists costs_again;\n\
@@ -101,6 +108,7 @@ async fn an_index_is_built_outside_a_transaction() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_incompatible_migration_is_applied_with_all_others_or_not_at_all() {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let schema = Schema::create_without_tables().await;
     drop(schema.open().await);
     let compatible = format!(
@@ -135,6 +143,7 @@ async fn an_incompatible_migration_is_applied_with_all_others_or_not_at_all() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adds_the_compatibility_to_the_list_of_an_older_version() {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let schema = Schema::create_without_tables().await;
     drop(schema.open().await);
     let client = schema.client().await;
