@@ -1,6 +1,7 @@
 //! Helpers for the tests of forwarding: a server and the four simulated networks.
 
 use crate::website::{BROWSER, Website};
+use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -268,15 +269,24 @@ pub(crate) async fn install_from_click(
     sdk_key
 }
 
-/// Calls an SDK endpoint.
-pub(crate) async fn track(site: &Website, sdk_key: &str, endpoint: &str, body: &Value) -> Value {
-    let request = site
-        .client
+/// Builds a call of an SDK endpoint.
+pub(crate) fn track_request(
+    site: &Website,
+    sdk_key: &str,
+    endpoint: &str,
+    body: &Value,
+) -> RequestBuilder {
+    site.client
         .post(format!("{}/api/track/{endpoint}", site.base))
         .header("x-tributary-key", sdk_key)
         .header("user-agent", BROWSER)
         .header("content-type", "application/json")
-        .body(body.to_string());
+        .body(body.to_string())
+}
+
+/// Calls an SDK endpoint.
+pub(crate) async fn track(site: &Website, sdk_key: &str, endpoint: &str, body: &Value) -> Value {
+    let request = track_request(site, sdk_key, endpoint, body);
     let answer = request.send().await.unwrap();
     assert!(
         answer.status().is_success(),

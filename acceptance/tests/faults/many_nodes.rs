@@ -3,7 +3,9 @@
 //!
 //! A client repeats a request on another node until it is acknowledged, as SDKs and shops do.
 
-use crate::networks::{ServerWithSimulator, now_ms, wait_until_settled, with_current_time};
+use crate::networks::{
+    ServerWithSimulator, now_ms, track_request, wait_until_settled, with_current_time,
+};
 use crate::random::env_number;
 use crate::website::{BROWSER, Website};
 use serde_json::{Value, json};
@@ -79,13 +81,7 @@ impl LoadRequest {
             Self::WebEvent(event) => return Some(site.try_send(event).await?.status.as_u16()),
             Self::Track(endpoint, body) => (endpoint, body),
         };
-        let request = site
-            .client
-            .post(format!("{}/api/track/{endpoint}", site.base))
-            .header("x-tributary-key", sdk_key)
-            .header("user-agent", BROWSER)
-            .header("content-type", "application/json")
-            .body(body.to_string());
+        let request = track_request(site, sdk_key, endpoint, body);
         let response = request.send().await.ok()?;
         let status = response.status().as_u16();
         response.bytes().await.ok()?;

@@ -95,7 +95,7 @@ fn entry<'a>(
 ) -> &'a mut ProjectState {
     let now = Instant::now();
     if projects.len() > PROJECTS_MAX {
-        // A project that somebody waits for has another reference to its turns.
+        // Keep projects that a request waits for: it holds another reference to their turns.
         projects.retain(|_, state| {
             state.delayed_until.max(state.latest) > now || Arc::strong_count(&state.reserved) > 1
         });

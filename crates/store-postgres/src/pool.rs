@@ -87,7 +87,7 @@ pub enum PostgresOpenError {
          standby"
     )]
     ReadUrl(String),
-    /// The positions of the workers are unknown, so nobody knows how far a standby is behind.
+    /// A standby's lag cannot be measured, because the log positions of the workers are unknown.
     #[error("database_read_url cannot be used with a distributed database; remove the setting")]
     DistributedStandby,
     /// TLS cannot be set up.

@@ -45,7 +45,7 @@ struct CitusSchema {
 }
 
 impl CitusSchema {
-    /// Takes a schema, or creates one. Returns `None` if there is no cluster.
+    /// Takes a schema, or creates one. Returns `None` without a cluster.
     #[expect(
         clippy::disallowed_methods,
         reason = "the caller of the tests passes the URL"
