@@ -1,6 +1,6 @@
 //! The statements that begin a transaction.
 //!
-//! All settings use `set local`, because `PgBouncer` shares sessions between clients.
+//! All settings last for the transaction only, because `PgBouncer` shares sessions between clients.
 
 use crate::tx::TransactionMode;
 use std::time::Duration;
@@ -12,16 +12,16 @@ const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 /// would scan it. With this setting, scans that cannot be avoided get such a high cost estimate
 /// that the server would JIT-compile the statement, which takes longer than the scan. So JIT is
 /// off.
-const INDEX_PLANS: [&str; 4] = [
-    "set local enable_seqscan = off",
-    "set local enable_hashjoin = off",
-    "set local enable_mergejoin = off",
-    "set local jit = off",
+const INDEX_PLANS: [(&str, &str); 4] = [
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("jit", "off"),
 ];
 
 /// Forces generic query plans. Writes come in batches, and planning the statements again for each
 /// batch would cost as much as the lookups themselves.
-const GENERIC_PLAN: &str = "set local plan_cache_mode = force_generic_plan";
+const GENERIC_PLAN: (&str, &str) = ("plan_cache_mode", "force_generic_plan");
 
 /// Citus cannot plan a distributed statement without its values.
 const CUSTOM_PLAN: &str = "set local plan_cache_mode = auto";
@@ -36,8 +36,9 @@ const SETTINGS_FOR_WORKERS: &str = "set local citus.propagate_set_commands = 'lo
 
 /// Returns the statements that begin a transaction, to be sent together in one round trip.
 ///
-/// On a distributed database each setting for the workers is a separate statement. Citus sends the
-/// whole text that contains a setting to the workers, once for each setting in the text.
+/// A single server gets all settings in one `select`. On a distributed database each setting for the
+/// workers is a separate `set`: Citus sends the whole text that contains a `set` to the workers, once
+/// for each `set` in the text, and it sends no `set_config`.
 pub(crate) fn begin_statements(
     mode: TransactionMode,
     is_distributed: bool,
@@ -50,24 +51,28 @@ pub(crate) fn begin_statements(
         }
     };
     let begin = format!("begin {kind}");
-    let statement = statement_timeout.as_millis().max(1);
-    let lock = LOCK_WAIT_MAX.as_millis();
-    let settings = [
+    let statement = statement_timeout.as_millis().max(1).to_string();
+    let lock = LOCK_WAIT_MAX.as_millis().to_string();
+    let limits = [
         // The role may have turned `synchronous_commit` off, which would lose acknowledged commits
         // in a power cut.
-        "set local synchronous_commit = on".to_owned(),
-        format!("set local statement_timeout = {statement}"),
-        format!("set local lock_timeout = {lock}"),
-        format!("set local idle_in_transaction_session_timeout = {statement}"),
+        ("synchronous_commit", "on"),
+        ("statement_timeout", statement.as_str()),
+        ("lock_timeout", lock.as_str()),
+        ("idle_in_transaction_session_timeout", statement.as_str()),
     ];
-    let settings = settings.into_iter().chain(INDEX_PLANS.map(str::to_owned));
+    let settings = limits.into_iter().chain(INDEX_PLANS);
     if is_distributed {
         let first = [&begin, CONCURRENT_WRITES, CUSTOM_PLAN, SETTINGS_FOR_WORKERS];
+        let settings = settings.map(|(name, value)| format!("set local {name} = {value}"));
         return std::iter::once(first.join("; ")).chain(settings).collect();
     }
-    let plan = (mode != TransactionMode::Read).then(|| GENERIC_PLAN.to_owned());
-    let all: Vec<String> = std::iter::once(begin).chain(settings).chain(plan).collect();
-    vec![all.join("; ")]
+    let plan = (mode != TransactionMode::Read).then_some(GENERIC_PLAN);
+    let calls: Vec<String> = settings
+        .chain(plan)
+        .map(|(name, value)| format!("set_config('{name}', '{value}', true)"))
+        .collect();
+    vec![format!("{begin}; select {}", calls.join(", "))]
 }
 
 #[cfg(test)]
@@ -81,14 +86,15 @@ mod tests {
         let [read] = &begin_statements(TransactionMode::Read, false, TIMEOUT)[..] else {
             panic!("several statements");
         };
-        assert!(read.starts_with("begin isolation level repeatable read, read only; set local "));
-        assert!(read.contains("statement_timeout = 7000"));
+        assert!(read.starts_with("begin isolation level repeatable read, read only; select set_"));
+        assert!(read.contains("set_config('statement_timeout', '7000', true)"));
         assert!(!read.contains("plan_cache_mode") && !read.contains("citus"));
         let [write] = &begin_statements(TransactionMode::Write, false, TIMEOUT)[..] else {
             panic!("several statements");
         };
-        assert!(write.contains("read write") && write.ends_with(GENERIC_PLAN));
-        assert!(write.contains("set local synchronous_commit = on;"));
+        let plan = "set_config('plan_cache_mode', 'force_generic_plan', true)";
+        assert!(write.contains("read write") && write.ends_with(plan));
+        assert!(write.contains("set_config('synchronous_commit', 'on', true)"));
     }
 
     #[test]

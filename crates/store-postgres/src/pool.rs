@@ -2,14 +2,14 @@
 
 use crate::database_error::DatabaseError;
 use crate::distributed::KnownShards;
-use crate::rollups::CountedApps;
+use crate::rollups::PendingApps;
 use crate::tls;
 use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, PoolError, RecyclingMethod};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::sync::{Notify, OwnedSemaphorePermit, RwLock, RwLockReadGuard, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockReadGuard, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::error::SqlState;
@@ -196,10 +196,8 @@ pub(crate) struct Pool {
     /// Locked for reading by every transaction, and for writing by `close`, which waits for all
     /// transactions.
     running: RwLock<()>,
-    /// Notified when a transaction on this node has stored increments.
-    pub(crate) increments_stored: Notify,
-    /// Apps for which this node has stored increments.
-    pub(crate) counted_apps: CountedApps,
+    /// Pending increments that this node knows of.
+    pub(crate) pending_apps: PendingApps,
     /// Whether the tables are distributed by app.
     is_distributed: AtomicBool,
     /// The shards of apps, if the database has several shards.
@@ -267,8 +265,7 @@ impl Pool {
             options,
             unreplicated,
             running: RwLock::new(()),
-            increments_stored: Notify::new(),
-            counted_apps: CountedApps::default(),
+            pending_apps: PendingApps::default(),
             is_distributed: AtomicBool::new(false),
             shards: OnceLock::new(),
         })

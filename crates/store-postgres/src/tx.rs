@@ -198,8 +198,7 @@ pub(crate) async fn try_on<T>(
     let counted = tx.counted.take();
     let committed = tx.commit().await;
     if !counted.is_empty() {
-        pool.counted_apps.add(counted);
-        pool.increments_stored.notify_one();
+        pool.pending_apps.add(counted);
     }
     match committed {
         Err(error) if mode == TransactionMode::Read => {

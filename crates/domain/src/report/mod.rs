@@ -11,6 +11,7 @@ pub mod tally;
 mod day_values;
 mod figures;
 mod grain;
+mod merging;
 mod query;
 mod report_figures;
 mod rollup;
@@ -21,6 +22,7 @@ mod unmerged;
 pub use day_values::{ChangedValues, DayValues};
 pub use figures::Figures;
 pub use grain::{Bucket, Grain, GrainSpan, Period, split_by_grain};
+pub use merging::PendingIncrements;
 pub use query::{
     DIMENSIONS_MAX, Dimension, GroupBy, OTHER, ReportQuery, Rollup, StatsRow, TimeUnit,
 };

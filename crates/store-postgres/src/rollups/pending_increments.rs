@@ -1,9 +1,9 @@
 //! Pending increments: counted, but not yet merged into the roll-ups.
 //!
 //! All transactions change the same few roll-up rows and would wait for each other's commits. So
-//! each transaction stores its increments in a separate row, and a background task merges them a
-//! moment later. Reports read the roll-ups and the pending increments in one snapshot and add them
-//! up; they never write.
+//! each transaction stores its increments in a separate row, and a background task merges them when
+//! an app has many, or after a while. Reports read the roll-ups and the pending increments in one
+//! snapshot and add them up; they never write.
 //!
 //! Merging locks an app's increments in id order, so no other node merges for that app until the
 //! commit. Erasing a device and rebuilding figures take the same locks, so the cohort devices do
@@ -15,20 +15,18 @@ use crate::params::column;
 use crate::pool::Pool;
 use crate::rows::{id, uuid};
 use crate::tx::{self, TransactionMode, Tx};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tributary_domain::report::Increments;
+use tributary_domain::report::{Increments, PendingIncrements};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_recording::merge;
-use tributary_store::records::{increments_from_json, increments_to_json};
+use tributary_store::records::{count_to_u64, increments_from_json, increments_to_json};
 use tributary_store::{StoreError, StoreResult};
 
-/// Delay before merging. Until then, reports add up the pending increments.
-const MERGE_DELAY: Duration = Duration::from_secs(1);
-/// Interval between checks for increments of other nodes, which may not merge their own. Short
-/// enough that reports add up few of them.
-const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// Interval between passes over the apps that this node counted for. Until increments are merged,
+/// reports add them up.
+const MERGE_INTERVAL: Duration = Duration::from_secs(1);
 /// Delay after a failed merge. A standby rejects every attempt.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 /// Maximum number of increments merged per transaction. Each comes from one batch of limited size.
@@ -37,28 +35,80 @@ const MERGED_ROWS_MAX: usize = 200;
 /// for a long time; the limit bounds memory use.
 pub(crate) const UNMERGED_ROWS_MAX: usize = 20_000;
 
-/// How often a node of a distributed database searches all shards for increments of nodes that do not
-/// merge. Longer, and a report could find more than it adds up.
-const SEARCH_INTERVAL: Duration = Duration::from_mins(1);
+/// How often a node searches for increments of nodes that do not merge, or that stopped before they
+/// did. Longer, and a report could find more than it adds up.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
+/// The same on a distributed database, where a search queries every shard.
+const DISTRIBUTED_SEARCH_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Apps with increments to merge.
+/// The apps that a transaction counts for.
 #[derive(Debug, Default)]
 pub(crate) struct CountedApps(Mutex<BTreeSet<AppId>>);
 
 impl CountedApps {
-    /// Adds apps.
-    pub(crate) fn add(&self, apps: impl IntoIterator<Item = AppId>) {
-        self.lock().extend(apps);
+    fn add(&self, apps: impl IntoIterator<Item = AppId>) {
+        lock(&self.0).extend(apps);
     }
 
     /// Removes and returns all apps.
     pub(crate) fn take(&self) -> BTreeSet<AppId> {
-        std::mem::take(&mut *self.lock())
+        std::mem::take(&mut *lock(&self.0))
+    }
+}
+
+/// Pending increments that this node knows of, by app.
+#[derive(Debug, Default)]
+pub(crate) struct PendingApps(Mutex<BTreeMap<AppId, PendingApp>>);
+
+#[derive(Debug, Clone, Copy)]
+struct PendingApp {
+    count: u64,
+    noticed_at: Instant,
+}
+
+impl PendingApps {
+    /// Adds one increment per app.
+    pub(crate) fn add(&self, apps: impl IntoIterator<Item = AppId>) {
+        let mut pending = lock(&self.0);
+        for app in apps {
+            entry(&mut pending, app).count += 1;
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<AppId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Takes over the number of increments that a search found.
+    fn notice(&self, app: AppId, found: u64) {
+        let mut pending = lock(&self.0);
+        let app = entry(&mut pending, app);
+        app.count = app.count.max(found);
     }
+
+    /// Removes and returns the apps whose increments are to be merged now.
+    fn take_due(&self) -> Vec<(AppId, PendingApp)> {
+        let is_due = |_: &AppId, app: &mut PendingApp| {
+            let (count, age) = (app.count, app.noticed_at.elapsed());
+            PendingIncrements { count, age }.are_due()
+        };
+        lock(&self.0).extract_if(.., is_due).collect()
+    }
+
+    /// Adds an app again whose increments could not be merged.
+    fn put_back(&self, app: AppId, failed: PendingApp) {
+        let mut pending = lock(&self.0);
+        let app = pending.entry(app).or_insert(failed);
+        app.count = app.count.max(failed.count);
+        app.noticed_at = app.noticed_at.min(failed.noticed_at);
+    }
+}
+
+fn entry(pending: &mut BTreeMap<AppId, PendingApp>, app: AppId) -> &mut PendingApp {
+    pending.entry(app).or_insert_with(|| PendingApp {
+        count: 0,
+        noticed_at: Instant::now(),
+    })
+}
+
+fn lock<T>(locked: &Mutex<T>) -> MutexGuard<'_, T> {
+    locked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Stores the increments of a transaction.
@@ -163,48 +213,59 @@ pub(super) async fn read(tx: &Tx, app: AppId) -> Result<Increments, Failure> {
     Ok(all)
 }
 
-/// Merges all increments, one app per transaction. If merging fails for one app, the others are
-/// still merged. Returns the first error.
+/// Merges all increments, one app per transaction.
+#[cfg(test)]
 pub(crate) async fn merge_all(pool: &Pool) -> StoreResult<()> {
-    let mut first = Ok(());
-    for app in find_apps(pool).await? {
-        let merged = merge_app(pool, app).await;
-        first = first.and(merged);
+    for (app, _) in find_apps(pool).await? {
+        merge_app(pool, app).await?;
     }
-    first
+    Ok(())
 }
 
-/// Merges the increments of the apps that this node counted for, and sometimes all increments. Unlike
-/// [`merge_all`], it does not query every shard each time. While a worker is down, the search fails, so
-/// only apps that this node counted for are merged, without those of that worker.
-async fn merge_counted(pool: &Pool, searched_at: &mut Option<Instant>) -> StoreResult<()> {
+/// Merges the due increments that this node knows of, one app per transaction, and sometimes searches
+/// for others. If merging fails for one app, the others are still merged. Returns the first error.
+///
+/// While a worker of a distributed database is down, the search fails, so only apps that this node
+/// counted for are merged, without those of that worker.
+async fn merge_due(pool: &Pool, searched_at: &mut Option<Instant>) -> StoreResult<()> {
     let mut first = Ok(());
-    if searched_at.is_none_or(|at| at.elapsed() >= SEARCH_INTERVAL) {
+    let interval = match pool.shards.get() {
+        Some(_) => DISTRIBUTED_SEARCH_INTERVAL,
+        None => SEARCH_INTERVAL,
+    };
+    if searched_at.is_none_or(|at| at.elapsed() >= interval) {
         match find_apps(pool).await {
             Ok(apps) => {
-                pool.counted_apps.add(apps);
+                for (app, found) in apps {
+                    pool.pending_apps.notice(app, found);
+                }
                 *searched_at = Some(Instant::now());
             }
             Err(error) => first = Err(error),
         }
     }
-    for app in pool.counted_apps.take() {
+    for (app, pending) in pool.pending_apps.take_due() {
         let merged = merge_app(pool, app).await;
         if merged.is_err() {
-            pool.counted_apps.add([app]);
+            pool.pending_apps.put_back(app, pending);
         }
         first = first.and(merged);
     }
     first
 }
 
-/// Finds the apps with increments, on all shards.
-async fn find_apps(pool: &Pool) -> StoreResult<Vec<AppId>> {
+/// Counts the pending increments of each app, on all shards.
+async fn find_apps(pool: &Pool) -> StoreResult<Vec<(AppId, u64)>> {
     let find = async |tx: &Tx| {
-        let sql = "select distinct app_id from rollup_increments";
+        let sql = "select app_id, count(*) from rollup_increments group by app_id";
         let rows = tx.query(sql, &[]).await?;
-        let apps = rows.iter().map(|row| Ok(AppId::from_bytes(id(row, 0)?)));
-        apps.collect::<Result<Vec<_>, Failure>>()
+        let app = |row| {
+            Ok((
+                AppId::from_bytes(id(row, 0)?),
+                count_to_u64(row.try_get(1)?),
+            ))
+        };
+        rows.iter().map(app).collect::<Result<Vec<_>, Failure>>()
     };
     tx::run(pool, "find_increments", TransactionMode::Read, find).await
 }
@@ -215,25 +276,16 @@ async fn merge_app(pool: &Pool, app: AppId) -> StoreResult<()> {
     Ok(())
 }
 
-/// Starts the task that merges increments shortly after this node stored some, and those of other
-/// nodes a little later.
+/// Starts the task that merges increments.
 pub(crate) fn start_merging(pool: Arc<Pool>) -> BackgroundTask {
     BackgroundTask::spawn(async move {
         let mut searched_at = None;
         loop {
-            tokio::time::sleep(MERGE_DELAY).await;
-            let merged = if pool.shards.get().is_some() {
-                merge_counted(&pool, &mut searched_at).await
-            } else {
-                merge_all(&pool).await
-            };
-            if let Err(error) = merged {
+            tokio::time::sleep(MERGE_INTERVAL).await;
+            if let Err(error) = merge_due(&pool, &mut searched_at).await {
                 tracing::warn!(%error, "failed to merge roll-up increments; retrying");
                 tokio::time::sleep(RETRY_DELAY).await;
-                continue;
             }
-            let stored = pool.increments_stored.notified();
-            let _either = tokio::time::timeout(CHECK_INTERVAL, stored).await;
         }
     })
 }

@@ -109,15 +109,11 @@ impl PostgresMoveSource {
     /// Rejects all further changes. Changes that were committed before are in the log.
     pub async fn fence(&mut self, tables: &[TransferTable]) -> Result<(), PostgresMoveError> {
         let tx = self.client.transaction().await?;
-        // No node migrates until the commit, and none has since the log began.
-        let lock = format!("select pg_try_advisory_xact_lock({})", migrate::LOCK);
-        if !tx
-            .query_typed_one(&lock, &[])
-            .await?
-            .try_get::<_, bool>(0)?
-        {
-            return Err(PostgresMoveError::Migrated);
-        }
+        // Wait for a node that is migrating (at most `lock_timeout`), and let none begin until the
+        // commit. The lock is shared by all schemas of the database, so waiting is no sign that this
+        // schema was migrated: the check after it tells.
+        let lock = format!("select pg_advisory_xact_lock({})", migrate::LOCK);
+        tx.batch_execute(&lock).await?;
         check_log(&*tx, tables).await?;
         tx.batch_execute(&format!(
             "create or replace function move_fence() returns trigger language plpgsql as $$
