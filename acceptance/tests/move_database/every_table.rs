@@ -25,7 +25,7 @@ type Tables = BTreeMap<String, BTreeMap<String, Column>>;
 async fn tables(postgres: &DirectConnection) -> Tables {
     let rows = postgres.rows(
         "select table_name, column_name, data_type, is_nullable from information_schema.columns
-         where table_schema = current_schema() and table_name <> 'schema_migrations'
+         where table_schema = current_schema() and table_name not in ('due_work', 'schema_migrations')
            and column_name <> 'campaign_digest'",
     );
     let mut tables = Tables::new();

@@ -20,10 +20,14 @@ pub(crate) struct LivenessOut {
 
 /// Readiness of the service.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Ready {
     /// `ready`.
     status: &'static str,
     rates: RatesOut,
+    /// Number of servers of a distributed database that do not respond. Only the apps on them are
+    /// unavailable. 0 if the database is not distributed.
+    unreachable_workers: usize,
 }
 
 /// Exchange rates in use.
@@ -62,7 +66,8 @@ pub(crate) async fn alive() -> impl IntoResponse {
     get, path = "/readyz", tag = "Operations", operation_id = "getReadiness", security(()),
     summary = "Check readiness",
     responses((status = 200, description = "The database can commit.", body = inline(ReadyEnvelope),
-        example = json!({"data": {"status": "ready", "rates": {"day": "2026-01-02", "stale": false}}})))
+        example = json!({"data": {"status": "ready", "rates": {"day": "2026-01-02", "stale": false},
+            "unreachableWorkers": 0}})))
 )]
 pub(crate) async fn ready(State(state): State<ApiState>) -> Result<impl IntoResponse, ApiError> {
     let now = state.runtime.now();
@@ -70,6 +75,7 @@ pub(crate) async fn ready(State(state): State<ApiState>) -> Result<impl IntoResp
     Ok(JsonResponse::ok(Ready {
         status: "ready",
         rates: RatesOut::on(latest, Day::of(now)),
+        unreachable_workers: state.store.unreachable_workers(),
     }))
 }
 
@@ -81,6 +87,17 @@ pub(crate) type ReadyEnvelope = Envelope<Ready>;
 mod tests {
     use super::*;
     use rstest::rstest;
+
+    #[test]
+    fn workers_that_do_not_respond_are_counted() {
+        let ready = Ready {
+            status: "ready",
+            rates: RatesOut::on(Day::from_days(0), Day::from_days(0)),
+            unreachable_workers: 2,
+        };
+        let shown = serde_json::to_value(ready).unwrap();
+        assert_eq!(shown["unreachableWorkers"], 2);
+    }
 
     #[rstest]
     #[case::one_week_old("2024-03-25", false)]

@@ -55,6 +55,8 @@ pub mod node_role;
 
 pub mod standby;
 
+pub mod due_work;
+
 pub mod refusal;
 
 pub mod runtime;

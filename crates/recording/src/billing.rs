@@ -166,14 +166,13 @@ async fn exchange_arrival<T: Tables>(
     Ok(Notification::from_incoming(arrival, exchanged))
 }
 
-/// Settles at most `limit` trials whose hold has ended by `now`. Returns the number of trials
-/// examined, and the increments for the roll-ups.
+/// Settles trials whose hold has ended by `now`. Returns the number of trials examined, and the
+/// increments for the roll-ups.
 pub async fn settle_trials<T: Tables>(
     tables: &T,
     now: Timestamp,
-    limit: u32,
+    due: Vec<Chain>,
 ) -> Result<(u64, Increments), T::Failure> {
-    let due = tables.due_trials(now, limit).await?;
     let apps: BTreeSet<AppId> = due.iter().map(|chain| chain.app).collect();
     for app in apps {
         tables.lock_app(app).await?;

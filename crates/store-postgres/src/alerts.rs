@@ -1,11 +1,14 @@
 //! Alerts for operators, sent by webhook.
 
+use crate::due_work::{Look, WorkKind, earliest, look_at_apps};
 use crate::params::column;
+use crate::pool::Pool;
 use crate::rows::{APP_COLUMNS, id, read_apps, uuid};
-use crate::tx::Tx;
+use crate::tx::{self, TransactionMode, Tx};
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tokio_postgres::Row;
 use tributary_domain::forwarding::alert::{Alert, AlertKind};
 use tributary_domain::integration::Network;
@@ -32,6 +35,7 @@ pub(crate) async fn insert(tx: &Tx, alert: &Alert) -> Result<(), Failure> {
         ],
     )
     .await?;
+    tx.hint(WorkKind::Alerts, alert.app, alert.at);
     Ok(())
 }
 
@@ -78,23 +82,30 @@ impl Due {
     }
 }
 
-/// Leases due alerts. The lookup covers all shards without locking; the update then claims each row
-/// only if its due time is unchanged. So only one of two workers gets an alert, and no lock spans
-/// shards.
-async fn lease(
-    tx: &Tx,
-    now: Timestamp,
-    until: Timestamp,
-    limit: u32,
-) -> Result<Vec<DueAlert>, Failure> {
+/// Finds due alerts of all apps.
+async fn find_due(tx: &Tx, now: Timestamp, limit: u32) -> Result<Vec<Due>, Failure> {
+    let sql = "select app_id, alert_id, kind, network, at, message, attempts, due_at from alerts
+               where due_at <= $1 order by due_at, app_id, alert_id limit $2";
     let rows = tx
-        .query(
-            "select app_id, alert_id, kind, network, at, message, attempts, due_at from alerts
-             where due_at <= $1 order by due_at, app_id, alert_id limit $2",
-            &[&now.as_millis(), &i64::from(limit)],
-        )
+        .query(sql, &[&now.as_millis(), &i64::from(limit)])
         .await?;
-    let mut due = rows.iter().map(Due::read).collect::<Result<Vec<_>, _>>()?;
+    rows.iter().map(Due::read).collect()
+}
+
+/// Finds due alerts of an app.
+async fn find_due_of(tx: &Tx, app: AppId, now: Timestamp, limit: u32) -> Result<Vec<Due>, Failure> {
+    let sql = "select app_id, alert_id, kind, network, at, message, attempts, due_at from alerts
+               where app_id = $1 and due_at <= $2 order by due_at, alert_id limit $3";
+    let app = uuid(app.as_bytes());
+    let rows = tx
+        .query(sql, &[&app, &now.as_millis(), &i64::from(limit)])
+        .await?;
+    rows.iter().map(Due::read).collect()
+}
+
+/// Leases due alerts, which were found without locking. The update claims each row only if its due
+/// time is unchanged. So only one of two workers gets an alert.
+async fn lease(tx: &Tx, mut due: Vec<Due>, until: Timestamp) -> Result<Vec<DueAlert>, Failure> {
     if due.is_empty() {
         return Ok(Vec::new());
     }
@@ -127,6 +138,26 @@ async fn lease(
         alert: due.alert,
     };
     Ok(due.into_iter().map(with_webhook).collect())
+}
+
+/// Leases due alerts of the apps with hints, one app per transaction.
+async fn lease_hinted(
+    pool: &Arc<Pool>,
+    now: Timestamp,
+    until: Timestamp,
+    limit: u32,
+) -> StoreResult<Vec<DueAlert>> {
+    let shared = pool.clone();
+    let look = async move |app, limit| {
+        let lease = async move |tx: &Tx| {
+            let due = find_due_of(tx, app, now, limit).await?;
+            let leased = lease(tx, due, until).await?;
+            let sql = "select min(due_at) from alerts where app_id = $1";
+            Ok(Look::new(leased, earliest(tx, sql, app).await?))
+        };
+        tx::run(&shared, "lease_alerts", TransactionMode::Write, lease).await
+    };
+    look_at_apps(pool, WorkKind::Alerts, now, limit, look).await
 }
 
 /// Stores an alert for every app with a webhook. Locks the app before checking for an earlier
@@ -191,8 +222,12 @@ impl Alerts for PostgresStore {
         until: Timestamp,
         limit: u32,
     ) -> StoreResult<Vec<DueAlert>> {
+        if self.pool.is_distributed() {
+            return lease_hinted(&self.pool, now, until, limit).await;
+        }
         self.write("lease_alerts", async move |tx| {
-            lease(tx, now, until, limit).await
+            let due = find_due(tx, now, limit).await?;
+            lease(tx, due, until).await
         })
         .await
     }
@@ -205,9 +240,12 @@ impl Alerts for PostgresStore {
     ) -> StoreResult<()> {
         self.write("settle_alert", async move |tx| {
             let sql = "update alerts set due_at = $3 where app_id = $1 and alert_id = $2";
-            let (app, alert) = (uuid(app.as_bytes()), uuid(alert.as_bytes()));
+            let (key, alert) = (uuid(app.as_bytes()), uuid(alert.as_bytes()));
             let due_at = retry_at.map(Timestamp::as_millis);
-            tx.execute(sql, &[&app, &alert, &due_at]).await?;
+            tx.execute(sql, &[&key, &alert, &due_at]).await?;
+            if let Some(retry_at) = retry_at {
+                tx.hint(WorkKind::Alerts, app, retry_at);
+            }
             Ok(())
         })
         .await

@@ -2,6 +2,7 @@
 
 use crate::background_task::BackgroundTask;
 use crate::distributed::find_worker_warnings;
+use crate::due_work::store_hints;
 use crate::rollups::UNMERGED_ROWS_MAX;
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
@@ -165,13 +166,19 @@ impl Instance for PostgresStore {
             let newest: Option<i64> = row.try_get(2)?;
             let version: &str = row.try_get(0)?;
             let mut warnings = find_warnings(tx, connections, IDLE_TRANSACTION_SECONDS_MAX).await?;
-            warnings.extend(find_unmerged(tx).await?);
+            let mut all_respond = true;
             let distribution = if has_workers {
-                warnings.extend(find_worker_warnings(tx).await?);
+                let workers = find_worker_warnings(tx).await?;
+                all_respond = workers.all_respond;
+                warnings.extend(workers.warnings);
                 ", distributed by Citus"
             } else {
                 ""
             };
+            // Queries every shard, so it would fail.
+            if all_respond {
+                warnings.extend(find_unmerged(tx).await?);
+            }
             Ok(InstanceReport {
                 engine: format!("PostgreSQL {version}{distribution}"),
                 schema: row.try_get(1)?,
@@ -208,6 +215,10 @@ impl Instance for PostgresStore {
         }
     }
 
+    fn unreachable_workers(&self) -> usize {
+        self.pool.down_workers.count()
+    }
+
     async fn close(&self) {
         tokio::join!(
             self.clicks.close(),
@@ -218,7 +229,13 @@ impl Instance for PostgresStore {
             self.notifications.close()
         );
         self.merging.iter().for_each(BackgroundTask::stop);
+        self.watching_workers.iter().for_each(BackgroundTask::stop);
         self.statistics.stop();
+        self.storing_hints.stop();
+        // Otherwise a search finds the work up to a minute later.
+        if let Err(error) = store_hints(&self.pool).await {
+            tracing::warn!(%error, "failed to store hints about due work");
+        }
         if let Some(standby) = &self.standby {
             standby.close().await;
         }

@@ -106,10 +106,15 @@ impl Integrations for PostgresStore {
         origin: AuditContext,
     ) -> StoreResult<Integration> {
         let organization = caller.organization();
-        self.write("update_integration", async move |tx| {
-            let of = (organization, QueueRef { app, network });
-            update_integration(tx, of, &change, &precondition, &origin).await
-        })
-        .await
+        let updated = self.write("update_integration", async move |tx| {
+            let queue = QueueRef { app, network };
+            let of = (organization, queue);
+            let updated = update_integration(tx, of, &change, &precondition, &origin).await?;
+            tx.hint_queue(queue, origin.at);
+            Ok(updated)
+        });
+        let updated = updated.await;
+        self.paused.forget();
+        updated
     }
 }

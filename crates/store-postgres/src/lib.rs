@@ -55,6 +55,7 @@ mod batch_writer;
 mod begin;
 mod database_error;
 mod distributed;
+mod due_work;
 mod migrate;
 mod params;
 mod pool;
@@ -146,6 +147,10 @@ pub struct PostgresStore {
     /// `None` if only other nodes merge increments.
     merging: Option<BackgroundTask>,
     statistics: BackgroundTask,
+    storing_hints: BackgroundTask,
+    /// `None` if the database is not distributed.
+    watching_workers: Option<BackgroundTask>,
+    paused: outbox::PausedCounts,
     /// Incremented by changes to keys, apps and links, so that callers invalidate their caches.
     changes: AtomicU64,
 }
@@ -184,6 +189,7 @@ impl PostgresStore {
             Some(standby) => Some(Standby::start(url, &standby, options).await?),
             None => None,
         };
+        let has_workers = pool.shards.get().is_some();
         let pool = Arc::new(pool);
         Ok(Self {
             standby,
@@ -195,6 +201,9 @@ impl PostgresStore {
             notifications: billing::batch_writer(pool.clone()),
             merging: merges_increments.then(|| rollups::start_merging(pool.clone())),
             statistics: statistics::start_collecting(pool.clone()),
+            storing_hints: due_work::start_storing(pool.clone()),
+            watching_workers: has_workers.then(|| distributed::start_watching(pool.clone())),
+            paused: outbox::PausedCounts::default(),
             pool,
             changes: AtomicU64::new(0),
         })

@@ -156,6 +156,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "request_quotas",
         sql: include_str!("../migrations/0029_request_quotas.sql"),
     },
+    Migration {
+        number: 30,
+        name: "due_work",
+        sql: include_str!("../migrations/0030_due_work.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

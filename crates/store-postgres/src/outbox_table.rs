@@ -2,6 +2,7 @@
 
 use crate::clicks::CLICK_COLUMNS;
 use crate::deliveries::find;
+use crate::due_work::WorkKind;
 use crate::outbox::settle::write_settled;
 use crate::outbox::terminal::{self, TerminalDelivery};
 use crate::params::{Param, column, placeholders};
@@ -18,7 +19,7 @@ use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::OutboxTable;
-use tributary_store::records::{ClickRow, PlannedRow, TerminalCounts, hour_of};
+use tributary_store::records::{ClickRow, PlannedRow, TerminalCounts, hour_of, queue_ref};
 use tributary_store::{DeliveryWithEvent, QueueRef, SettledDelivery};
 use uuid::Uuid;
 
@@ -74,6 +75,11 @@ pub(crate) async fn insert_rows(tx: &Tx, rows: &[PlannedRow]) -> Result<(), Fail
         ],
     )
     .await?;
+    for row in rows {
+        let queue = queue_ref(row.app_id, &row.network)?;
+        let due_at = Timestamp::from_millis(row.due_at);
+        tx.hint(WorkKind::Deliveries(queue.network), queue.app, due_at);
+    }
     Ok(())
 }
 

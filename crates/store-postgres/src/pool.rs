@@ -1,7 +1,8 @@
 //! The connection pool.
 
 use crate::database_error::DatabaseError;
-use crate::distributed::KnownShards;
+use crate::distributed::{DownWorkers, KnownShards};
+use crate::due_work::DueWork;
 use crate::rollups::PendingApps;
 use crate::tls;
 use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, PoolError, RecyclingMethod};
@@ -202,6 +203,10 @@ pub(crate) struct Pool {
     is_distributed: AtomicBool,
     /// The shards of apps, if the database has several shards.
     pub(crate) shards: OnceLock<KnownShards>,
+    /// Workers of a distributed database that do not respond.
+    pub(crate) down_workers: DownWorkers,
+    /// Hints about due work on a distributed database.
+    pub(crate) due_work: DueWork,
 }
 
 impl Pool {
@@ -268,6 +273,8 @@ impl Pool {
             pending_apps: PendingApps::default(),
             is_distributed: AtomicBool::new(false),
             shards: OnceLock::new(),
+            down_workers: DownWorkers::default(),
+            due_work: DueWork::default(),
         })
     }
 

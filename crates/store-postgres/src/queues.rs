@@ -101,6 +101,9 @@ impl IntegrationTable for Tx {
                 ],
             )
             .await?;
+        if taken.is_some() {
+            self.hint_queue(queue, until);
+        }
         let state = |row: Row| Ok(read_row::<QueueRow>(&row)?.read());
         taken.map(state).transpose()
     }
@@ -296,5 +299,6 @@ pub(crate) async fn release_lease(
         &[&app, &network, &uuid(&lease.0), &now.as_millis()],
     )
     .await?;
+    tx.hint_queue(queue, now);
     Ok(())
 }

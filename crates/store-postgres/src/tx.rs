@@ -17,11 +17,13 @@ use crate::abandoned::UsedConnection;
 use crate::attempt_error::{AttemptError, classify_before_commit, classify_commit_error};
 use crate::begin::begin_statements;
 use crate::database_error::{DatabaseError, is_read_only_server};
+use crate::due_work::{Hints, WorkKind};
 use crate::params::{Param, typed, values};
 use crate::pool::Pool;
 use crate::rollups::CountedApps;
 use crate::statement_text::statement_text;
 use deadpool_postgres::Object;
+use std::collections::BTreeSet;
 use std::collections::hash_map::RandomState;
 use std::future::poll_fn;
 use std::hash::BuildHasher;
@@ -32,6 +34,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Statement};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::connection_share::ConnectionShare;
 use tributary_store::{ReportTimeout, StoreError};
 
@@ -167,7 +171,7 @@ pub(crate) async fn try_on<T>(
     mode: TransactionMode,
     work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<T, AttemptError> {
-    let tx = Tx::new(connection, pool);
+    let mut tx = Tx::new(connection, pool);
     let unreplicated = pool.unreplicated();
     let timeout = pool.options.statement_timeout_for(share);
     let worked = match begin_and_run(&tx, mode, timeout, work).await {
@@ -196,10 +200,14 @@ pub(crate) async fn try_on<T>(
         return Err(AttemptError::Unavailable(DatabaseError::new(text)));
     }
     let counted = tx.counted.take();
+    let hints = std::mem::take(&mut tx.hints);
     let committed = tx.commit().await;
+    // If the outcome is unknown, the transaction may have been committed. A hint without work is
+    // harmless.
     if !counted.is_empty() {
-        pool.pending_apps.add(counted);
+        note_counted(pool, counted, &hints);
     }
+    pool.due_work.add(&hints);
     match committed {
         Err(error) if mode == TransactionMode::Read => {
             Err(classify_before_commit(Failure::Postgres(error)))
@@ -212,6 +220,18 @@ pub(crate) async fn try_on<T>(
             Err(AttemptError::Unavailable(DatabaseError::new(text)))
         }
         Ok(()) => Ok(value),
+    }
+}
+
+/// Notes apps with increments to merge. On a distributed database, a node that does not merge leaves
+/// hints for those that do.
+fn note_counted(pool: &Pool, apps: BTreeSet<AppId>, hints: &Hints) {
+    if pool.is_distributed() && !pool.options.merges_increments {
+        for app in apps {
+            hints.add(WorkKind::Increments, app, Timestamp::from_millis(0), None);
+        }
+    } else {
+        pool.pending_apps.add(apps);
     }
 }
 
@@ -255,6 +275,8 @@ pub(crate) struct Tx {
     pub(crate) turn: Mutex<u64>,
     /// Apps for which the transaction stored increments, which need to be merged.
     pub(crate) counted: CountedApps,
+    /// Hints about work that becomes due, on a distributed database.
+    pub(crate) hints: Hints,
 }
 
 impl Tx {
@@ -266,6 +288,7 @@ impl Tx {
             failed: AtomicBool::new(false),
             turn: Mutex::new(0),
             counted: CountedApps::default(),
+            hints: Hints::default(),
         }
     }
 

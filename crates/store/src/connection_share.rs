@@ -20,12 +20,15 @@ pub enum ConnectionShare {
 const WORKER: &[&str] = &[
     "begin_sending",
     "busiest_addresses",
+    "check_workers",
     "claim_postbacks",
     "collect_statistics",
     "due_deliveries",
     "due_queues",
     "due_status_checks",
     "expire_deliveries",
+    "find_down_apps",
+    "find_due_work",
     "find_increments",
     "find_new_tables",
     "forget_addresses",
@@ -50,13 +53,17 @@ const WORKER: &[&str] = &[
     "renew_lease",
     "reserve_turns",
     "rollup_days",
+    "search_due_work",
     "settle_ad_services_token",
     "settle_alert",
     "settle_deliveries",
     "settle_status_check",
     "settle_trials",
+    "store_due_work",
+    "take_increments",
     "traffic_history",
     "unchecked_apps",
+    "update_due_work",
 ];
 
 /// Transactions that read many rows for a caller. They have a time limit.

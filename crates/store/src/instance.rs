@@ -70,6 +70,12 @@ pub trait Instance: Send + Sync {
     /// even if a standby serves reports. Engines without a standby need not note anything.
     fn note_change(&self, _actor: &Actor) {}
 
+    /// Returns the number of servers of a distributed database that do not respond. Only the apps on
+    /// them are unavailable.
+    fn unreachable_workers(&self) -> usize {
+        0
+    }
+
     /// Finishes accepted work and closes the database. Later calls return
     /// [`crate::StoreError::Unavailable`].
     async fn close(&self);

@@ -170,9 +170,6 @@ pub trait TrialTable: EngineTransaction {
 
     /// Writes the state of a trial.
     async fn write_trial(&self, chain: &Chain, trial: Trial) -> Result<(), Self::Failure>;
-
-    /// Returns due trials on hold, oldest first.
-    async fn due_trials(&self, now: Timestamp, limit: u32) -> Result<Vec<Chain>, Self::Failure>;
 }
 
 /// Daily notification counts.

@@ -12,6 +12,7 @@ pub(crate) mod people;
 mod trials;
 
 use crate::batch_writer::{BatchItem, BatchWriter, ShardKey};
+use crate::due_work::{Look, WorkKind, look_at_apps};
 use crate::pool::Pool;
 use crate::rows::{AppLockMode, app_by_id, require_app, uuid};
 use crate::tx::{self, TransactionMode, Tx};
@@ -21,7 +22,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::app::{AppSecret, BillingProvider};
-use tributary_domain::billing::IncomingNotification;
+use tributary_domain::billing::{Chain, IncomingNotification};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
@@ -125,6 +126,28 @@ async fn find_figures(
         .collect()
 }
 
+/// Settles due trials. Returns how many were examined.
+async fn settle_due(tx: &Tx, now: Timestamp, due: Vec<Chain>) -> Result<u64, Failure> {
+    let (examined, increments) = Box::pin(settle_trials(tx, now, due)).await?;
+    rollups::store_increments(tx, &increments).await?;
+    Ok(examined)
+}
+
+/// Settles due trials of the apps with hints, one app per transaction.
+async fn settle_hinted(pool: &Arc<Pool>, now: Timestamp, limit: u32) -> StoreResult<u64> {
+    let shared = pool.clone();
+    let look = async move |app, limit| {
+        let settle = async move |tx: &Tx| {
+            let due = trials::find_due_of(tx, app, now, limit).await?;
+            settle_due(tx, now, due.clone()).await?;
+            Ok(Look::new(due, trials::earliest_due(tx, app).await?))
+        };
+        tx::run(&shared, "settle_trials", TransactionMode::Write, settle).await
+    };
+    let settled = look_at_apps(pool, WorkKind::Trials, now, limit, look).await?;
+    Ok(u64::try_from(settled.len()).unwrap_or(u64::MAX))
+}
+
 #[async_trait]
 impl Billing for PostgresStore {
     async fn billing_app(&self, app: AppId) -> StoreResult<Option<BillingApp>> {
@@ -185,10 +208,12 @@ impl Billing for PostgresStore {
     }
 
     async fn settle_trials(&self, now: Timestamp, limit: u32) -> StoreResult<u64> {
+        if self.pool.is_distributed() {
+            return settle_hinted(&self.pool, now, limit).await;
+        }
         self.write("settle_trials", async move |tx| {
-            let (looked_at, increments) = Box::pin(settle_trials(tx, now, limit)).await?;
-            rollups::store_increments(tx, &increments).await?;
-            Ok(looked_at)
+            let due = trials::find_due(tx, now, limit).await?;
+            settle_due(tx, now, due).await
         })
         .await
     }

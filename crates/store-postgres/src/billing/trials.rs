@@ -1,8 +1,10 @@
 //! Trials on hold.
 
 use crate::Failure;
+use crate::due_work::{WorkKind, earliest};
 use crate::rows::{id, read_row, uuid};
 use crate::tx::Tx;
+use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::Chain;
 use tributary_domain::billing::hold::{Trial, TrialState};
@@ -49,6 +51,7 @@ impl TrialTable for Tx {
             ],
         )
         .await?;
+        self.hint(WorkKind::Trials, chain.app, due_at);
         Ok(())
     }
 
@@ -65,20 +68,41 @@ impl TrialTable for Tx {
         .await?;
         Ok(())
     }
+}
 
-    async fn due_trials(&self, now: Timestamp, limit: u32) -> Result<Vec<Chain>, Failure> {
-        let rows = self
-            .query(
-                "select provider, chain, app_id from trials where state = 'held' and due_at <= $1
-                 order by due_at limit $2",
-                &[&now.as_millis(), &i64::from(limit)],
-            )
-            .await?;
-        rows.iter()
-            .map(|row| {
-                let app = AppId::from_bytes(id(row, "app_id")?);
-                Ok(read_row::<ChainRow>(row)?.read((app, Environment::Live))?)
-            })
-            .collect()
-    }
+/// Finds due trials on hold of all apps, oldest first.
+pub(super) async fn find_due(tx: &Tx, now: Timestamp, limit: u32) -> Result<Vec<Chain>, Failure> {
+    let sql = "select provider, chain, app_id from trials where state = 'held' and due_at <= $1
+               order by due_at limit $2";
+    let rows = tx
+        .query(sql, &[&now.as_millis(), &i64::from(limit)])
+        .await?;
+    rows.iter().map(read_chain).collect()
+}
+
+/// Finds due trials on hold of an app, oldest first.
+pub(super) async fn find_due_of(
+    tx: &Tx,
+    app: AppId,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<Chain>, Failure> {
+    let sql = "select provider, chain, app_id from trials
+               where app_id = $1 and state = 'held' and due_at <= $2 order by due_at limit $3";
+    let app = uuid(app.as_bytes());
+    let rows = tx
+        .query(sql, &[&app, &now.as_millis(), &i64::from(limit)])
+        .await?;
+    rows.iter().map(read_chain).collect()
+}
+
+/// Returns the due time of an app's earliest trial on hold.
+pub(super) async fn earliest_due(tx: &Tx, app: AppId) -> Result<Option<i64>, Failure> {
+    let sql = "select min(due_at) from trials where app_id = $1 and state = 'held'";
+    earliest(tx, sql, app).await
+}
+
+fn read_chain(row: &Row) -> Result<Chain, Failure> {
+    let app = AppId::from_bytes(id(row, "app_id")?);
+    Ok(read_row::<ChainRow>(row)?.read((app, Environment::Live))?)
 }

@@ -123,10 +123,15 @@ impl Deliveries for PostgresStore {
         origin: AuditContext,
     ) -> StoreResult<Integration> {
         let organization = caller.organization();
-        self.write("resume_integration", async move |tx| {
-            let of = (organization, QueueRef { app, network });
-            resume_integration(tx, of, &precondition, &origin).await
-        })
-        .await
+        let resumed = self.write("resume_integration", async move |tx| {
+            let queue = QueueRef { app, network };
+            let of = (organization, queue);
+            let resumed = resume_integration(tx, of, &precondition, &origin).await?;
+            tx.hint_queue(queue, origin.at);
+            Ok(resumed)
+        });
+        let resumed = resumed.await;
+        self.paused.forget();
+        resumed
     }
 }

@@ -175,8 +175,11 @@ impl Devices for PostgresStore {
         until: Timestamp,
         limit: u32,
     ) -> StoreResult<Vec<LeasedToken>> {
+        if self.pool.is_distributed() {
+            return tokens::lease_hinted(&self.pool, now, until, limit).await;
+        }
         self.write("lease_ad_services_tokens", async move |tx| {
-            tokens::lease(tx, now, until, limit).await
+            tokens::lease_all(tx, now, until, limit).await
         })
         .await
     }

@@ -3,10 +3,13 @@
 
 use super::DeviceColumns;
 use crate::Failure;
+use crate::due_work::{Look, WorkKind, earliest, look_at_apps};
 use crate::params::{Param, column};
+use crate::pool::Pool;
 use crate::rows::{id, uuid};
-use crate::tx::Tx;
+use crate::tx::{self, TransactionMode, Tx};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef};
@@ -14,7 +17,7 @@ use tributary_domain::install::ConfigureCommand;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::TokenTable;
-use tributary_store::{LeasedToken, StoreError};
+use tributary_store::{LeasedToken, StoreError, StoreResult};
 use uuid::Uuid;
 
 /// A due token with its due time.
@@ -49,22 +52,58 @@ impl Due {
     }
 }
 
-/// Leases due tokens. The lookup covers all shards without locking; the update then claims each row
-/// only if its due time is unchanged. So only one of two workers gets a token, and no lock spans
-/// shards.
-pub(super) async fn lease(
+/// Leases due tokens of all apps.
+pub(super) async fn lease_all(
     tx: &Tx,
     now: Timestamp,
     until: Timestamp,
     limit: u32,
 ) -> Result<Vec<LeasedToken>, Failure> {
+    let sql = "select app_id, environment, device_id, token, received_at, attempts, due_at
+               from ad_services_tokens where due_at <= $1 order by due_at limit $2";
     let rows = tx
-        .query(
-            "select app_id, environment, device_id, token, received_at, attempts, due_at
-             from ad_services_tokens where due_at <= $1 order by due_at limit $2",
-            &[&now.as_millis(), &i64::from(limit)],
-        )
+        .query(sql, &[&now.as_millis(), &i64::from(limit)])
         .await?;
+    lease(tx, &rows, until).await
+}
+
+/// Leases due tokens of the apps with hints, one app per transaction.
+pub(super) async fn lease_hinted(
+    pool: &Arc<Pool>,
+    now: Timestamp,
+    until: Timestamp,
+    limit: u32,
+) -> StoreResult<Vec<LeasedToken>> {
+    let shared = pool.clone();
+    let look = async move |app, limit| {
+        let lease = async move |tx: &Tx| lease_of(tx, app, (now, until), limit).await;
+        let name = "lease_ad_services_tokens";
+        tx::run(&shared, name, TransactionMode::Write, lease).await
+    };
+    look_at_apps(pool, WorkKind::Tokens, now, limit, look).await
+}
+
+/// Leases due tokens of an app.
+async fn lease_of(
+    tx: &Tx,
+    app: AppId,
+    (now, until): (Timestamp, Timestamp),
+    limit: u32,
+) -> Result<Look<LeasedToken>, Failure> {
+    let sql = "select app_id, environment, device_id, token, received_at, attempts, due_at
+               from ad_services_tokens where app_id = $1 and due_at <= $2 order by due_at limit $3";
+    let key = uuid(app.as_bytes());
+    let rows = tx
+        .query(sql, &[&key, &now.as_millis(), &i64::from(limit)])
+        .await?;
+    let leased = lease(tx, &rows, until).await?;
+    let sql = "select min(due_at) from ad_services_tokens where app_id = $1";
+    Ok(Look::new(leased, earliest(tx, sql, app).await?))
+}
+
+/// Leases due tokens, which were found without locking. The update claims each row only if its due
+/// time is unchanged. So only one of two workers gets a token.
+async fn lease(tx: &Tx, rows: &[Row], until: Timestamp) -> Result<Vec<LeasedToken>, Failure> {
     let due: Vec<Due> = rows
         .iter()
         .map(|row| Due::read(row, until))
@@ -127,6 +166,9 @@ pub(crate) async fn enqueue(tx: &Tx, commands: &[&ConfigureCommand]) -> Result<(
         ],
     )
     .await?;
+    for command in commands {
+        tx.hint(WorkKind::Tokens, command.app, command.at);
+    }
     Ok(())
 }
 
@@ -152,9 +194,13 @@ impl TokenTable for Tx {
     async fn retry_token(&self, lease: &LeasedToken, due_at: Timestamp) -> Result<bool, Failure> {
         let sql = format!("update ad_services_tokens set due_at = $5 where {LEASE_CONDITION}");
         let (app, environment, device, leased_until) = lease_key(lease);
-        let due_at = due_at.as_millis();
-        let params: [&dyn Param; 5] = [&app, &environment, &device, &leased_until, &due_at];
-        Ok(self.execute_counting(&sql, &params).await? == 1)
+        let due_millis = due_at.as_millis();
+        let params: [&dyn Param; 5] = [&app, &environment, &device, &leased_until, &due_millis];
+        let is_held = self.execute_counting(&sql, &params).await? == 1;
+        if is_held {
+            self.hint(WorkKind::Tokens, lease.app, due_at);
+        }
+        Ok(is_held)
     }
 
     async fn remove_device_token(&self, device: DeviceRef<'_>) -> Result<(), Failure> {

@@ -9,10 +9,12 @@
 //! converts a database (`conversion`).
 
 mod conversion;
+mod down_workers;
 mod shards;
 mod workers;
 
 pub(crate) use conversion::convert;
+pub(crate) use down_workers::{DownWorkers, ON_DOWN_WORKER, find_on_down_workers, start_watching};
 pub(crate) use shards::{KnownShards, lane_of};
 pub(crate) use workers::find_worker_warnings;
 

@@ -12,6 +12,39 @@ const WORKER_SETTINGS: &str = "
         $$ select current_setting('fsync') || ' ' || current_setting('full_page_writes') $$)
     order by 1";
 
+/// How long a worker may take to accept a connection. Citus waits half a minute by default.
+const CONNECT_MILLIS: &str = "set local citus.node_connection_timeout = 2000";
+
+/// Connects to every worker.
+const WORKER_CONNECTIONS: &str = "
+    select node.nodename || ':' || node.nodeport, node.groupid, checked.success
+    from run_command_on_workers('select 1') as checked
+    join pg_dist_node as node
+      on node.nodename = checked.nodename and node.nodeport = checked.nodeport";
+
+/// A worker, and whether it responds.
+#[derive(Debug)]
+pub(super) struct CheckedWorker {
+    pub(super) name: String,
+    /// Number by which Citus finds the shards of a worker.
+    pub(super) group: i32,
+    pub(super) is_up: bool,
+}
+
+/// Checks which workers respond.
+pub(super) async fn check_connections(tx: &Tx) -> Result<Vec<CheckedWorker>, Failure> {
+    tx.execute(CONNECT_MILLIS, &[]).await?;
+    let worker = |row: &Row| {
+        Ok(CheckedWorker {
+            name: row.try_get(0)?,
+            group: row.try_get(1)?,
+            is_up: row.try_get(2)?,
+        })
+    };
+    let rows = tx.query(WORKER_CONNECTIONS, &[]).await?;
+    rows.iter().map(worker).collect()
+}
+
 /// The state of a worker.
 enum WorkerState {
     Safe,
@@ -51,9 +84,17 @@ pub(super) async fn check_workers(client: &Client) -> Result<(), PostgresOpenErr
     Ok(())
 }
 
+/// Warnings about the workers.
+pub(crate) struct WorkerWarnings {
+    pub(crate) warnings: Vec<String>,
+    pub(crate) all_respond: bool,
+}
+
 /// Finds workers that do not respond, or that became unsafe after the start.
-pub(crate) async fn find_worker_warnings(tx: &Tx) -> Result<Vec<String>, Failure> {
+pub(crate) async fn find_worker_warnings(tx: &Tx) -> Result<WorkerWarnings, Failure> {
     let mut warnings = Vec::new();
+    let mut all_respond = true;
+    tx.execute(CONNECT_MILLIS, &[]).await?;
     for row in tx.query(WORKER_SETTINGS, &[]).await? {
         match worker_state(&row)? {
             (_, WorkerState::Safe) => {}
@@ -61,10 +102,16 @@ pub(crate) async fn find_worker_warnings(tx: &Tx) -> Result<Vec<String>, Failure
                 "the worker {worker} runs with {setting} = off and may lose acknowledged commits; \
                  set {setting} = on in its postgresql.conf and reload it"
             )),
-            (worker, WorkerState::Down) => warnings.push(format!(
-                "the worker {worker} does not respond; its apps are unavailable"
-            )),
+            (worker, WorkerState::Down) => {
+                all_respond = false;
+                warnings.push(format!(
+                    "the worker {worker} does not respond; its apps are unavailable"
+                ));
+            }
         }
     }
-    Ok(warnings)
+    Ok(WorkerWarnings {
+        warnings,
+        all_respond,
+    })
 }

@@ -1,14 +1,19 @@
 //! Finds queues with due work.
 
-use crate::Failure;
+use crate::due_work::{Look, WorkKind, look_at_apps};
+use crate::pool::Pool;
 use crate::rows::id;
-use crate::tx::Tx;
+use crate::tx::{self, TransactionMode, Tx};
+use crate::{Failure, queues};
+use std::sync::Arc;
+use tributary_domain::due_work::{AppWork, NextLook};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::QueueRef;
 use tributary_store::records::queue_ref;
+use tributary_store::{QueueRef, StoreResult};
 
-/// Finds queues with due work on all shards, with one index lookup per integration.
+/// Finds queues with due work, with one index lookup per integration. Not for a distributed
+/// database, where it would query every shard.
 ///
 /// Deliveries and status checks are queried separately. With an `or`, the planner might scan the
 /// whole outbox for every integration.
@@ -47,4 +52,48 @@ pub(super) async fn find_due_queues(
     rows.iter()
         .map(|row| Ok(queue_ref(id(row, 0)?, row.try_get(1)?)?))
         .collect()
+}
+
+/// Finds queues with due work among the apps with hints.
+pub(super) async fn find_hinted_queues(
+    pool: &Arc<Pool>,
+    network: Network,
+    now: Timestamp,
+    limit: u32,
+) -> StoreResult<Vec<QueueRef>> {
+    let kind = WorkKind::Deliveries(network);
+    let shared = pool.clone();
+    let look = async move |app, _| {
+        let queue = QueueRef { app, network };
+        let find = async move |tx: &Tx| find_work(tx, queue).await;
+        let left = tx::run(&shared, "due_queues", TransactionMode::Read, find).await?;
+        let is_due = left.next_look(now) == NextLook::Now;
+        let taken = is_due.then_some(queue).into_iter().collect();
+        Ok(Look { taken, left })
+    };
+    look_at_apps(pool, kind, now, limit, look).await
+}
+
+/// Finds a queue's work, and what keeps it from being taken.
+async fn find_work(tx: &Tx, queue: QueueRef) -> Result<AppWork, Failure> {
+    let (app, network) = queues::key_columns(queue);
+    let sql = "select enabled, paused_at, leased_until, not_before,
+                      (select min(due_at) from outbox where app_id = $1 and network = $2),
+                      (select min(due_at) from status_checks where app_id = $1 and network = $2)
+               from integrations
+               left join queues on queues.app_id = $1 and queues.network = $2
+               where integrations.app_id = $1 and integrations.network = $2";
+    let Some(row) = tx.query_opt(sql, &[&app, &network]).await? else {
+        return Ok(AppWork::default());
+    };
+    let time = |index| -> Result<Option<Timestamp>, tokio_postgres::Error> {
+        let millis: Option<i64> = row.try_get(index)?;
+        Ok(millis.map(Timestamp::from_millis))
+    };
+    let due = [time(4)?, time(5)?];
+    Ok(AppWork {
+        earliest_due: due.into_iter().flatten().min(),
+        blocked_until: time(2)?.max(time(3)?),
+        is_stopped: !row.try_get::<_, bool>(0)? || time(1)?.is_some(),
+    })
 }

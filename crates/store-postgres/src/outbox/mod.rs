@@ -5,11 +5,14 @@
 //! `status_checks`). A node that was presumed dead finds no row with its lease and writes nothing.
 
 mod due_queues;
+mod paused;
 mod sending;
 pub(crate) mod settle;
 pub(crate) mod status_checks;
 mod sweep;
 pub(crate) mod terminal;
+
+pub(crate) use paused::PausedCounts;
 
 use crate::{PostgresStore, conversions, queues};
 use async_trait::async_trait;
@@ -20,7 +23,6 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{lease_queue, reserve_turns, settle_deliveries, settle_status_check};
-use tributary_store::records::count_to_u64;
 use tributary_store::{
     CheckOutcome, DeliverySettlement, GatheredDelivery, LeaseId, LeasedQueue, Outbox,
     PendingDelivery, QueueRef, StatusCheck, StoreResult,
@@ -34,6 +36,9 @@ impl Outbox for PostgresStore {
         now: Timestamp,
         limit: u32,
     ) -> StoreResult<Vec<QueueRef>> {
+        if self.pool.is_distributed() {
+            return due_queues::find_hinted_queues(&self.pool, network, now, limit).await;
+        }
         self.read("due_queues", async move |tx| {
             due_queues::find_due_queues(tx, network, now, limit).await
         })
@@ -132,10 +137,12 @@ impl Outbox for PostgresStore {
         lease: LeaseId,
         settlement: DeliverySettlement,
     ) -> StoreResult<bool> {
-        self.write("settle_deliveries", async move |tx| {
+        let settled = self.write("settle_deliveries", async move |tx| {
             settle_deliveries(tx, queue, lease, &settlement).await
-        })
-        .await
+        });
+        let settled = settled.await;
+        self.paused.forget();
+        settled
     }
 
     async fn due_status_checks(
@@ -172,17 +179,14 @@ impl Outbox for PostgresStore {
     }
 
     async fn paused_integrations(&self) -> StoreResult<Vec<(Network, u64)>> {
-        self.read("paused_integrations", async move |tx| {
-            let sql = "select count(*) from queues where network = $1 and paused_at is not null";
-            let mut counts = Vec::new();
-            for network in Network::ALL {
-                let row = tx.query_one(sql, &[&network.as_str()]).await?;
-                let count: i64 = row.try_get(0)?;
-                counts.push((network, count_to_u64(count)));
-            }
-            Ok(counts)
-        })
-        .await
+        if self.pool.is_distributed()
+            && let Some(counts) = self.paused.recent()
+        {
+            return Ok(counts);
+        }
+        let counts = self.read("paused_integrations", paused::count).await?;
+        self.paused.keep(counts.clone());
+        Ok(counts)
     }
 
     async fn expire_deliveries(&self, now: Timestamp, limit: u32) -> StoreResult<u64> {

@@ -1,6 +1,7 @@
 //! Finished deliveries: moving them out of the outbox, requeueing them, and counting them.
 
 use crate::Failure;
+use crate::due_work::WorkKind;
 use crate::params::{Param, column, placeholders};
 use crate::rows::{id, uuid};
 use crate::tx::Tx;
@@ -87,7 +88,7 @@ pub(crate) async fn requeue(
     if ids.is_empty() {
         return Ok(0);
     }
-    let app = uuid(app.as_bytes());
+    let key = uuid(app.as_bytes());
     let ids = column(ids, |id| uuid(id.as_bytes()));
     tx.execute(
         "insert into outbox (app_id, delivery_id, network, event_id, network_event, dedup_id,
@@ -96,11 +97,17 @@ pub(crate) async fn requeue(
                 expires_at, attempts_made, attempts
          from deliveries where app_id = $1 and delivery_id = any($2)
          on conflict (app_id, delivery_id) do nothing",
-        &[&app, &ids, &due_at.as_millis()],
+        &[&key, &ids, &due_at.as_millis()],
     )
     .await?;
-    let sql = "delete from deliveries where app_id = $1 and delivery_id = any($2)";
-    tx.execute_counting(sql, &[&app, &ids]).await
+    let sql = "delete from deliveries where app_id = $1 and delivery_id = any($2)
+               returning app_id, network";
+    let moved = tx.query(sql, &[&key, &ids]).await?;
+    for row in &moved {
+        let network = queue_ref(id(row, 0)?, row.try_get(1)?)?.network;
+        tx.hint(WorkKind::Deliveries(network), app, due_at);
+    }
+    Ok(u64::try_from(moved.len()).unwrap_or(u64::MAX))
 }
 
 /// Adds finished deliveries to the counts of the current hour. Returns the number of failures per

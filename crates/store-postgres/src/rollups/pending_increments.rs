@@ -11,6 +11,8 @@
 
 use crate::Failure;
 use crate::background_task::BackgroundTask;
+use crate::distributed::find_on_down_workers;
+use crate::due_work::take_increments;
 use crate::params::column;
 use crate::pool::Pool;
 use crate::rows::{id, uuid};
@@ -40,6 +42,8 @@ pub(crate) const UNMERGED_ROWS_MAX: usize = 20_000;
 const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
 /// The same on a distributed database, where a search queries every shard.
 const DISTRIBUTED_SEARCH_INTERVAL: Duration = Duration::from_mins(1);
+/// How often a node of a distributed database takes the hints of nodes that do not merge.
+const HINTS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The apps that a transaction counts for.
 #[derive(Debug, Default)]
@@ -83,7 +87,7 @@ impl PendingApps {
     }
 
     /// Removes and returns the apps whose increments are to be merged now.
-    fn take_due(&self) -> Vec<(AppId, PendingApp)> {
+    fn take_due(&self) -> BTreeMap<AppId, PendingApp> {
         let is_due = |_: &AppId, app: &mut PendingApp| {
             let (count, age) = (app.count, app.noticed_at.elapsed());
             PendingIncrements { count, age }.are_due()
@@ -222,36 +226,75 @@ pub(crate) async fn merge_all(pool: &Pool) -> StoreResult<()> {
     Ok(())
 }
 
-/// Merges the due increments that this node knows of, one app per transaction, and sometimes searches
-/// for others. If merging fails for one app, the others are still merged. Returns the first error.
-///
-/// While a worker of a distributed database is down, the search fails, so only apps that this node
-/// counted for are merged, without those of that worker.
-async fn merge_due(pool: &Pool, searched_at: &mut Option<Instant>) -> StoreResult<()> {
-    let mut first = Ok(());
-    let interval = match pool.shards.get() {
-        Some(_) => DISTRIBUTED_SEARCH_INTERVAL,
-        None => SEARCH_INTERVAL,
+/// When a node last looked for increments of other nodes.
+#[derive(Debug, Default)]
+struct LookTimes {
+    searched: Option<Instant>,
+    took_hints: Option<Instant>,
+}
+
+/// Returns whether an interval has passed, and begins the next one if so.
+fn is_over(interval: Duration, begun: &mut Option<Instant>) -> bool {
+    let is_over = begun.is_none_or(|at| at.elapsed() >= interval);
+    if is_over {
+        *begun = Some(Instant::now());
+    }
+    is_over
+}
+
+/// Looks for increments of other nodes, now and then. On a distributed database, they leave hints;
+/// a search waits while a worker is down.
+async fn look_for_others(pool: &Pool, times: &mut LookTimes) -> StoreResult<()> {
+    let is_distributed = pool.is_distributed();
+    if is_distributed && is_over(HINTS_INTERVAL, &mut times.took_hints) {
+        pool.pending_apps.add(take_increments(pool).await?);
+    }
+    let interval = if is_distributed {
+        DISTRIBUTED_SEARCH_INTERVAL
+    } else {
+        SEARCH_INTERVAL
     };
-    if searched_at.is_none_or(|at| at.elapsed() >= interval) {
-        match find_apps(pool).await {
-            Ok(apps) => {
-                for (app, found) in apps {
-                    pool.pending_apps.notice(app, found);
-                }
-                *searched_at = Some(Instant::now());
-            }
-            Err(error) => first = Err(error),
+    if pool.down_workers.count() == 0 && is_over(interval, &mut times.searched) {
+        for (app, found) in find_apps(pool).await? {
+            pool.pending_apps.notice(app, found);
         }
     }
-    for (app, pending) in pool.pending_apps.take_due() {
+    Ok(())
+}
+
+/// Merges the due increments that this node knows of, one app per transaction. If merging fails for
+/// one app, the others are still merged. Returns the first error. Apps of a worker that is down wait
+/// until the worker is back.
+async fn merge_due(pool: &Pool, times: &mut LookTimes) -> StoreResult<()> {
+    let mut first = look_for_others(pool, times).await;
+    for (app, pending) in take_reachable(pool).await? {
         let merged = merge_app(pool, app).await;
         if merged.is_err() {
+            pool.down_workers.check_soon();
             pool.pending_apps.put_back(app, pending);
         }
         first = first.and(merged);
     }
     first
+}
+
+/// Takes the apps with increments to merge now, and leaves those of workers that are down.
+async fn take_reachable(pool: &Pool) -> StoreResult<BTreeMap<AppId, PendingApp>> {
+    let mut due = pool.pending_apps.take_due();
+    let apps = due.keys().copied().collect();
+    let unreachable = match find_on_down_workers(pool, &apps).await {
+        Ok(unreachable) => unreachable,
+        Err(error) => {
+            for (app, pending) in due {
+                pool.pending_apps.put_back(app, pending);
+            }
+            return Err(error);
+        }
+    };
+    for (app, pending) in due.extract_if(.., |app, _| unreachable.contains(app)) {
+        pool.pending_apps.put_back(app, pending);
+    }
+    Ok(due)
 }
 
 /// Counts the pending increments of each app, on all shards.
@@ -279,10 +322,10 @@ async fn merge_app(pool: &Pool, app: AppId) -> StoreResult<()> {
 /// Starts the task that merges increments.
 pub(crate) fn start_merging(pool: Arc<Pool>) -> BackgroundTask {
     BackgroundTask::spawn(async move {
-        let mut searched_at = None;
+        let mut times = LookTimes::default();
         loop {
             tokio::time::sleep(MERGE_INTERVAL).await;
-            if let Err(error) = merge_due(&pool, &mut searched_at).await {
+            if let Err(error) = merge_due(&pool, &mut times).await {
                 tracing::warn!(%error, "failed to merge roll-up increments; retrying");
                 tokio::time::sleep(RETRY_DELAY).await;
             }

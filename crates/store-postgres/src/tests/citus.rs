@@ -2,11 +2,17 @@
 
 use super::database::{client, number, options, with_setting};
 use crate::PostgresStore;
+use crate::background_task::BackgroundTask;
+use crate::distributed::find_on_down_workers;
 use crate::testing::schema_version;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::{Arc, Once};
 use tokio_postgres::Client;
-use tributary_store::Store;
+use tributary_domain::integration::Network;
+use tributary_store::contract::fixtures::{SharedStore, at};
+use tributary_store::contract::outbox_fixtures::forwarding_app;
+use tributary_store::{Outbox, Store};
 
 /// Maximum number of schemas, above the number of tests that run at the same time.
 const SCHEMAS_MAX: i32 = 64;
@@ -132,4 +138,49 @@ async fn tables_of_apps_are_in_the_same_shards() {
                         where conname in ('clicks_link_fkey', 'links_app_fkey', 'apps_organization_fkey')
                           and connamespace = current_schema()::regnamespace";
     assert_eq!(number(&client, foreign_keys).await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn apps_of_a_worker_that_is_down_are_left_alone() {
+    let Some(schema) = CitusSchema::take().await else {
+        return;
+    };
+    let store = Arc::new(schema.open().await);
+    let shared: SharedStore = store.clone();
+    // Searches once, and finds nothing.
+    let found = store.due_queues(Network::A, at(9), 100).await;
+    assert_eq!(found.expect("queues"), []);
+    let mut apps = BTreeMap::new();
+    for _ in 0..16 {
+        let app = forwarding_app(&shared).await;
+        app.attribute_install("phone", 10).await;
+        apps.insert(app.queue, app);
+    }
+    store.watching_workers.iter().for_each(BackgroundTask::stop);
+    let client = client(&schema.url).await;
+    let groups = "select groupid from pg_dist_node where groupid <> 0 order by 1";
+    let groups = client.query(groups, &[]).await.expect("workers");
+    let mut found = BTreeSet::new();
+    for row in &groups {
+        let group: i32 = row.get(0);
+        store.pool.down_workers.assume_down(group);
+        let due = store.due_queues(Network::A, at(10), 100).await;
+        for queue in due.expect("queues") {
+            let place = "select groupid from pg_dist_placement where shardid =
+                         get_shard_id_for_distribution_column('apps', $1::uuid)";
+            let app = uuid::Uuid::from_bytes(*queue.app.as_bytes());
+            let place = client.query_one(place, &[&app]).await.expect("a shard");
+            assert_ne!(place.get::<_, i32>(0), group);
+            found.insert(queue);
+        }
+        let all: BTreeSet<_> = apps.keys().map(|queue| queue.app).collect();
+        let left = find_on_down_workers(&store.pool, &all).await.expect("apps");
+        assert!(
+            left.len() < all.len(),
+            "all apps are on one of {} workers",
+            groups.len()
+        );
+    }
+    assert!(groups.len() > 1, "the cluster has one worker");
+    assert!(found.iter().eq(apps.keys()), "{found:?}");
 }

@@ -6,16 +6,19 @@ use crate::{PostgresOpenError, PostgresStore};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_postgres::Client;
-use tributary_store::Instance;
+use tributary_domain::integration::Network;
 use tributary_store::contract::fixtures::{SharedStore, at};
+use tributary_store::contract::outbox_fixtures::forwarding_app;
 use tributary_store::contract::sdk_fixtures::tenant;
+use tributary_store::{Instance, Outbox, QueueRef};
 
 /// Tables with an `app_id` that stay on the coordinator, because their rows are found without an
 /// app.
-const LOCAL_TABLES: [&str; 6] = [
+const LOCAL_TABLES: [&str; 7] = [
     "app_store_claims",
     "app_store_ids",
     "audit_log",
+    "due_work",
     "link_domains",
     "link_slugs",
     "sdk_keys",
@@ -27,6 +30,8 @@ const CITUS: &str = r#"
     create table pg_dist_partition (logicalrelid regclass, partmethod "char", repmodel "char");
     create table failing (name regclass);
     create table workers (nodename text, nodeport int, success bool, result text);
+    create table pg_dist_node (nodename text, nodeport int, groupid int);
+    create table pg_dist_placement (shardid bigint, groupid int);
     create function relation_is_a_known_shard(regclass) returns bool language sql as 'select false';
     create function place(name regclass, method "char", model "char") returns void language plpgsql as $$
     begin
@@ -241,4 +246,69 @@ async fn a_node_merges_the_increments_of_its_apps() {
         wait_for(1).await;
     }
     assert_eq!(tenant.figures_of("network_a").await.clicks, 3);
+}
+
+/// A coordinator with one worker that is up and one that is down. All apps are on the worker of this
+/// group.
+async fn with_down_worker(group_of_apps: i32) -> Coordinator {
+    let coordinator = Coordinator::start().await;
+    coordinator.distribute().await.expect("distributed");
+    let sql = format!(
+        "insert into workers values ('one', 1, true, 'on on'), ('two', 2, false, null);
+         insert into pg_dist_node values ('one', 1, 11), ('two', 2, 12);
+         insert into pg_dist_placement values (1, {group_of_apps})"
+    );
+    coordinator.execute(&sql).await;
+    coordinator
+}
+
+/// Opens a store and waits until it knows the worker that is down.
+async fn open_knowing_workers(coordinator: &Coordinator, merges: bool) -> PostgresStore {
+    let mut options = options();
+    options.merges_increments = merges;
+    let store = PostgresStore::connect(&coordinator.url, options).await;
+    let store = store.expect("a store");
+    while store.unreachable_workers() == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(store.pool.down_workers.groups(), [12]);
+    store
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_is_down_stops_only_its_apps() {
+    for (group, is_reachable) in [(11, true), (12, false)] {
+        let coordinator = with_down_worker(group).await;
+        let merging = open_knowing_workers(&coordinator, true).await;
+        let accepting: SharedStore = Arc::new(open_knowing_workers(&coordinator, false).await);
+        let one = forwarding_app(&accepting).await;
+        one.attribute_install("phone", 10).await;
+        // Stores the hints of the accepting node, which has not searched anything.
+        let found = accepting.due_queues(Network::A, at(11), 10).await;
+        assert_eq!(found.expect("queues").is_empty(), !is_reachable);
+        let found = merging.due_queues(Network::A, at(11), 10).await;
+        let expected: &[QueueRef] = if is_reachable { &[one.queue] } else { &[] };
+        assert_eq!(found.expect("queues"), expected);
+        let unmerged = "select count(*) from rollup_increments";
+        if is_reachable {
+            while number(&coordinator.client, unmerged).await > 0 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+        let hints = "select count(*) from due_work where kind = 'network_a'";
+        assert_eq!(number(&coordinator.client, hints).await, 1);
+        // The worker is back.
+        coordinator
+            .execute("update workers set success = true")
+            .await;
+        merging.pool.down_workers.check_soon();
+        while merging.unreachable_workers() > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let found = merging.due_queues(Network::A, at(11), 10).await;
+        assert_eq!(found.expect("queues"), [one.queue]);
+        while number(&coordinator.client, unmerged).await > 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
 }

@@ -20,7 +20,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{
-    BillingDay, BillingDayCounts, BillingDayTable, TrialTable, accept_notifications, settle_trials,
+    BillingDay, BillingDayCounts, BillingDayTable, accept_notifications, settle_trials,
 };
 use tributary_store::records::billing_provider;
 use tributary_store::{
@@ -161,14 +161,15 @@ impl Billing for SqliteStore {
         // Read first, without writing: usually nothing is due, and a read needs no sync.
         let due = self
             .read("due_trials", move |connection| {
-                run(SqliteTables(connection).due_trials(now, limit))
+                trials::find_due(connection, now, limit)
             })
             .await?;
         if due.is_empty() {
             return Ok(0);
         }
         self.write_counted("settle_trials", move |connection| {
-            run(settle_trials(&SqliteTables(connection), now, limit))
+            let due = trials::find_due(connection, now, limit)?;
+            run(settle_trials(&SqliteTables(connection), now, due))
         })
         .await
     }

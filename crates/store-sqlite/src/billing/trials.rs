@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::rows::read_row;
 use crate::tables::SqliteTables;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::Environment;
 use tributary_domain::billing::Chain;
 use tributary_domain::billing::hold::{Trial, TrialState};
@@ -64,19 +64,24 @@ impl TrialTable for SqliteTables<'_> {
             ])?;
         Ok(())
     }
+}
 
-    async fn due_trials(&self, now: Timestamp, limit: u32) -> Result<Vec<Chain>, Failure> {
-        let mut find = self.0.prepare_cached(
-            "select provider, chain, app_id from trials where state = 'held' and due_at <= ?1
-             order by due_at limit ?2",
-        )?;
-        let rows = find.query_map(params![now.as_millis(), limit], |row| {
-            Ok((read_row::<ChainRow>(row)?, row.get("app_id")?))
-        })?;
-        rows.map(|row| {
-            let (chain, app) = row?;
-            Ok(chain.read((AppId::from_bytes(app), Environment::Live))?)
-        })
-        .collect()
-    }
+/// Finds due trials on hold, oldest first.
+pub(super) fn find_due(
+    connection: &Connection,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<Chain>, Failure> {
+    let mut find = connection.prepare_cached(
+        "select provider, chain, app_id from trials where state = 'held' and due_at <= ?1
+         order by due_at limit ?2",
+    )?;
+    let rows = find.query_map(params![now.as_millis(), limit], |row| {
+        Ok((read_row::<ChainRow>(row)?, row.get("app_id")?))
+    })?;
+    rows.map(|row| {
+        let (chain, app) = row?;
+        Ok(chain.read((AppId::from_bytes(app), Environment::Live))?)
+    })
+    .collect()
 }

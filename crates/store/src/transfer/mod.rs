@@ -14,8 +14,9 @@ pub use tuple::{
 use std::collections::BTreeMap;
 use tributary_domain::vocabulary::digest::Digest;
 
-/// Tables that are not moved: each engine has its own migrations.
-pub const TABLES_NOT_MOVED: [&str; 1] = ["schema_migrations"];
+/// Tables that are not moved: each engine has its own migrations, and only a distributed PostgreSQL
+/// uses hints about due work.
+pub const TABLES_NOT_MOVED: [&str; 2] = ["due_work", "schema_migrations"];
 
 /// Prefix of the tables and triggers that exist only while a database is being moved.
 pub const MOVE_PREFIX: &str = "move_";
