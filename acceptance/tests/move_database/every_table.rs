@@ -26,7 +26,9 @@ async fn tables(postgres: &DirectConnection) -> Tables {
     let rows = postgres.rows(
         "select table_name, column_name, data_type, is_nullable from information_schema.columns
          where table_schema = current_schema() and table_name not in ('due_work', 'schema_migrations')
-           and column_name <> 'campaign_digest'",
+           and column_name <> 'campaign_digest'
+           and not exists (select 1 from pg_class where relname = table_name and relispartition
+                             and relnamespace = current_schema()::regnamespace)",
     );
     let mut tables = Tables::new();
     for row in rows.await {

@@ -47,6 +47,8 @@ pub mod erasure;
 
 pub mod retention;
 
+pub mod partitioning;
+
 pub mod skan;
 
 pub mod audit;

@@ -3,15 +3,18 @@
 use crate::background_task::BackgroundTask;
 use crate::distributed::find_worker_warnings;
 use crate::due_work::store_hints;
+use crate::partitions::{self, DELIVERIES};
 use crate::rollups::UNMERGED_ROWS_MAX;
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tributary_domain::access::Actor;
+use tributary_domain::partitioning::PARTITIONED_ROWS_MIN;
 use tributary_domain::vocabulary::id::AuditId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::{Instance, InstanceReport, StoreError, StoreResult};
+use tributary_store::{Instance, InstanceReport, PartitionReport, StoreError, StoreResult};
 
 /// A transaction idle for longer than this blocks vacuum for the whole database.
 const IDLE_TRANSACTION_SECONDS_MAX: i64 = 5 * 60;
@@ -217,6 +220,21 @@ impl Instance for PostgresStore {
 
     fn unreachable_workers(&self) -> usize {
         self.pool.down_workers.count()
+    }
+
+    async fn maintain_partitions(
+        &self,
+        now: Timestamp,
+        delivery_retention: Duration,
+    ) -> StoreResult<PartitionReport> {
+        partitions::maintain(
+            &self.pool,
+            DELIVERIES,
+            now,
+            delivery_retention,
+            PARTITIONED_ROWS_MIN,
+        )
+        .await
     }
 
     async fn close(&self) {

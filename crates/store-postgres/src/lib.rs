@@ -58,6 +58,7 @@ mod distributed;
 mod due_work;
 mod migrate;
 mod params;
+mod partitions;
 mod pool;
 mod probe;
 mod rows;

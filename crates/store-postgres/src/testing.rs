@@ -5,11 +5,13 @@
 //! run uses them again.
 
 use crate::migrate::{MIGRATIONS, migrate};
+use crate::partitions::{self, DELIVERIES};
 use crate::pool::Pool;
 use crate::{PostgresOpenError, PostgresOptions};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio_postgres::{Client, NoTls};
 use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::migration::Migration;
 
 /// Maximum number of databases, above the number of tests that run at the same time.
@@ -169,16 +171,27 @@ impl PooledDatabase {
             merges_increments: false,
         };
         let pool = Pool::open(&self.url, options)?;
-        migrate(&pool, &mut pool.first_connection().await?).await
+        migrate(&pool, &mut pool.first_connection().await?).await?;
+        // As if the table had been large, so that the tests use a partitioned one.
+        let retention = Duration::from_hours(30 * 24);
+        let partitioned = partitions::maintain(&pool, DELIVERIES, now(), retention, 0).await;
+        partitioned.map_err(|error| PostgresOpenError::Statement(error.to_string()))?;
+        Ok(())
     }
 }
 
 /// Identifies the schema, so that each version of it has other databases.
 pub(crate) fn schema_version() -> i32 {
     let checksums: String = MIGRATIONS.iter().map(Migration::checksum).collect();
-    let digest = Digest::of(checksums.as_bytes());
+    let digest = Digest::of(format!("{checksums} partitioned").as_bytes());
     let [first, second, third, fourth, ..] = *digest.as_bytes();
     i32::from_be_bytes([first, second, third, fourth])
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let millis = since.expect("a time after 1970").as_millis();
+    Timestamp::from_millis(i64::try_from(millis).expect("a time before the year 292278994"))
 }
 
 async fn connect(url: &str) -> Client {

@@ -40,6 +40,20 @@ pub enum StandbyReport {
     Unusable(String),
 }
 
+/// The state of a table's partitions, and changes to them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PartitionReport {
+    /// Whether the table has partitions. Rows past their retention period then wait until their
+    /// partition is dropped.
+    pub is_partitioned: bool,
+    /// Number of partitions made ahead.
+    pub created: u64,
+    /// Number of dropped partitions.
+    pub dropped: u64,
+    /// Estimated number of rows in the dropped partitions.
+    pub removed_rows: u64,
+}
+
 /// The instance.
 #[async_trait]
 pub trait Instance: Send + Sync {
@@ -74,6 +88,17 @@ pub trait Instance: Send + Sync {
     /// them are unavailable.
     fn unreachable_workers(&self) -> usize {
         0
+    }
+
+    /// Partitions the table of finished deliveries by time once it is large, makes partitions ahead,
+    /// and drops those whose deliveries all finished before the retention period. The engine changes
+    /// one partition per transaction. Engines without partitions do nothing.
+    async fn maintain_partitions(
+        &self,
+        _now: Timestamp,
+        _delivery_retention: Duration,
+    ) -> StoreResult<PartitionReport> {
+        Ok(PartitionReport::default())
     }
 
     /// Finishes accepted work and closes the database. Later calls return

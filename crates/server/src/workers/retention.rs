@@ -1,7 +1,7 @@
 //! Removes data past its retention period: clicks' addresses and user agents, clicks without
 //! installs, finished deliveries, postbacks, bodies of billing notifications, inactive devices'
 //! attribution data, and old audit entries. Before that, it assigns unclaimed postbacks to apps
-//! that were added since.
+//! that were added since. Large tables lose whole partitions (`maintain_partitions`).
 //!
 //! The worker uses small transactions, so that recording a click does not wait for the removal of a
 //! whole month of data.
@@ -12,6 +12,7 @@ use crate::metrics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tributary_domain::partitioning::single_rows_cutoff;
 use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Store, StoreResult};
@@ -58,8 +59,13 @@ impl Worker for RetentionWorker {
         let removed = run_batches(BATCH, || store.remove_clicks(before, BATCH)).await?;
         let before = self.cutoff(self.settings.click_addresses);
         let emptied = run_batches(BATCH, || store.forget_addresses(before, BATCH)).await?;
-        let before = self.cutoff(self.settings.deliveries);
-        let deliveries = run_batches(BATCH, || store.remove_deliveries(before, BATCH)).await?;
+        let (now, kept) = (self.runtime.now(), self.settings.deliveries);
+        // If it fails, rows are removed one by one. The error is reported at the end.
+        let maintained = store.maintain_partitions(now, kept).await;
+        let partitions = maintained.as_ref().copied().unwrap_or_default();
+        let before = single_rows_cutoff(now, kept, partitions.is_partitioned);
+        let deliveries = run_batches(BATCH, || store.remove_deliveries(before, BATCH)).await?
+            + partitions.removed_rows;
         let claimed = run_batches(BATCH, || store.claim_postbacks(BATCH)).await?;
         let before = self.cutoff(self.settings.postbacks);
         let mut postbacks = run_batches(BATCH, || store.remove_postbacks(before, BATCH)).await?;
@@ -94,7 +100,8 @@ impl Worker for RetentionWorker {
             + notifications
             + audit_entries
             + attributions;
-        if forgotten + claimed == 0 {
+        maintained?;
+        if forgotten + claimed + partitions.created + partitions.dropped == 0 {
             return Ok(WorkerActivity::Idle);
         }
         tracing::info!(
@@ -106,6 +113,8 @@ impl Worker for RetentionWorker {
             notifications,
             audit_entries,
             attributions,
+            partitions_created = partitions.created,
+            partitions_dropped = partitions.dropped,
             "applied retention periods"
         );
         Ok(WorkerActivity::Done)

@@ -19,6 +19,7 @@ mod increments;
 mod instance_report;
 mod older_schemas;
 mod outbox_races;
+mod partitions;
 mod pgbouncer;
 mod planned_batches;
 mod proxy;

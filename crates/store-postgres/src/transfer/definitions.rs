@@ -8,7 +8,8 @@ use super::{MOVED_ROW, PostgresMoveError, PostgresMoveTarget};
 use tokio_postgres::types::Type;
 use tributary_store::transfer::{MoveId, TransferTable};
 
-/// Saves the definitions: unique constraints and indexes first, then foreign keys.
+/// Saves the definitions: unique constraints and indexes first, then foreign keys. The definition of
+/// a partitioned index excludes the partitions.
 const SAVE: &str = "
     insert into move_definitions (create_sql, drop_sql)
     select create_sql, drop_sql from (
@@ -20,7 +21,7 @@ const SAVE: &str = "
         from pg_constraint
         where connamespace = current_schema()::regnamespace and contype in ('f', 'u') and conparentid = 0
         union all
-        select false, pg_get_indexdef(indexrelid), format('drop index %s', indexrelid::regclass)
+        select false, replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON '), format('drop index %s', indexrelid::regclass)
         from pg_index join pg_class as c on c.oid = indrelid
         where c.relnamespace = current_schema()::regnamespace and not indisprimary and not c.relispartition
           and not exists (select 1 from pg_constraint where conindid = indexrelid and contype = 'u')

@@ -291,7 +291,8 @@ async fn check_log(
         .query_typed_one(
             "select (select migration from move_source),
                     (select count(*) from pg_trigger join pg_class as c on c.oid = tgrelid
-                     where c.relnamespace = current_schema()::regnamespace and tgname = 'move_log')",
+                     where c.relnamespace = current_schema()::regnamespace and tgname = 'move_log'
+                       and tgparentid = 0)",
             &[],
         )
         .await?;

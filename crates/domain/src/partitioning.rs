@@ -1,0 +1,241 @@
+//! Partitions of a large table by the time in its rows' ids.
+//!
+//! Rows are removed from a partitioned table by dropping a whole partition, which costs the same for
+//! a thousand rows and for a hundred million. So rows stay up to the length of a partition longer
+//! than their retention period. A row that was settled long after its time delays its partition; the
+//! other rows are then removed one by one.
+
+use crate::vocabulary::time::Timestamp;
+use std::time::Duration;
+
+/// Rows from which a table is partitioned. Removing rows one by one from a smaller table is cheap,
+/// and each partition adds to the cost of a statement.
+pub const PARTITIONED_ROWS_MIN: u64 = 5_000_000;
+
+/// Partitions begin on a Monday. 1970 began on a Thursday.
+const WEEK: Duration = Duration::from_hours(7 * 24);
+const FIRST_MONDAY: Timestamp = Timestamp::from_millis(4 * 24 * 60 * 60 * 1000);
+/// Number of partitions that a retention period is divided into: few, because statements without an
+/// id look into all of them, and enough that rows are not kept much longer than the period.
+const PARTITIONS_PER_PERIOD: u64 = 8;
+/// How far ahead partitions are made. Nodes try every hour, so there is time to notice a failure.
+const MADE_AHEAD: Duration = Duration::from_hours(3 * 7 * 24);
+/// How far ahead the rows of a table end while it is being converted. Until the table is partitioned,
+/// it rejects later rows, so this is much longer than a conversion takes.
+const CONVERSION_AHEAD: Duration = Duration::from_hours(5 * 7 * 24);
+/// Time that must be left when a conversion is continued.
+const CONVERSION_LEFT_MIN: Duration = Duration::from_hours(3 * 7 * 24);
+/// Time for dropping a partition before its rows are removed one by one.
+const DROP_DELAY: Duration = Duration::from_hours(24);
+/// Ids may lie this much in the future: more than the clocks of nodes and devices may differ.
+const CLOCK_TOLERANCE: Duration = Duration::from_hours(24);
+
+/// Times of a partition's ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartitionRange {
+    /// Start, inclusive. `None` for the rows from before the table was partitioned.
+    pub from: Option<Timestamp>,
+    /// End, exclusive.
+    pub until: Timestamp,
+}
+
+impl PartitionRange {
+    /// Returns whether the partition may be dropped: all its ids are from before the cut-off, and no
+    /// row was settled after it.
+    pub fn may_drop(self, has_recent_rows: bool, cutoff: Timestamp) -> bool {
+        self.until <= cutoff && !has_recent_rows
+    }
+
+    /// Returns the end of the partition's name: its first day, or the day after its last one if it has
+    /// no start.
+    pub fn label(self) -> String {
+        let (prefix, day) = match self.from {
+            Some(from) => ("", from),
+            None => ("until_", self.until),
+        };
+        let day = jiff::Timestamp::from_millisecond(day.as_millis()).unwrap_or_default();
+        format!("{prefix}{}", day.strftime("%Y%m%d"))
+    }
+}
+
+/// The partitions of a table, except for the default one. None if the table is not partitioned.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PartitionRanges(pub Vec<PartitionRange>);
+
+impl PartitionRanges {
+    /// Returns the ranges for which partitions have to be made, in order. If they were not made in
+    /// time, the rows of this week stay in the default partition, and the new ones begin after it.
+    pub fn missing(&self, now: Timestamp, retention: Duration) -> Vec<PartitionRange> {
+        let end = self.0.iter().map(|range| range.until).max();
+        let earliest = now.plus(CLOCK_TOLERANCE);
+        let mut from = match end {
+            Some(end) if end >= earliest => end,
+            _ => next_monday(earliest),
+        };
+        let mut missing = Vec::new();
+        while from < now.plus(MADE_AHEAD) {
+            let until = from.plus(width(retention));
+            missing.push(PartitionRange {
+                from: Some(from),
+                until,
+            });
+            from = until;
+        }
+        missing
+    }
+}
+
+/// The end of the ids in a table that is being converted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConversionEnd(pub Timestamp);
+
+impl ConversionEnd {
+    /// Chooses the end for a conversion that begins now.
+    pub fn choose(now: Timestamp) -> Self {
+        Self(next_monday(now.plus(CONVERSION_AHEAD)))
+    }
+
+    /// Returns whether an interrupted conversion may continue. Otherwise it begins again.
+    pub fn may_continue(self, now: Timestamp) -> bool {
+        self.0 >= now.plus(CONVERSION_LEFT_MIN)
+    }
+}
+
+/// Returns the time before which rows are removed one by one. Rows of a partitioned table wait until
+/// their partition is dropped, and a day longer, so that a drop that fails can be tried again.
+pub fn single_rows_cutoff(now: Timestamp, retention: Duration, is_partitioned: bool) -> Timestamp {
+    let cutoff = now.minus(retention);
+    if is_partitioned {
+        cutoff.minus(width(retention)).minus(DROP_DELAY)
+    } else {
+        cutoff
+    }
+}
+
+/// Returns how long a partition's time range is: an eighth of the retention period in whole weeks.
+fn width(retention: Duration) -> Duration {
+    let weeks = retention
+        .as_secs()
+        .div_ceil(WEEK.as_secs() * PARTITIONS_PER_PERIOD);
+    Duration::from_secs(WEEK.as_secs() * weeks.max(1))
+}
+
+/// Returns the first Monday at or after a time.
+fn next_monday(time: Timestamp) -> Timestamp {
+    let week = i64::try_from(WEEK.as_millis()).unwrap_or(i64::MAX);
+    let since = time.as_millis().saturating_sub(FIRST_MONDAY.as_millis());
+    let wait = since.saturating_neg().rem_euclid(week);
+    Timestamp::from_millis(time.as_millis().saturating_add(wait))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    const DAY: i64 = 24 * 60 * 60 * 1000;
+
+    /// A time in days after a Monday.
+    fn day(days: i64) -> Timestamp {
+        Timestamp::from_millis(FIRST_MONDAY.as_millis() + days * DAY)
+    }
+
+    fn days(days: u64) -> Duration {
+        Duration::from_hours(24 * days)
+    }
+
+    fn range(from: i64, until: i64) -> PartitionRange {
+        PartitionRange {
+            from: Some(day(from)),
+            until: day(until),
+        }
+    }
+
+    /// The rows from before the conversion.
+    fn converted(until: i64) -> PartitionRange {
+        PartitionRange {
+            from: None,
+            until: day(until),
+        }
+    }
+
+    #[rstest]
+    #[case::shortest_period(7, 7)]
+    #[case::default_period(30, 7)]
+    #[case::eight_weeks(56, 7)]
+    #[case::a_day_more(57, 14)]
+    #[case::a_year(365, 49)]
+    #[case::longest_period(400, 56)]
+    fn a_partition_is_an_eighth_of_the_period(#[case] retention: u64, #[case] expected: u64) {
+        assert_eq!(width(days(retention)), days(expected));
+    }
+
+    #[rstest]
+    #[case::monday(0, 35)]
+    #[case::tuesday(1, 42)]
+    #[case::sunday(6, 42)]
+    #[case::before_the_first_monday(-3, 35)]
+    fn a_conversion_ends_on_a_monday_five_weeks_ahead(#[case] now: i64, #[case] end: i64) {
+        assert_eq!(ConversionEnd::choose(day(now)), ConversionEnd(day(end)));
+    }
+
+    #[rstest]
+    #[case::just_begun(0, true)]
+    #[case::two_weeks_later(14, true)]
+    #[case::three_weeks_later(15, false)]
+    #[case::after_the_end(36, false)]
+    fn a_conversion_continues_while_time_is_left(#[case] now: i64, #[case] expected: bool) {
+        assert_eq!(ConversionEnd(day(35)).may_continue(day(now)), expected);
+    }
+
+    #[rstest]
+    #[case::after_the_conversion(&[converted(35)], 0, &[])]
+    #[case::the_first(&[converted(35)], 15, &[range(35, 42)])]
+    #[case::the_next(&[converted(35), range(35, 42)], 22, &[range(42, 49)])]
+    #[case::nothing_is_missing(&[range(35, 42), range(42, 49)], 28, &[])]
+    #[case::several(&[range(0, 7)], 3, &[range(7, 14), range(14, 21), range(21, 28)])]
+    #[case::late(&[range(0, 7)], 8, &[range(14, 21), range(21, 28), range(28, 35)])]
+    #[case::nearly_late(&[range(0, 7)], 6, &[range(7, 14), range(14, 21), range(21, 28)])]
+    #[case::no_partition_at_all(&[], 7, &[range(14, 21), range(21, 28)])]
+    fn partitions_are_made_three_weeks_ahead(
+        #[case] existing: &[PartitionRange],
+        #[case] now: i64,
+        #[case] expected: &[PartitionRange],
+    ) {
+        let existing = PartitionRanges(existing.to_vec());
+        assert_eq!(existing.missing(day(now), days(30)), expected);
+    }
+
+    #[test]
+    fn partitions_are_named_by_days() {
+        assert_eq!(range(0, 7).label(), "19700105");
+        assert_eq!(converted(7).label(), "until_19700112");
+    }
+
+    #[rstest]
+    #[case::all_rows_are_old(range(0, 7), false, 7, true)]
+    #[case::a_row_was_settled_late(range(0, 7), true, 7, false)]
+    #[case::an_id_may_be_recent(range(0, 7), false, 6, false)]
+    #[case::the_table_before_the_conversion(converted(7), false, 7, true)]
+    fn a_partition_is_dropped_after_its_last_row(
+        #[case] partition: PartitionRange,
+        #[case] has_recent_rows: bool,
+        #[case] cutoff: i64,
+        #[case] expected: bool,
+    ) {
+        assert_eq!(partition.may_drop(has_recent_rows, day(cutoff)), expected);
+    }
+
+    #[rstest]
+    #[case::not_partitioned(30, false, 30)]
+    #[case::after_a_week_and_a_day(30, true, 38)]
+    #[case::wide_partitions(365, true, 365 + 49 + 1)]
+    fn single_rows_wait_for_their_partition(
+        #[case] retention: u64,
+        #[case] is_partitioned: bool,
+        #[case] age: i64,
+    ) {
+        let cutoff = single_rows_cutoff(day(0), days(retention), is_partitioned);
+        assert_eq!(cutoff, day(-age));
+    }
+}
