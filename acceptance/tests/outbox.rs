@@ -4,7 +4,7 @@ use crate::website::Website;
 use serde_json::json;
 use std::time::Duration;
 use tributary_domain::forwarding::lifecycle::NextStep;
-use tributary_domain::forwarding::queue::QueueState;
+use tributary_domain::forwarding::queue_change::QueueChange;
 use tributary_domain::forwarding::{AttemptVerdict, DeliveryAttempt, DeliveryStatus};
 use tributary_domain::integration::Network;
 use tributary_domain::runtime::Clock as _;
@@ -33,8 +33,8 @@ pub(crate) struct Outcome {
     pub(crate) verdict: AttemptVerdict,
     /// Final status and reason. `None`: the deliveries wait for a minute.
     pub(crate) end: Option<(DeliveryStatus, Option<&'static str>)>,
-    /// Updates the state of the queue.
-    pub(crate) state: fn(&mut QueueState, Timestamp),
+    /// Returns the changes to the state of the queue.
+    pub(crate) changes: fn(Timestamp) -> Vec<QueueChange>,
 }
 
 impl Outcome {
@@ -42,13 +42,13 @@ impl Outcome {
     pub(crate) const DELIVERED: Self = Self {
         verdict: AttemptVerdict::Delivered,
         end: Some((DeliveryStatus::Delivered, None)),
-        state: |state, at| state.record_success(at),
+        changes: |at| vec![QueueChange::Accepted { at }],
     };
     /// The network rejected the events for good.
     pub(crate) const FAILED: Self = Self {
         verdict: AttemptVerdict::Terminal,
         end: Some((DeliveryStatus::Failed, Some("2804003"))),
-        state: |_, _| {},
+        changes: |_| Vec::new(),
     };
 }
 
@@ -93,11 +93,10 @@ pub(crate) async fn settle(server: &TestServer, app: &str, outcome: &Outcome) ->
         attempts: [pending.attempts, vec![attempt.clone()]].concat(),
         next: next(),
     });
-    let mut state = leased.state;
-    (outcome.state)(&mut state, now);
     let settlement = DeliverySettlement {
         at: now,
-        state,
+        begun_at: now,
+        changes: (outcome.changes)(now),
         revision: leased.integration.revision.number(),
         settled: settled.collect(),
         is_test: false,
@@ -110,6 +109,7 @@ pub(crate) async fn settle(server: &TestServer, app: &str, outcome: &Outcome) ->
             .settle_deliveries(queue, LEASE, settlement)
             .await
             .unwrap()
+            .is_some()
     );
     store.release_queue(queue, LEASE, now).await.unwrap();
     ids

@@ -77,7 +77,7 @@ on_both_engines! {
         let site = Website::open(&server).await;
         connect(&site).await;
         site.send_accepted(&site.purchase("order-1", "1")).await;
-        let retry = Outcome { end: None, verdict: AttemptVerdict::Retry, state: |_, _| {} };
+        let retry = Outcome { end: None, verdict: AttemptVerdict::Retry, changes: |_| Vec::new() };
         settle(&server, &site.app, &retry).await;
         let one = list_deliveries(&site, "").await.remove(0);
         assert_eq!((&one["status"], &one["attemptsMade"]), (&json!("pending"), &json!(1)));

@@ -14,7 +14,7 @@ fn ending_with(status: DeliveryStatus) -> Outcome {
     Outcome {
         verdict: AttemptVerdict::Unknown,
         end: Some((status, None)),
-        state: |_, _| {},
+        changes: |_| Vec::new(),
     }
 }
 

@@ -7,6 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tributary_domain::forwarding::AttemptVerdict;
+use tributary_domain::forwarding::queue_change::QueueChange;
 use tributary_testkit::{TestServer, on_both_engines};
 
 /// Reads the integration and checks that the list shows the same.
@@ -76,7 +77,9 @@ on_both_engines! {
         site.send_accepted(&site.purchase("a", "1")).await;
         let refused = Outcome {
             verdict: AttemptVerdict::Pause, end: None,
-            state: |state, at| state.pause(at, "190", Some("Invalid OAuth access token".to_owned())),
+            changes: |at| vec![QueueChange::Stopped {
+                at, code: "190".to_owned(), message: Some("Invalid OAuth access token".to_owned()),
+            }],
         };
         settle(&server, &site.app, &refused).await;
         let paused = read_network_a(&site).await;
@@ -107,7 +110,7 @@ on_both_engines! {
         site.send_accepted(&site.purchase("a", "1")).await;
         let outage = Outcome {
             verdict: AttemptVerdict::Retry, end: None,
-            state: |state, at| (0..5).for_each(|_| state.record_failure(at, None, 0)),
+            changes: |at| vec![QueueChange::Failed { at, wait: None, random: 0 }; 5],
         };
         settle(&server, &site.app, &outage).await;
         let one = read_network_a(&site).await;

@@ -15,6 +15,8 @@ use tributary_store::{GatheredDelivery, StoreResult};
 /// A round that is ready to send, and deliveries that were settled without being sent.
 pub(crate) struct PreparedRound {
     pub(crate) round: Round,
+    /// When the round began.
+    pub(crate) begun_at: Timestamp,
     pub(crate) settled: Vec<SettledDelivery>,
 }
 
@@ -45,6 +47,7 @@ pub(crate) async fn prepare(
     let batches = batches(account, outgoing, most);
     Ok(Some(PreparedRound {
         round: Round::new(state, terms, batches),
+        begun_at: now,
         settled,
     }))
 }

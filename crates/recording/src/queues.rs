@@ -12,7 +12,9 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::TerminalCounts;
-use tributary_store::{DeliverySettlement, LeaseId, LeasedQueue, QueueRef, StoreError};
+use tributary_store::{
+    DeliverySettlement, LeaseId, LeasedQueue, QueueRef, SettledQueue, StoreError,
+};
 
 /// Leases a queue. Returns `None` when another process holds the lease, the queue is paused, or the
 /// integration is disabled or incomplete.
@@ -55,17 +57,17 @@ pub async fn reserve_turns<T: Tables>(
     Ok(reserved.turns)
 }
 
-/// Settles the results of delivery attempts. Returns false and writes nothing when another process
-/// holds the lease now.
+/// Settles the results of delivery attempts. Returns the queue's new state; `None` and nothing is
+/// written when another process holds the lease now.
 pub async fn settle_deliveries<T: Tables>(
     tables: &T,
     queue: QueueRef,
     lease: LeaseId,
     settlement: &DeliverySettlement,
-) -> Result<bool, T::Failure> {
-    if !tables.lock_lease(queue, lease).await? {
-        return Ok(false);
-    }
+) -> Result<Option<SettledQueue>, T::Failure> {
+    let Some(stored) = tables.lock_lease(queue, lease).await? else {
+        return Ok(None);
+    };
     let at = settlement.at;
     tables.write_settled(queue, &settlement.settled, at).await?;
     tables.insert_checks(queue, &settlement.checks).await?;
@@ -74,20 +76,22 @@ pub async fn settle_deliveries<T: Tables>(
         TerminalCounts::of(settlement.counted_final_statuses()),
     )]);
     let failures = tables.add_terminal_counts(&counts, at).await?;
+    let merged = settlement.merge(stored);
     let facts = SettlementFacts {
         failures: failures.get(&queue).copied().unwrap_or_default(),
-        version: if settlement.stops_queue() {
+        version: if merged.is_pausing {
             tables.integration_version(queue).await?
         } else {
             None
         },
     };
-    let (state, alerts) = settlement.decide(facts);
-    for alert in alerts {
+    let decision = settlement.decide(merged, facts);
+    for alert in &decision.alerts {
         tables.insert_alert(alert).await?;
     }
-    tables.write_queue(queue, &state, true).await?;
-    Ok(true)
+    let settled = decision.queue;
+    tables.write_queue(queue, &settled.state, true).await?;
+    Ok(Some(settled))
 }
 
 /// Settles the outcome that a network reported some time after the request. Returns false and
@@ -100,7 +104,7 @@ pub async fn settle_status_check<T: Tables>(
     outcome: &CheckOutcome,
     at: Timestamp,
 ) -> Result<bool, T::Failure> {
-    if !tables.lock_lease(queue, lease).await? {
+    if tables.lock_lease(queue, lease).await?.is_none() {
         return Ok(false);
     }
     let Some(check) = tables.status_check(queue, request).await? else {

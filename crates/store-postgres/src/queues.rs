@@ -69,7 +69,11 @@ impl IntegrationTable for Tx {
         found.map(state).transpose()
     }
 
-    async fn lock_lease(&self, queue: QueueRef, lease: LeaseId) -> Result<bool, Failure> {
+    async fn lock_lease(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+    ) -> Result<Option<QueueState>, Failure> {
         lock_lease(self, queue, lease).await
     }
 
@@ -270,18 +274,24 @@ pub(crate) async fn renew_lease(
     Ok(held == 1)
 }
 
-/// Returns whether this lease holds the queue. If so, no node can take the queue over until this
-/// transaction ends.
-pub(crate) async fn lock_lease(tx: &Tx, queue: QueueRef, lease: LeaseId) -> Result<bool, Failure> {
+/// Returns the state of the queue if this lease holds it. If so, no node can take the queue over or
+/// change its state until this transaction ends.
+pub(crate) async fn lock_lease(
+    tx: &Tx,
+    queue: QueueRef,
+    lease: LeaseId,
+) -> Result<Option<QueueState>, Failure> {
     let (app, network) = key_columns(queue);
+    let sql = format!(
+        "select {} from queues
+         where app_id = $1 and network = $2 and lease_id = $3 for update",
+        QueueRow::COLUMNS
+    );
     let held = tx
-        .query_opt(
-            "select 1 from queues
-             where app_id = $1 and network = $2 and lease_id = $3 for update",
-            &[&app, &network, &uuid(&lease.0)],
-        )
+        .query_opt(&sql, &[&app, &network, &uuid(&lease.0)])
         .await?;
-    Ok(held.is_some())
+    let state = |row: Row| Ok(read_row::<QueueRow>(&row)?.read());
+    held.map(state).transpose()
 }
 
 /// Releases a queue. Keeps the time of the release, so that the least recently served queue is

@@ -48,8 +48,15 @@ impl IntegrationTable for SqliteTables<'_> {
         find_state(self.0, queue)
     }
 
-    async fn lock_lease(&self, queue: QueueRef, lease: LeaseId) -> Result<bool, Failure> {
-        holds_lease(self.0, queue, lease)
+    async fn lock_lease(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+    ) -> Result<Option<QueueState>, Failure> {
+        if !holds_lease(self.0, queue, lease)? {
+            return Ok(None);
+        }
+        find_state(self.0, queue)
     }
 
     async fn take_queue(

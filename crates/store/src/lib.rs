@@ -82,7 +82,7 @@ pub use tenants::{
 pub use traffic::{ANOMALIES_SHOWN_MAX, CheckedHour, Traffic, TrafficHistory};
 pub use tributary_domain::forwarding::delivery::PendingDelivery;
 pub use tributary_domain::forwarding::lifecycle::SettledDelivery;
-pub use tributary_domain::forwarding::settlement::DeliverySettlement;
+pub use tributary_domain::forwarding::settlement::{DeliverySettlement, SettledQueue};
 pub use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
 pub use web_events::WebEvents;
 

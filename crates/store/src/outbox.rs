@@ -7,7 +7,7 @@ use tributary_domain::forwarding::Conversion;
 use tributary_domain::forwarding::delivery::PendingDelivery;
 use tributary_domain::forwarding::queue::QueueState;
 use tributary_domain::forwarding::quota::QuotaTurns;
-use tributary_domain::forwarding::settlement::DeliverySettlement;
+use tributary_domain::forwarding::settlement::{DeliverySettlement, SettledQueue};
 use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::link::Link;
@@ -117,14 +117,15 @@ pub trait Outbox: Send + Sync {
         pending: Vec<PendingDelivery>,
     ) -> StoreResult<Vec<GatheredDelivery>>;
 
-    /// Writes the results of deliveries. Returns false and writes nothing when another process
-    /// holds the queue now.
+    /// Writes the results of deliveries, and applies their changes to the queue's stored state.
+    /// Returns the new state; `None` and nothing is written when another process holds the queue
+    /// now.
     async fn settle_deliveries(
         &self,
         queue: QueueRef,
         lease: LeaseId,
         settlement: DeliverySettlement,
-    ) -> StoreResult<bool>;
+    ) -> StoreResult<Option<SettledQueue>>;
 
     /// Returns due status checks.
     async fn due_status_checks(

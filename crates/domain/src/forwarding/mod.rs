@@ -18,6 +18,7 @@ pub mod lifecycle;
 pub mod limits;
 pub mod plan;
 pub mod queue;
+pub mod queue_change;
 pub mod quota;
 pub mod retry;
 pub mod round;

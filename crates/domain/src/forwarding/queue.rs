@@ -77,7 +77,7 @@ impl QueueState {
         self.failures = 0;
         self.is_probing = false;
         self.rejections = None;
-        self.last_delivered_at = Some(at);
+        self.last_delivered_at = self.last_delivered_at.max(Some(at));
     }
 
     /// Records a failed request and backs off the queue exponentially.
@@ -123,9 +123,9 @@ impl QueueState {
         count >= SYSTEMATIC_REJECTIONS
     }
 
-    /// Pauses the queue.
+    /// Pauses the queue, unless it is paused already.
     pub fn pause(&mut self, at: Timestamp, code: &str, message: Option<String>) {
-        self.pause = Some(Pause {
+        self.pause.get_or_insert_with(|| Pause {
             at,
             code: code.to_owned(),
             message,

@@ -10,6 +10,7 @@ use super::isolation::{self, RefusedRequest, accepted_since};
 use super::judge::AttemptResponse;
 use super::lifecycle::{AttemptResult, DeliveryProgress};
 use super::queue::QueueState;
+use super::queue_change::QueueChange;
 use super::ruling::Ruling;
 use super::status_check::StatusCheck;
 use crate::integration::Network;
@@ -193,8 +194,10 @@ pub struct DecisionContext {
 /// A round of a queue.
 #[derive(Debug)]
 pub struct Round {
-    /// State of the queue.
+    /// State of the queue, as far as this node knows it.
     pub queue: QueueState,
+    /// Changes to the state since the round began.
+    pub changes: Vec<QueueChange>,
     pub(super) terms: RoundSettings,
     ready: VecDeque<DeliveryBatch>,
     in_flight: usize,
@@ -212,6 +215,7 @@ impl Round {
     pub fn new(queue: QueueState, terms: RoundSettings, batches: Vec<DeliveryBatch>) -> Self {
         Self {
             queue,
+            changes: Vec::new(),
             terms,
             ready: batches.into(),
             in_flight: 0,
@@ -240,6 +244,13 @@ impl Round {
         let part = batch.waiting.pop_front()?;
         self.in_flight += 1;
         Some(RoundRequest { batch, part })
+    }
+
+    /// Changes the state of the queue. Returns whether the change requires a pause.
+    pub(super) fn change_queue(&mut self, change: QueueChange) -> bool {
+        let pauses = self.queue.apply(&change);
+        self.changes.push(change);
+        pauses
     }
 
     /// Takes a batch back after the response to one of its requests.

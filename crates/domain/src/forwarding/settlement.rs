@@ -3,7 +3,8 @@
 use super::alert::{Alert, crosses_failure_threshold};
 use super::delivery::DeliveryStatus;
 use super::lifecycle::{NextStep, SettledDelivery};
-use super::queue::QueueState;
+use super::queue::{Pause, QueueState};
+use super::queue_change::QueueChange;
 use super::status_check::StatusCheck;
 use crate::vocabulary::time::Timestamp;
 
@@ -12,8 +13,10 @@ use crate::vocabulary::time::Timestamp;
 pub struct DeliverySettlement {
     /// Time of the settlement.
     pub at: Timestamp,
-    /// New state of the queue.
-    pub state: QueueState,
+    /// When the process began with these deliveries. A back-off that ended before has no effect.
+    pub begun_at: Timestamp,
+    /// Changes to the state of the queue.
+    pub changes: Vec<QueueChange>,
     /// Revision of the integration that was used.
     pub revision: i64,
     /// The deliveries.
@@ -22,7 +25,7 @@ pub struct DeliverySettlement {
     pub is_test: bool,
     /// Requests whose status must be checked later.
     pub checks: Vec<StatusCheck>,
-    /// Alert to raise if the queue is paused.
+    /// Alert to raise if these results pause the queue. The reason is added to its message.
     pub pause_alert: Option<Alert>,
     /// Alert to raise if this hour's failures reach the threshold.
     pub failure_alert: Option<Alert>,
@@ -46,7 +49,7 @@ pub fn may_continue(leased: i64, now: Option<IntegrationVersion>) -> bool {
 /// Facts that the store reads before it settles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SettlementFacts {
-    /// Current version of the integration. Required if the settlement pauses the queue.
+    /// Current version of the integration. Required if [`MergedQueue::is_pausing`].
     pub version: Option<IntegrationVersion>,
     /// Number of the queue's failed deliveries in this hour, before and after this settlement.
     pub failures: (u64, u64),
@@ -66,31 +69,86 @@ impl DeliverySettlement {
         self.final_statuses().filter(|_| !self.is_test)
     }
 
-    /// Returns whether the settlement pauses the queue and therefore requires
-    /// [`SettlementFacts::version`].
-    pub const fn stops_queue(&self) -> bool {
-        self.state.pause.is_some()
+    /// Applies the changes to the state that is stored now.
+    pub fn merge(&self, mut stored: QueueState) -> MergedQueue {
+        let was_paused = stored.pause.is_some();
+        stored.clear_ended_backoff(self.begun_at);
+        for change in &self.changes {
+            stored.apply(change);
+        }
+        MergedQueue {
+            is_pausing: !was_paused && stored.pause.is_some(),
+            state: stored,
+        }
     }
 
     /// Decides the queue's new state and the alerts to raise. If the integration was changed in the
     /// meantime, the queue is not paused, because the cause may be fixed.
-    pub fn decide(&self, facts: SettlementFacts) -> (QueueState, Vec<&Alert>) {
-        let mut state = self.state.clone();
+    pub fn decide(&self, merged: MergedQueue, facts: SettlementFacts) -> SettlementDecision {
+        let MergedQueue {
+            mut state,
+            mut is_pausing,
+        } = merged;
         let mut alerts = Vec::new();
         let (before, now) = facts.failures;
         if crosses_failure_threshold(before, now) {
-            alerts.extend(&self.failure_alert);
+            alerts.extend(self.failure_alert.clone());
         }
-        if state.pause.is_some() {
+        if is_pausing {
             let revision = facts.version.map(|version| version.revision);
             if revision == Some(self.revision) {
-                alerts.extend(&self.pause_alert);
+                let pause = state.pause.as_ref();
+                alerts.extend(pause.and_then(|pause| self.alert_of_pause(pause)));
             } else {
                 state.resume();
+                is_pausing = false;
             }
         }
-        (state, alerts)
+        SettlementDecision {
+            queue: SettledQueue {
+                state,
+                is_newly_paused: is_pausing,
+            },
+            alerts,
+        }
     }
+
+    fn alert_of_pause(&self, pause: &Pause) -> Option<Alert> {
+        let mut alert = self.pause_alert.clone()?;
+        let reason = pause.message.as_deref().unwrap_or("no message");
+        alert.message = format!("{} (code {}: {reason}).", alert.message, pause.code);
+        alert.message.push_str(KEPT_UNTIL_RESUMED);
+        Some(alert)
+    }
+}
+
+/// End of the message about a pause.
+const KEPT_UNTIL_RESUMED: &str = " Deliveries are kept until the integration is fixed and resumed.";
+
+/// State of a queue after changes, before it is known whether the integration has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergedQueue {
+    state: QueueState,
+    /// Whether the changes pause the queue.
+    pub is_pausing: bool,
+}
+
+/// State of a queue after a settlement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettledQueue {
+    /// The state.
+    pub state: QueueState,
+    /// Whether this settlement paused the queue.
+    pub is_newly_paused: bool,
+}
+
+/// What a settlement writes besides its deliveries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettlementDecision {
+    /// The queue.
+    pub queue: SettledQueue,
+    /// Alerts to raise.
+    pub alerts: Vec<Alert>,
 }
 
 #[cfg(test)]
@@ -114,10 +172,11 @@ mod tests {
     }
 
     fn settlement(pauses: bool) -> DeliverySettlement {
-        let mut state = QueueState::default();
-        if pauses {
-            state.pause(NOW, "190", None);
-        }
+        let stopped = QueueChange::Stopped {
+            at: NOW,
+            code: "190".to_owned(),
+            message: None,
+        };
         let ended = |status| SettledDelivery {
             id: DeliveryId::from_bytes([3; 16]),
             attempts_made: 1,
@@ -129,7 +188,8 @@ mod tests {
         };
         DeliverySettlement {
             at: NOW,
-            state,
+            begun_at: NOW,
+            changes: pauses.then_some(stopped).into_iter().collect(),
             revision: 7,
             settled: vec![
                 ended(DeliveryStatus::Delivered),
@@ -137,7 +197,7 @@ mod tests {
             ],
             is_test: false,
             checks: Vec::new(),
-            pause_alert: pauses.then(|| alert(AlertKind::IntegrationPaused)),
+            pause_alert: Some(alert(AlertKind::IntegrationPaused)),
             failure_alert: Some(alert(AlertKind::DeliveriesFailing)),
         }
     }
@@ -166,8 +226,15 @@ mod tests {
         #[case] expected: &[AlertKind],
     ) {
         let settlement = settlement(pauses);
-        let (state, alerts) = settlement.decide(SettlementFacts { version, failures });
-        assert_eq!(state.pause.is_some(), is_paused);
+        let merged = settlement.merge(QueueState::default());
+        assert_eq!(merged.is_pausing, pauses);
+        let SettlementDecision { queue, alerts } =
+            settlement.decide(merged, SettlementFacts { version, failures });
+        let state = queue.state;
+        assert_eq!(
+            (state.pause.is_some(), queue.is_newly_paused),
+            (is_paused, is_paused)
+        );
         assert_eq!(
             state.batch_size(50) == 1,
             pauses && !is_paused,
@@ -175,6 +242,65 @@ mod tests {
         );
         let kinds: Vec<AlertKind> = alerts.into_iter().map(|alert| alert.kind).collect();
         assert_eq!(kinds, expected);
+    }
+
+    #[test]
+    fn a_pause_of_another_node_stays_and_raises_no_second_alert() {
+        let mut stored = QueueState::default();
+        stored.pause(NOW, "200", None);
+        let facts = SettlementFacts {
+            version: Some(version(8, true)),
+            failures: (0, 0),
+        };
+        for pauses in [true, false] {
+            let settlement = settlement(pauses);
+            let merged = settlement.merge(stored.clone());
+            assert!(!merged.is_pausing);
+            let decision = settlement.decide(merged, facts);
+            assert_eq!(decision.queue.state, stored);
+            assert_eq!(decision.alerts, []);
+            assert!(!decision.queue.is_newly_paused);
+        }
+    }
+
+    #[test]
+    fn a_back_off_of_another_node_stays() {
+        let end = Timestamp::from_millis(60_000);
+        let stored = QueueState {
+            not_before: Some(end),
+            failures: 3,
+            ..QueueState::default()
+        };
+        let mut settlement = settlement(false);
+        settlement.changes = vec![QueueChange::Accepted { at: NOW }];
+        let merged = settlement.merge(stored.clone()).state;
+        assert_eq!((merged.not_before, merged.failures), (Some(end), 0));
+        settlement.begun_at = end;
+        let merged = settlement.merge(stored).state;
+        assert_eq!(merged.not_before, None, "it was over when the round began");
+    }
+
+    #[test]
+    fn the_alert_says_why_the_queue_is_paused() {
+        let mut settlement = settlement(false);
+        settlement.changes = vec![QueueChange::Stopped {
+            at: NOW,
+            code: "190".to_owned(),
+            message: Some("expired".to_owned()),
+        }];
+        let facts = SettlementFacts {
+            version: Some(version(7, true)),
+            failures: (0, 0),
+        };
+        settlement.pause_alert = Some(Alert {
+            message: "It is paused".to_owned(),
+            ..alert(PAUSED)
+        });
+        let merged = settlement.merge(QueueState::default());
+        let alerts = settlement.decide(merged, facts).alerts;
+        let expected = "It is paused (code 190: expired). Deliveries are kept until the \
+                        integration is fixed and resumed.";
+        assert_eq!(alerts[0].message, expected);
     }
 
     #[test]

@@ -153,9 +153,13 @@ pub trait IntegrationTable: EngineTransaction {
     /// Locks a queue and returns its state, if one is stored.
     async fn lock_queue(&self, queue: QueueRef) -> Result<Option<QueueState>, Self::Failure>;
 
-    /// Returns whether this lease holds a queue. If so, no other process can lease the queue until
-    /// the transaction ends.
-    async fn lock_lease(&self, queue: QueueRef, lease: LeaseId) -> Result<bool, Self::Failure>;
+    /// Returns the state of a queue if this lease holds it. If so, no other process can lease the
+    /// queue or change its state until the transaction ends.
+    async fn lock_lease(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+    ) -> Result<Option<QueueState>, Self::Failure>;
 
     /// Leases a queue that is neither leased nor paused. Returns its state.
     async fn take_queue(

@@ -25,7 +25,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{lease_queue, reserve_turns, settle_deliveries, settle_status_check};
 use tributary_store::{
     CheckOutcome, DeliverySettlement, GatheredDelivery, LeaseId, LeasedQueue, Outbox,
-    PendingDelivery, QueueRef, StatusCheck, StoreResult,
+    PendingDelivery, QueueRef, SettledQueue, StatusCheck, StoreResult,
 };
 
 #[async_trait]
@@ -110,7 +110,7 @@ impl Outbox for PostgresStore {
         at: Timestamp,
     ) -> StoreResult<Option<Vec<DeliveryId>>> {
         self.write("begin_sending", async move |tx| {
-            if !queues::lock_lease(tx, queue, lease).await? {
+            if queues::lock_lease(tx, queue, lease).await?.is_none() {
                 return Ok(None);
             }
             sending::mark_sending(tx, queue, &deliveries, at)
@@ -136,7 +136,7 @@ impl Outbox for PostgresStore {
         queue: QueueRef,
         lease: LeaseId,
         settlement: DeliverySettlement,
-    ) -> StoreResult<bool> {
+    ) -> StoreResult<Option<SettledQueue>> {
         let settled = self.write("settle_deliveries", async move |tx| {
             settle_deliveries(tx, queue, lease, &settlement).await
         });

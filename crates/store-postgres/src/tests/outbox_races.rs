@@ -15,9 +15,12 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 use tributary_store::contract::fixtures::{SharedStore, at, origin};
 use tributary_store::contract::outbox_fixtures::{
-    ForwardingApp, LEASE, OTHER_LEASE, connected, ends_with, forwarding_app, settled,
+    ForwardingApp, LEASE, OTHER_LEASE, connected, ends_with, expired_credential, forwarding_app,
+    settled,
 };
-use tributary_store::{Alerts, Apps, CheckOutcome, Devices, Integrations, LeaseId, Outbox};
+use tributary_store::{
+    Alerts, Apps, CheckOutcome, Deliveries, Devices, Integrations, LeaseId, Outbox,
+};
 use tributary_store::{DeliverySettlement, PendingDelivery, QueueRef, StatusCheck};
 
 /// Repetitions of each race.
@@ -103,7 +106,7 @@ async fn an_outdated_lease_writes_nothing() {
     let client = nodes.schema.client().await;
     let before = dump_tables(&client).await;
     let mut settlement = outcomes(&one, &taken, 21);
-    settlement.state.pause(at(21), "190", None);
+    settlement.changes.push(expired_credential(21));
     settlement.pause_alert = Some(one.alert(AlertKind::IntegrationPaused, 21));
     settlement.checks.push(StatusCheck {
         request: "r1".to_owned(),
@@ -158,7 +161,7 @@ async fn a_settlement_commits_before_the_next_lease_or_not_at_all() {
         let (written, found) = tokio::join!(settling, taking);
         let found = found.expect("deliveries");
         let found = i64::try_from(found.len()).expect("small");
-        if written.expect("the call succeeds") {
+        if written.expect("the call succeeds").is_some() {
             assert_eq!(found, waiting / 2, "the retried deliveries");
         } else {
             assert_eq!(found, waiting, "all deliveries");
@@ -213,7 +216,7 @@ async fn a_delivery_is_either_planned_again_or_settled() {
         let improving =
             nodes[1].configure(one.tenant.configure_with_click(&device, &click, now + 4));
         let (written, improved) = tokio::join!(settling, improving);
-        assert!(written.expect("the call succeeds"));
+        assert!(written.expect("the call succeeds").is_some());
         let improved = improved.expect("configure succeeds").attribution;
         assert_eq!(improved.decision.click, Some(click.id));
         assert_no_delivery_twice(&client).await;
@@ -251,7 +254,7 @@ async fn a_pause_does_not_overwrite_a_fixed_integration() {
             revision,
             ..one.settlement(Vec::new(), now + 1)
         };
-        settlement.state.pause(at(now + 1), "190", None);
+        settlement.changes.push(expired_credential(now + 1));
         settlement.pause_alert = Some(one.alert(AlertKind::IntegrationPaused, now + 1));
         let mends = IntegrationChange {
             credentials: connected(Network::A).credentials,
@@ -268,7 +271,7 @@ async fn a_pause_does_not_overwrite_a_fixed_integration() {
         let settling = nodes.nodes[0].settle_deliveries(one.queue, LEASE, settlement);
         let (mended, settled) = tokio::join!(mending, settling);
         mended.expect("integration is updated");
-        assert!(settled.expect("the call succeeds"));
+        assert!(settled.expect("the call succeeds").is_some());
         let paused = "select count(*) from queues where paused_at is not null";
         assert_eq!(number(&client, paused).await, 0);
         let released = nodes.nodes[0].release_queue(one.queue, LEASE, at(now + 2));
@@ -283,9 +286,13 @@ async fn an_alert_is_leased_once() {
     one.lease(LEASE, 10, 60).await.expect("a lease");
     for second in 0..4 {
         let mut settlement = one.settlement(Vec::new(), 20 + second);
-        settlement.state.pause(at(20), "190", None);
+        settlement.changes.push(expired_credential(20));
         settlement.pause_alert = Some(one.alert(AlertKind::IntegrationPaused, 20));
         assert!(one.settle(LEASE, settlement).await);
+        let (writer, app) = (&one.tenant.writer, one.queue.app);
+        let (origin, any) = (origin(20 + second), Precondition::None);
+        let resumed = nodes.nodes[0].resume_integration(writer, app, Network::A, any, origin);
+        resumed.await.expect("the queue is resumed");
     }
     let outcomes = nodes
         .all(|node, _| async move { node.lease_alerts(at(30), at(60), 10).await })

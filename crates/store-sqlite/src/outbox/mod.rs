@@ -20,7 +20,7 @@ use tributary_recording::{lease_queue, reserve_turns, settle_deliveries, settle_
 use tributary_store::records::count_to_u64;
 use tributary_store::{
     CheckOutcome, DeliverySettlement, GatheredDelivery, LeaseId, LeasedQueue, Outbox,
-    PendingDelivery, QueueRef, StatusCheck, StoreResult,
+    PendingDelivery, QueueRef, SettledQueue, StatusCheck, StoreResult,
 };
 
 #[async_trait]
@@ -133,7 +133,7 @@ impl Outbox for SqliteStore {
         queue: QueueRef,
         lease: LeaseId,
         settlement: DeliverySettlement,
-    ) -> StoreResult<bool> {
+    ) -> StoreResult<Option<SettledQueue>> {
         self.write_keeping_cache("settle_deliveries", move |connection| {
             let tables = SqliteTables(connection);
             run(settle_deliveries(&tables, queue, lease, &settlement))

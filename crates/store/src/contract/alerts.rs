@@ -4,7 +4,6 @@ use super::fixtures::{SharedStore, at, origin, unique};
 use super::outbox_fixtures::{LEASE, ends_with, forwarding_app, settled};
 use tributary_domain::app::AppChange;
 use tributary_domain::forwarding::alert::AlertKind;
-use tributary_domain::forwarding::queue::QueueState;
 use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::revision::Precondition;
@@ -29,7 +28,6 @@ pub async fn many_failures_raise_one_alert(store: &SharedStore) {
             )
         };
         let mut settlement = one.settlement(taken.iter().map(failed).collect(), 14 + round);
-        settlement.state = QueueState::default();
         settlement.failure_alert = Some(one.alert(AlertKind::DeliveriesFailing, 14 + round));
         assert!(one.settle(LEASE, settlement).await);
     }

@@ -301,6 +301,7 @@ macro_rules! contract_suite {
                 concurrent_nodes_get_different_turns,
                 a_paused_queue_waits_until_it_is_resumed,
                 a_failed_queue_backs_off_as_a_whole,
+                a_settlement_keeps_what_others_have_stored,
                 queues_are_independent,
                 a_changed_integration_sends_nothing_more,
                 a_leased_queue_is_not_postponed,

@@ -6,6 +6,7 @@ use crate::{CheckOutcome, StatusCheck};
 use std::collections::BTreeSet;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::forwarding::lifecycle::NextStep;
+use tributary_domain::forwarding::queue_change::QueueChange;
 use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::integration::{IntegrationChange, Network};
 use tributary_domain::vocabulary::change::Change;
@@ -38,7 +39,9 @@ pub async fn deliveries_are_taken_and_settled(store: &SharedStore) {
         settled(&taken[1], AttemptVerdict::Unknown, later, at(12)),
     ];
     let mut settlement = one.settlement(outcomes, 13);
-    settlement.state.record_success(at(13));
+    settlement
+        .changes
+        .push(QueueChange::Accepted { at: at(13) });
     assert!(one.settle(LEASE, settlement).await);
     // The third delivery was marked as in flight but got no result. It is claimed again, as
     // interrupted.

@@ -13,7 +13,7 @@ use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::forwarding::alert::{Alert, AlertKind};
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::forwarding::lifecycle::NextStep;
-use tributary_domain::forwarding::queue::QueueState;
+use tributary_domain::forwarding::queue_change::QueueChange;
 use tributary_domain::forwarding::{AttemptVerdict, DeliveryAttempt, DeliveryStatus};
 use tributary_domain::integration::{
     Credential, Integration, IntegrationChange, Network, SettingValue,
@@ -209,20 +209,21 @@ impl ForwardingApp {
         Some(due)
     }
 
-    /// Settles deliveries.
+    /// Settles deliveries. Returns false if the lease was lost.
     pub async fn settle(&self, lease: LeaseId, settlement: DeliverySettlement) -> bool {
         let settled = self
             .tenant
             .store
             .settle_deliveries(self.queue, lease, settlement);
-        settled.await.expect("the settlement succeeds")
+        settled.await.expect("the settlement succeeds").is_some()
     }
 
     /// Builds a settlement with these results only.
     pub fn settlement(&self, settled: Vec<SettledDelivery>, seconds: i64) -> DeliverySettlement {
         DeliverySettlement {
             at: at(seconds),
-            state: QueueState::default(),
+            begun_at: at(seconds),
+            changes: Vec::new(),
             revision: 1,
             settled,
             is_test: false,
@@ -266,6 +267,15 @@ pub fn settled(
         attempts_made: pending.attempts_made + 1,
         attempts,
         next,
+    }
+}
+
+/// Builds the change that pauses a queue because a credential has expired.
+pub fn expired_credential(seconds: i64) -> QueueChange {
+    QueueChange::Stopped {
+        at: at(seconds),
+        code: "190".to_owned(),
+        message: Some("expired".to_owned()),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Queues: leases, pauses and back-off.
 
 use super::fixtures::{SharedStore, at, join_all, origin, refusal};
-use super::outbox_fixtures::{LEASE, OTHER_LEASE, connected, ends_with, forwarding_app, settled};
-use crate::QueueRef;
+use super::outbox_fixtures::{
+    LEASE, OTHER_LEASE, connected, ends_with, expired_credential, forwarding_app, settled,
+};
+use crate::{DeliverySettlement, QueueRef};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tributary_domain::access::Authorized;
@@ -10,6 +12,7 @@ use tributary_domain::device::DeviceKey;
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::forwarding::alert::AlertKind;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
+use tributary_domain::forwarding::queue_change::QueueChange;
 use tributary_domain::forwarding::quota::TURN_INTERVAL;
 use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::integration::{IntegrationChange, Network};
@@ -109,9 +112,7 @@ pub async fn a_paused_queue_waits_until_it_is_resumed(store: &SharedStore) {
     one.attribute_install("phone", 10).await;
     one.lease(LEASE, 12, 100).await.expect("a lease");
     let mut settlement = one.settlement(Vec::new(), 13);
-    settlement
-        .state
-        .pause(at(13), "190", Some("expired".to_owned()));
+    settlement.changes.push(expired_credential(13));
     settlement.pause_alert = Some(one.alert(AlertKind::IntegrationPaused, 13));
     assert!(one.settle(LEASE, settlement.clone()).await);
     store
@@ -169,9 +170,11 @@ pub async fn a_failed_queue_backs_off_as_a_whole(store: &SharedStore) {
     one.attribute_install("phone", 10).await;
     one.lease(LEASE, 12, 100).await.expect("a lease");
     let mut settlement = one.settlement(Vec::new(), 13);
-    settlement
-        .state
-        .record_failure(at(13), Some(Duration::from_mins(1)), 0);
+    settlement.changes.push(QueueChange::Failed {
+        at: at(13),
+        wait: Some(Duration::from_mins(1)),
+        random: 0,
+    });
     assert!(one.settle(LEASE, settlement).await);
     store
         .release_queue(one.queue, LEASE, at(14))
@@ -197,6 +200,42 @@ pub async fn a_failed_queue_backs_off_as_a_whole(store: &SharedStore) {
         .expect("a lease")
         .state;
     assert_eq!((state.failures, state.is_probing), (1, true));
+}
+
+/// A settlement changes the state that is stored by then, not the one that its process has read.
+pub async fn a_settlement_keeps_what_others_have_stored(store: &SharedStore) {
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
+    one.lease(LEASE, 12, 100).await.expect("a lease");
+    let settle = async |changes| {
+        let settlement = DeliverySettlement {
+            changes,
+            pause_alert: Some(one.alert(AlertKind::IntegrationPaused, 13)),
+            ..one.settlement(Vec::new(), 13)
+        };
+        let settled = store.settle_deliveries(one.queue, LEASE, settlement).await;
+        settled.expect("the call succeeds").expect("the lease")
+    };
+    let failed = QueueChange::Failed {
+        at: at(13),
+        wait: Some(Duration::from_mins(1)),
+        random: 0,
+    };
+    let first = settle(vec![failed]).await.state;
+    assert_eq!((first.failures, first.not_before), (1, Some(at(73))));
+    let paused = settle(vec![expired_credential(13)]).await;
+    assert!(paused.is_newly_paused);
+    assert_eq!(paused.state.not_before, Some(at(73)), "a back-off stays");
+    let again = settle(vec![expired_credential(14)]).await;
+    assert!(!again.is_newly_paused, "the queue is paused already");
+    let last = settle(vec![QueueChange::Accepted { at: at(13) }]).await;
+    assert_eq!(last.state.pause.map(|pause| pause.at), Some(at(13)));
+    assert_eq!(
+        (last.state.failures, last.state.not_before),
+        (0, Some(at(73)))
+    );
+    let alerts = store.lease_alerts(at(20), at(80), 10).await;
+    assert_eq!(alerts.expect("alerts").len(), 1, "one pause, one alert");
 }
 
 /// A problem in one app's queue does not affect the others.

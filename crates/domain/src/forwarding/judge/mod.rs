@@ -8,7 +8,7 @@
 use super::delivery::{AttemptVerdict, DeliveryAttempt};
 use super::isolation::{IsolationStep, next_isolation_step};
 use super::lifecycle::AttemptResult;
-use super::queue::SYSTEMATIC_REJECTION;
+use super::queue_change::QueueChange;
 use super::retry::{DELAY_MAX, DELAY_MIN, clamp_requested_wait};
 use super::round::{
     BatchPart, DecisionContext, DeliveryBatch, OutgoingEvent, Round, RoundRequest, RoundResult,
@@ -101,8 +101,11 @@ impl Round {
                 self.settle(part.events, response, AttemptVerdict::Unknown);
             }
             Ruling::Pause | Ruling::TokenRefused => {
-                let message = response.message.clone();
-                self.queue.pause(context.now, &response.code, message);
+                self.change_queue(QueueChange::Stopped {
+                    at: context.now,
+                    code: response.code.clone(),
+                    message: response.message.clone(),
+                });
                 self.settle(part.events, response, AttemptVerdict::Pause);
             }
         }
@@ -118,9 +121,10 @@ impl Round {
         context: DecisionContext,
     ) {
         batch.accepted_some = true;
-        self.queue.record_success(context.now);
+        self.change_queue(QueueChange::Accepted { at: context.now });
         if let Some(NetworkPace::Wait(wait_requested)) = response.pace {
-            self.queue.not_before = Some(context.now.plus(clamp_requested_wait(wait_requested)));
+            let until = context.now.plus(clamp_requested_wait(wait_requested));
+            self.change_queue(QueueChange::WaitRequested { until });
         }
         let checks_status = self.terms.network == Network::B && !self.terms.validates_only;
         if let Some(request) = response.request_id.clone().filter(|_| checks_status) {
@@ -203,16 +207,18 @@ impl Round {
             [one] => Some(one.progress.attempts_made),
             _ => None,
         };
-        let DecisionContext { now, random } = context;
-        let mut verdict = AttemptVerdict::Retry;
-        if self
-            .queue
-            .record_held(now, &response.code, earlier_rejections, random)
-        {
-            let message = response.message.clone();
-            self.queue.pause(now, SYSTEMATIC_REJECTION, message);
-            verdict = AttemptVerdict::Pause;
-        }
+        let held = QueueChange::Held {
+            at: context.now,
+            code: response.code.clone(),
+            message: response.message.clone(),
+            earlier_rejections,
+            random: context.random,
+        };
+        let verdict = if self.change_queue(held) {
+            AttemptVerdict::Pause
+        } else {
+            AttemptVerdict::Retry
+        };
         let result = self.result(verdict, response, RetryAdvice::default());
         self.record(events, response, &result, Some(&response.code));
     }
@@ -225,9 +231,12 @@ impl Round {
         code: &str,
         context: DecisionContext,
     ) {
-        if self.queue.record_rejection(code) {
-            let message = response.message.clone();
-            self.queue.pause(context.now, SYSTEMATIC_REJECTION, message);
+        let failed = QueueChange::FailedAlone {
+            at: context.now,
+            code: code.to_owned(),
+            message: response.message.clone(),
+        };
+        if self.change_queue(failed) {
             return self.settle(events, response, AttemptVerdict::Pause);
         }
         let result = AttemptResult {
@@ -255,7 +264,11 @@ impl Round {
         if retry.needs_longest_wait {
             wait = wait.max(Some(DELAY_MAX));
         }
-        self.queue.record_failure(context.now, wait, context.random);
+        self.change_queue(QueueChange::Failed {
+            at: context.now,
+            wait,
+            random: context.random,
+        });
         retry
             .throttled
             .then(|| clamp_requested_wait(wait.unwrap_or(DELAY_MIN)))

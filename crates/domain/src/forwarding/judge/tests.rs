@@ -1,6 +1,6 @@
 use super::*;
 use crate::forwarding::lifecycle::DeliveryProgress;
-use crate::forwarding::queue::QueueState;
+use crate::forwarding::queue::{QueueState, SYSTEMATIC_REJECTION};
 use crate::forwarding::round::RoundSettings;
 use crate::forwarding::samples::conversion;
 use crate::vocabulary::id::DeliveryId;
