@@ -83,7 +83,6 @@ const ADAPTERS_CALL: &[&str] = &[
     // The decision of one store method.
     "event::sdk::decide",
     "event::web::decide",
-    "forwarding::settlement::may_continue",
     "report::postback::decide_postback",
     "report::postback::decide_unclaimed",
     // Facts for a decision.

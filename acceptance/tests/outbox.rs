@@ -61,7 +61,8 @@ pub(crate) async fn settle(server: &TestServer, app: &str, outcome: &Outcome) ->
     let store = &server.store;
     let now = server.clock.now();
     let until = now.plus(Duration::from_mins(1));
-    let leased = store.lease_queue(queue, LEASE, now, until).await.unwrap();
+    let request = queue.lease_request(LEASE, now, until);
+    let leased = store.lease_queue(queue, request).await.unwrap();
     let leased = leased.expect("the queue is not leased");
     let revision = leased.integration.revision.number();
     let due = store.due_deliveries(queue, LEASE, revision, now, ALL).await;

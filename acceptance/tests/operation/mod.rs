@@ -5,6 +5,7 @@ mod log_output;
 mod metrics;
 mod request_ids;
 mod roles;
+mod shared_queue;
 mod starting;
 mod upgrade;
 

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 /// Files whose statements run for taps, web events, SDK events, `configure` calls, billing
 /// notifications, postbacks and deliveries.
-const HOT_FILES: [&str; 25] = [
+const HOT_FILES: [&str; 26] = [
     "app_table.rs",
     "billing/",
     "candidates.rs",
@@ -35,6 +35,7 @@ const HOT_FILES: [&str; 25] = [
     "postbacks/accept.rs",
     "postbacks/facts.rs",
     "postbacks/write.rs",
+    "queue_leases.rs",
     "queues.rs",
     "rollups/pending_increments.rs",
     "rows.rs",

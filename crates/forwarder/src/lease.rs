@@ -1,6 +1,6 @@
-//! Step one: leases a queue and reads its due deliveries.
+//! Step one: leases a queue, or a part of it, and reads its due deliveries.
 
-use crate::ForwarderState;
+use crate::{ForwarderState, metrics};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +13,7 @@ const LEASE_MARGIN: Duration = Duration::from_secs(15);
 /// Interval between renewals.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A queue leased by this process.
+/// A queue, or a part of it, leased by this process.
 pub(crate) struct Lease {
     pub(crate) shared: Arc<ForwarderState>,
     pub(crate) queue: QueueRef,
@@ -23,7 +23,8 @@ pub(crate) struct Lease {
     pub(crate) stopping: CancellationToken,
 }
 
-/// Leases a queue; `None` if another process holds the queue, or the queue is paused or disabled.
+/// Leases a queue, or a part of it if nodes share it; `None` if other processes hold it, or the
+/// queue is paused or disabled.
 pub(crate) async fn acquire(
     shared: Arc<ForwarderState>,
     queue: QueueRef,
@@ -31,12 +32,12 @@ pub(crate) async fn acquire(
 ) -> StoreResult<Option<Lease>> {
     let id = LeaseId(shared.parts.runtime.random_bytes());
     let now = shared.parts.runtime.now();
-    let leased = shared
-        .parts
-        .store
-        .lease_queue(queue, id, now, lease_end(queue, now));
-    let leased = leased.await?;
-    Ok(leased.map(|leased| Lease {
+    let request = queue.lease_request(id, now, lease_end(queue, now));
+    let Some(leased) = shared.parts.store.lease_queue(queue, request).await? else {
+        return Ok(None);
+    };
+    metrics::count_leased(queue.network, leased.share);
+    Ok(Some(Lease {
         shared,
         queue,
         id,
@@ -76,7 +77,8 @@ impl Lease {
     }
 
     /// Returns due deliveries with their conversion data; empty if none is due, the lease was
-    /// lost, or the integration was changed or disabled.
+    /// lost, the integration was changed or disabled, another holder paused or backed off the
+    /// queue, or another node asks for a share of it.
     pub(crate) async fn take_due(&self, limit: usize) -> StoreResult<Vec<GatheredDelivery>> {
         let store = &self.shared.parts.store;
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
@@ -89,7 +91,7 @@ impl Lease {
         }
     }
 
-    /// Releases the queue.
+    /// Releases the queue or the part of it.
     pub(crate) async fn release(&self) -> StoreResult<()> {
         let store = &self.shared.parts.store;
         store.release_queue(self.queue, self.id, self.now()).await

@@ -1,7 +1,8 @@
 //! Forwarder: sends due deliveries to the ad networks and stores the results.
 //!
 //! Each integration has a queue, and a lease in the database ensures that one process at a time
-//! works on it. `queue` runs five steps, each in its own module. `lease` reads due deliveries with
+//! works on it. If its backlog is large, several processes share it, each with a lease of a part.
+//! `queue` runs five steps, each in its own module. `lease` reads due deliveries with
 //! their data. `prepare` drops deliveries that may not be sent and marks the rest as being sent, so
 //! that a crash is detected. `send` makes the requests and classifies the responses, `judge`
 //! applies each response to its deliveries, and `settle` stores the results. No transaction is open

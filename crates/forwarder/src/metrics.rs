@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 use tributary_domain::forwarding::DeliveryStatus;
+use tributary_domain::forwarding::sharing::QueueShare;
 use tributary_domain::integration::Network;
 
 /// Classes of responses, as metric labels.
@@ -19,6 +20,9 @@ const RULINGS: [&str; 8] = [
     "paused",
     "unknown",
 ];
+
+/// What a lease covers, as metric labels.
+const SHARES: [&str; 2] = ["whole", "part"];
 
 /// Counts a finished delivery.
 pub(crate) fn count_ended(network: Network, status: DeliveryStatus) {
@@ -42,6 +46,20 @@ pub(crate) fn count_paused(network: Network) {
         .increment(1);
 }
 
+/// Counts a lease.
+pub(crate) fn count_leased(network: Network, share: QueueShare) {
+    let (network, share) = (network.as_str(), share_label(share));
+    metrics::counter!("tributary_queue_leases_total", "network" => network, "share" => share)
+        .increment(1);
+}
+
+const fn share_label(share: QueueShare) -> &'static str {
+    match share {
+        QueueShare::Whole => SHARES[0],
+        QueueShare::Part(_) => SHARES[1],
+    }
+}
+
 /// Declares the metrics for `/metrics`. Counters start at zero so that an alert on an increase also
 /// sees the first increase.
 pub fn describe() {
@@ -55,6 +73,10 @@ pub fn describe() {
             metrics::counter!("tributary_network_requests_total", &labels).increment(0);
         }
         metrics::counter!("tributary_integrations_paused_total", "network" => network).increment(0);
+        for share in SHARES {
+            let labels = [("network", network), ("share", share)];
+            metrics::counter!("tributary_queue_leases_total", &labels).increment(0);
+        }
     }
     metrics::describe_counter!(
         "tributary_deliveries_total",
@@ -71,5 +93,9 @@ pub fn describe() {
     metrics::describe_counter!(
         "tributary_integrations_paused_total",
         "Integrations paused because of a network's response."
+    );
+    metrics::describe_counter!(
+        "tributary_queue_leases_total",
+        "Leases of queues, as a whole or in part."
     );
 }

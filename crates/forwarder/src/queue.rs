@@ -1,4 +1,6 @@
 //! Processes one queue: lease → prepare → send → judge → settle, repeated until nothing is due.
+//!
+//! If nodes share the queue, this node leases one part after another.
 
 use crate::lease::{self, Lease};
 use crate::send::NetworkClient;
@@ -8,11 +10,26 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tributary_domain::forwarding::round::Round;
+use tributary_domain::forwarding::sharing::QueueShare;
 use tributary_networks::Account;
 use tributary_store::{QueueRef, StoreError, StoreResult};
 
 /// Rounds after which the queue is released, so that another node or app gets its turn.
 const ROUNDS_MAX: u32 = 200;
+/// Rounds after which a part is released for another one, so that deliveries of all parts wait about
+/// equally long.
+const PART_ROUNDS_MAX: u32 = 8;
+/// Parts that are leased one after another. Together they take as many rounds as a whole queue.
+const PARTS_MAX: u32 = ROUNDS_MAX / PART_ROUNDS_MAX;
+
+/// How the work on a lease ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TurnEnd {
+    /// Nothing is due, or the queue has to wait.
+    Done,
+    /// This part has had its turn, and others may be due.
+    NextPart,
+}
 
 /// Leases a queue, processes it, and releases it. Failures are retried at the next poll.
 pub(crate) async fn process_queue(
@@ -20,37 +37,61 @@ pub(crate) async fn process_queue(
     queue: QueueRef,
     stopping: CancellationToken,
 ) {
-    let lease = match lease::acquire(shared, queue, &stopping).await {
-        Ok(Some(lease)) => lease,
-        Ok(None) => return,
-        Err(error) => return log_failure(&error),
-    };
-    let worked = tokio::select! {
-        worked = process_leased(&lease) => worked,
-        () = lease.renew() => Ok(()),
-    };
-    let released = lease.release().await;
-    if let Err(error) = worked.and(released) {
-        log_failure(&error);
-        // Wait before the next attempt. Otherwise deliveries whose results cannot be stored would
-        // be sent again and again.
-        tokio::select! {
-            () = stopping.cancelled() => {}
-            () = tokio::time::sleep(POLL_RETRY_WAIT) => {}
+    for _ in 0..PARTS_MAX {
+        let turn = process_turn(shared.clone(), queue, &stopping).await;
+        match turn {
+            Ok(TurnEnd::NextPart) if !stopping.is_cancelled() => {}
+            Ok(_) => return,
+            Err(error) => {
+                log_failure(&error);
+                // Wait before the next attempt. Otherwise deliveries whose results cannot be
+                // stored would be sent again and again.
+                tokio::select! {
+                    () = stopping.cancelled() => {}
+                    () = tokio::time::sleep(POLL_RETRY_WAIT) => {}
+                }
+                return;
+            }
         }
     }
 }
 
-async fn process_leased(lease: &Lease) -> StoreResult<()> {
+/// Processes the queue, or the part of it that can be leased.
+async fn process_turn(
+    shared: Arc<ForwarderState>,
+    queue: QueueRef,
+    stopping: &CancellationToken,
+) -> StoreResult<TurnEnd> {
+    let lease = match lease::acquire(shared, queue, stopping).await {
+        Ok(Some(lease)) => lease,
+        Ok(None) => return Ok(TurnEnd::Done),
+        Err(error) => {
+            log_failure(&error);
+            return Ok(TurnEnd::Done);
+        }
+    };
+    let worked = tokio::select! {
+        worked = process_leased(&lease) => worked,
+        () = lease.renew() => Ok(TurnEnd::Done),
+    };
+    let released = lease.release().await;
+    let end = worked?;
+    released.map(|()| end)
+}
+
+async fn process_leased(lease: &Lease) -> StoreResult<TurnEnd> {
     let (shared, leased) = (&lease.shared, &lease.leased);
     let organization = leased.app.organization;
     let account = account::open_account(&shared.parts.keyring, organization, &leased.integration);
     let account = match account {
         Ok(account) => account,
-        Err(reason) => return settle::pause_queue(lease, reason).await,
+        Err(reason) => {
+            settle::pause_queue(lease, reason).await?;
+            return Ok(TurnEnd::Done);
+        }
     };
     if shared.pacer.is_delayed(account.quota_project()) {
-        return Ok(());
+        return Ok(TurnEnd::Done);
     }
     let client = NetworkClient {
         shared,
@@ -58,46 +99,51 @@ async fn process_leased(lease: &Lease) -> StoreResult<()> {
         revision: lease.revision(),
         account: &account,
     };
-    run_rounds(lease, &client).await?;
-    if let Account::B(_) = &account {
+    let end = run_rounds(lease, &client).await?;
+    if matches!(&account, Account::B(_)) && leased.share.checks_status() {
         status_checks::check_due(&client, lease).await?;
     }
-    Ok(())
+    Ok(end)
 }
 
-async fn run_rounds(lease: &Lease, client: &NetworkClient<'_>) -> StoreResult<()> {
+async fn run_rounds(lease: &Lease, client: &NetworkClient<'_>) -> StoreResult<TurnEnd> {
     let account = client.account;
     let mut state = lease.leased.state.clone();
-    // The queue's back-off has ended; otherwise the queue could not have been leased.
-    state.not_before = None;
-    for _ in 0..ROUNDS_MAX {
+    let (rounds, end) = match lease.leased.share {
+        QueueShare::Whole => (ROUNDS_MAX, TurnEnd::Done),
+        QueueShare::Part(_) => (PART_ROUNDS_MAX, TurnEnd::NextPart),
+    };
+    for _ in 0..rounds {
         if lease.stopping.is_cancelled() {
-            return Ok(());
+            return Ok(TurnEnd::Done);
         }
         let limit = state.deliveries_per_round(lease.queue.network.batch_max());
         let due = lease.take_due(limit).await?;
         let took_all = due.len() < limit;
         if due.is_empty() {
-            return Ok(());
+            return Ok(TurnEnd::Done);
         }
         let prepared = prepare::prepare(lease, account, state, due).await?;
         let Some(mut prepared) = prepared else {
-            return Ok(());
+            return Ok(TurnEnd::Done);
         };
         send_all(lease, client, &mut prepared.round).await;
         let slow_down = prepared.round.slow_down;
         let Some(next_state) = settle::settle(lease, account, prepared).await? else {
-            return Ok(());
+            return Ok(TurnEnd::Done);
         };
-        if took_all || next_state.has_to_wait() {
-            return Ok(());
+        if next_state.has_to_wait() {
+            return Ok(TurnEnd::Done);
+        }
+        if took_all {
+            return Ok(end);
         }
         state = next_state;
         if let Some(wait) = slow_down {
             tokio::time::sleep(wait).await;
         }
     }
-    Ok(())
+    Ok(end)
 }
 
 /// Sends a round's requests and processes each response as it arrives, until no request is left.

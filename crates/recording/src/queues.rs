@@ -1,10 +1,9 @@
-//! Delivery queues: leasing, and settling attempts and status checks.
+//! Delivery queues: settling attempts and status checks.
 
-use crate::admin::read_integration;
+use crate::queue_leases::lock_lease;
 use crate::tables::Tables;
 use std::collections::BTreeMap;
 use tributary_domain::forwarding::DeliveryStatus;
-use tributary_domain::forwarding::queue::{LeaseDecision, decide_lease as decide};
 use tributary_domain::forwarding::quota::{self, QuotaTurns};
 use tributary_domain::forwarding::settlement::SettlementFacts;
 use tributary_domain::forwarding::status_check::{CheckOutcome, Recount};
@@ -12,38 +11,7 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::TerminalCounts;
-use tributary_store::{
-    DeliverySettlement, LeaseId, LeasedQueue, QueueRef, SettledQueue, StoreError,
-};
-
-/// Leases a queue. Returns `None` when another process holds the lease, the queue is paused, or the
-/// integration is disabled or incomplete.
-pub async fn lease_queue<T: Tables>(
-    tables: &T,
-    queue: QueueRef,
-    lease: LeaseId,
-    now: Timestamp,
-    until: Timestamp,
-) -> Result<Option<LeasedQueue>, T::Failure> {
-    let integration = read_integration(tables, queue).await?;
-    match decide(Some(&integration), now) {
-        LeaseDecision::Take => {}
-        LeaseDecision::Postpone(until) => {
-            tables.postpone_queue(queue, now, until).await?;
-            return Ok(None);
-        }
-        LeaseDecision::Refuse => return Ok(None),
-    }
-    let Some(state) = tables.take_queue(queue, lease, now, until).await? else {
-        return Ok(None);
-    };
-    let missing = || StoreError::corrupt("queues", "app_id", queue.app);
-    Ok(Some(LeasedQueue {
-        app: tables.app(queue.app).await?.ok_or_else(missing)?,
-        integration,
-        state,
-    }))
-}
+use tributary_store::{DeliverySettlement, LeaseId, QueueRef, SettledQueue};
 
 /// Reserves the next turns in a quota that all nodes share.
 pub async fn reserve_turns<T: Tables>(
@@ -65,7 +33,7 @@ pub async fn settle_deliveries<T: Tables>(
     lease: LeaseId,
     settlement: &DeliverySettlement,
 ) -> Result<Option<SettledQueue>, T::Failure> {
-    let Some(stored) = tables.lock_lease(queue, lease).await? else {
+    let Some(stored) = lock_lease(tables, queue, lease).await? else {
         return Ok(None);
     };
     let at = settlement.at;
@@ -104,7 +72,7 @@ pub async fn settle_status_check<T: Tables>(
     outcome: &CheckOutcome,
     at: Timestamp,
 ) -> Result<bool, T::Failure> {
-    if tables.lock_lease(queue, lease).await?.is_none() {
+    if lock_lease(tables, queue, lease).await?.is_none() {
         return Ok(false);
     }
     let Some(check) = tables.status_check(queue, request).await? else {

@@ -91,6 +91,7 @@ mod members;
 mod outbox;
 mod outbox_table;
 mod postbacks;
+mod queue_leases;
 mod queues;
 mod rates;
 mod reports;

@@ -161,6 +161,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "due_work",
         sql: include_str!("../migrations/0030_due_work.sql"),
     },
+    Migration {
+        number: 31,
+        name: "queue_parts",
+        sql: include_str!("../migrations/0031_queue_parts.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

@@ -1,4 +1,4 @@
-//! Queue state and leases.
+//! Queue state.
 
 use crate::rows::{PostgresRow, read_row, read_row_at, uuid};
 use crate::tx::Tx;
@@ -14,7 +14,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::IntegrationTable;
 use tributary_store::records::{Columns, QueueRow, TerminalCounts, count_to_u64};
-use tributary_store::{LeaseId, QueueRef, StoreError};
+use tributary_store::{QueueRef, StoreError};
 use uuid::Uuid;
 
 /// The key of a queue as SQL values.
@@ -67,49 +67,6 @@ impl IntegrationTable for Tx {
         let found = self.query_opt(&sql, &[&app, &network]).await?;
         let state = |row: Row| Ok(read_row::<QueueRow>(&row)?.read());
         found.map(state).transpose()
-    }
-
-    async fn lock_lease(
-        &self,
-        queue: QueueRef,
-        lease: LeaseId,
-    ) -> Result<Option<QueueState>, Failure> {
-        lock_lease(self, queue, lease).await
-    }
-
-    async fn take_queue(
-        &self,
-        queue: QueueRef,
-        lease: LeaseId,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> Result<Option<QueueState>, Failure> {
-        let (app, network) = key_columns(queue);
-        let sql = format!(
-            "insert into queues (app_id, network, lease_id, leased_until) values ($1, $2, $3, $4)
-             on conflict (app_id, network) do update
-             set lease_id = excluded.lease_id, leased_until = excluded.leased_until
-             where queues.leased_until <= $5 and queues.paused_at is null
-             returning {}",
-            QueueRow::COLUMNS
-        );
-        let taken = self
-            .query_opt(
-                &sql,
-                &[
-                    &app,
-                    &network,
-                    &uuid(&lease.0),
-                    &until.as_millis(),
-                    &now.as_millis(),
-                ],
-            )
-            .await?;
-        if taken.is_some() {
-            self.hint_queue(queue, until);
-        }
-        let state = |row: Row| Ok(read_row::<QueueRow>(&row)?.read());
-        taken.map(state).transpose()
     }
 
     async fn postpone_queue(
@@ -230,85 +187,9 @@ fn network_of(app: AppId, text: &str) -> Result<Network, StoreError> {
     Network::parse(text).ok_or_else(|| StoreError::corrupt("queues", "network", app))
 }
 
-/// Returns the version of the queue's integration, if this lease holds the queue.
-pub(crate) async fn find_leased_version(
-    tx: &Tx,
-    queue: QueueRef,
-    lease: LeaseId,
-) -> Result<Option<IntegrationVersion>, Failure> {
-    let (app, network) = key_columns(queue);
-    let row = tx
-        .query_opt(
-            "select integrations.revision, integrations.enabled from queues
-             join integrations on integrations.app_id = queues.app_id
-                              and integrations.network = queues.network
-             where queues.app_id = $1 and queues.network = $2 and queues.lease_id = $3",
-            &[&app, &network, &uuid(&lease.0)],
-        )
-        .await?;
-    Ok(row.as_ref().map(version_row).transpose()?)
-}
-
-fn version_row(row: &Row) -> Result<IntegrationVersion, tokio_postgres::Error> {
+pub(crate) fn version_row(row: &Row) -> Result<IntegrationVersion, tokio_postgres::Error> {
     Ok(IntegrationVersion {
         revision: row.try_get("revision")?,
         enabled: row.try_get("enabled")?,
     })
-}
-
-/// Extends a lease. Returns false if the lease no longer holds the queue.
-pub(crate) async fn renew_lease(
-    tx: &Tx,
-    queue: QueueRef,
-    lease: LeaseId,
-    until: Timestamp,
-) -> Result<bool, Failure> {
-    let (app, network) = key_columns(queue);
-    let held = tx
-        .execute_counting(
-            "update queues set leased_until = $4
-             where app_id = $1 and network = $2 and lease_id = $3",
-            &[&app, &network, &uuid(&lease.0), &until.as_millis()],
-        )
-        .await?;
-    Ok(held == 1)
-}
-
-/// Returns the state of the queue if this lease holds it. If so, no node can take the queue over or
-/// change its state until this transaction ends.
-pub(crate) async fn lock_lease(
-    tx: &Tx,
-    queue: QueueRef,
-    lease: LeaseId,
-) -> Result<Option<QueueState>, Failure> {
-    let (app, network) = key_columns(queue);
-    let sql = format!(
-        "select {} from queues
-         where app_id = $1 and network = $2 and lease_id = $3 for update",
-        QueueRow::COLUMNS
-    );
-    let held = tx
-        .query_opt(&sql, &[&app, &network, &uuid(&lease.0)])
-        .await?;
-    let state = |row: Row| Ok(read_row::<QueueRow>(&row)?.read());
-    held.map(state).transpose()
-}
-
-/// Releases a queue. Keeps the time of the release, so that the least recently served queue is
-/// next.
-pub(crate) async fn release_lease(
-    tx: &Tx,
-    queue: QueueRef,
-    lease: LeaseId,
-    now: Timestamp,
-) -> Result<(), Failure> {
-    let (app, network) = key_columns(queue);
-    tx.execute(
-        "update queues set lease_id = null, leased_until = $4
-         where app_id = $1 and network = $2 and lease_id = $3",
-        &[&app, &network, &uuid(&lease.0), &now.as_millis()],
-    )
-    .await?;
-    tx.hint_queue(queue, now);
-    Ok(())
 }

@@ -17,6 +17,7 @@ mod leftover_wal;
 mod lost_pages;
 mod migrate;
 mod outbox_table;
+mod queue_leases;
 mod queues;
 mod readers;
 mod rollups;

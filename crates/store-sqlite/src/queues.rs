@@ -1,4 +1,4 @@
-//! Queue state and leases.
+//! Queue state.
 
 use crate::rows::{SqliteRow, read_row};
 use crate::tables::SqliteTables;
@@ -14,7 +14,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::IntegrationTable;
 use tributary_store::records::{Columns, QueueRow, TerminalCounts, count_to_u64};
-use tributary_store::{LeaseId, QueueRef, StoreError};
+use tributary_store::{QueueRef, StoreError};
 
 impl IntegrationTable for SqliteTables<'_> {
     async fn write_integration(&self, integration: &Integration) -> Result<(), Failure> {
@@ -46,49 +46,6 @@ impl IntegrationTable for SqliteTables<'_> {
 
     async fn lock_queue(&self, queue: QueueRef) -> Result<Option<QueueState>, Failure> {
         find_state(self.0, queue)
-    }
-
-    async fn lock_lease(
-        &self,
-        queue: QueueRef,
-        lease: LeaseId,
-    ) -> Result<Option<QueueState>, Failure> {
-        if !holds_lease(self.0, queue, lease)? {
-            return Ok(None);
-        }
-        find_state(self.0, queue)
-    }
-
-    async fn take_queue(
-        &self,
-        queue: QueueRef,
-        lease: LeaseId,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> Result<Option<QueueState>, Failure> {
-        let sql = format!(
-            "insert into queues (app_id, network, lease_id, leased_until) values (?1, ?2, ?3, ?4)
-             on conflict (app_id, network) do update
-             set lease_id = excluded.lease_id, leased_until = excluded.leased_until
-             where leased_until <= ?5 and paused_at is null
-             returning {}",
-            QueueRow::COLUMNS
-        );
-        let taken = self
-            .0
-            .prepare_cached(&sql)?
-            .query_row(
-                params![
-                    queue.app.as_bytes(),
-                    queue.network.as_str(),
-                    lease.0,
-                    until.as_millis(),
-                    now.as_millis()
-                ],
-                read_row::<QueueRow>,
-            )
-            .optional()?;
-        Ok(taken.map(QueueRow::read))
     }
 
     async fn postpone_queue(
@@ -245,65 +202,4 @@ pub(crate) fn find_version(
         )
         .optional()?;
     Ok(version)
-}
-
-/// Extends a lease. Returns false if the lease no longer holds the queue.
-pub(crate) fn renew_lease(
-    connection: &Connection,
-    queue: QueueRef,
-    lease: LeaseId,
-    until: Timestamp,
-) -> Result<bool, Failure> {
-    let held = connection
-        .prepare_cached(
-            "update queues set leased_until = ?4
-             where app_id = ?1 and network = ?2 and lease_id = ?3",
-        )?
-        .execute(params![
-            queue.app.as_bytes(),
-            queue.network.as_str(),
-            lease.0,
-            until.as_millis()
-        ])?;
-    Ok(held == 1)
-}
-
-/// Returns whether this lease holds the queue.
-pub(crate) fn holds_lease(
-    connection: &Connection,
-    queue: QueueRef,
-    lease: LeaseId,
-) -> Result<bool, Failure> {
-    let held = connection
-        .prepare_cached(
-            "select 1 from queues where app_id = ?1 and network = ?2 and lease_id = ?3",
-        )?
-        .exists(params![
-            queue.app.as_bytes(),
-            queue.network.as_str(),
-            lease.0
-        ])?;
-    Ok(held)
-}
-
-/// Releases a queue. Keeps the time of the release, so that the least recently served queue is
-/// next.
-pub(crate) fn release_lease(
-    connection: &Connection,
-    queue: QueueRef,
-    lease: LeaseId,
-    now: Timestamp,
-) -> Result<(), Failure> {
-    connection
-        .prepare_cached(
-            "update queues set lease_id = null, leased_until = ?4
-             where app_id = ?1 and network = ?2 and lease_id = ?3",
-        )?
-        .execute(params![
-            queue.app.as_bytes(),
-            queue.network.as_str(),
-            lease.0,
-            now.as_millis()
-        ])?;
-    Ok(())
 }

@@ -67,7 +67,7 @@ pub use instance::{ChangeNote, Instance, InstanceReport, PartitionReport, Standb
 pub use integrations::Integrations;
 pub use links::Links;
 pub use members::{Invitation, Members};
-pub use outbox::{GatheredDelivery, LeaseId, LeasedQueue, Outbox, QueueRef};
+pub use outbox::{GatheredDelivery, LeaseId, LeaseRequest, LeasedQueue, Outbox, QueueRef};
 pub use postbacks::{
     CLAIMED_AT_ONCE_MAX, PostbackDimensions, PostbackFilter, PostbackOutcome, PostbackPage,
     PostbackReportQuery, PostbackStats, Postbacks, StoredPostback,

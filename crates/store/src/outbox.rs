@@ -8,6 +8,7 @@ use tributary_domain::forwarding::delivery::PendingDelivery;
 use tributary_domain::forwarding::queue::QueueState;
 use tributary_domain::forwarding::quota::QuotaTurns;
 use tributary_domain::forwarding::settlement::{DeliverySettlement, SettledQueue};
+use tributary_domain::forwarding::sharing::{QueueShare, shared_from};
 use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::link::Link;
@@ -29,7 +30,41 @@ pub struct QueueRef {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseId(pub [u8; 16]);
 
-/// A leased queue with its integration.
+impl LeaseId {
+    /// Returns the id of the split that begins with this lease of a part. It differs from the id of
+    /// the lease, because the split may outlast it.
+    #[must_use]
+    pub fn of_split(self) -> Self {
+        Self(self.0.map(|byte| !byte))
+    }
+}
+
+/// A request for the lease of a queue or of a part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseRequest {
+    /// Id of the new lease.
+    pub id: LeaseId,
+    /// The current time.
+    pub now: Timestamp,
+    /// End of the lease.
+    pub until: Timestamp,
+    /// Number of due deliveries from which the queue is shared with other nodes.
+    pub shared_from: u32,
+}
+
+impl QueueRef {
+    /// Builds a request for a lease of this queue.
+    pub fn lease_request(self, id: LeaseId, now: Timestamp, until: Timestamp) -> LeaseRequest {
+        LeaseRequest {
+            id,
+            now,
+            until,
+            shared_from: shared_from(self.network),
+        }
+    }
+}
+
+/// A queue, leased as a whole or in part, with its integration.
 #[derive(Debug, Clone)]
 pub struct LeasedQueue {
     /// The app.
@@ -38,6 +73,8 @@ pub struct LeasedQueue {
     pub integration: Integration,
     /// State of the queue.
     pub state: QueueState,
+    /// What the lease covers.
+    pub share: QueueShare,
 }
 
 /// A pending delivery with the data to send.
@@ -55,8 +92,8 @@ pub struct GatheredDelivery {
 /// The outbox.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Returns a network's queues that are enabled, not paused, not leased, and have due
-    /// deliveries. The least recently served queue comes first.
+    /// Returns a network's queues that are enabled, not paused, and have due deliveries. They are
+    /// not leased, or nodes share them. The least recently served queue comes first.
     async fn due_queues(
         &self,
         network: Network,
@@ -64,16 +101,16 @@ pub trait Outbox: Send + Sync {
         limit: u32,
     ) -> StoreResult<Vec<QueueRef>>;
 
-    /// Leases a queue. Returns `None` when the queue is already leased, paused or disabled.
+    /// Leases a queue, or a part of it if the queue is shared. Returns `None` when it is already
+    /// leased, paused or disabled. If the holder of a large queue offers to share it, this asks for
+    /// a share.
     async fn lease_queue(
         &self,
         queue: QueueRef,
-        lease: LeaseId,
-        now: Timestamp,
-        until: Timestamp,
+        request: LeaseRequest,
     ) -> StoreResult<Option<LeasedQueue>>;
 
-    /// Extends a lease. Returns false when another process holds the queue now.
+    /// Extends a lease. Returns false when another process holds the queue or the part now.
     async fn renew_lease(
         &self,
         queue: QueueRef,
@@ -81,7 +118,7 @@ pub trait Outbox: Send + Sync {
         until: Timestamp,
     ) -> StoreResult<bool>;
 
-    /// Releases a queue.
+    /// Releases a queue or the leased part of it.
     async fn release_queue(
         &self,
         queue: QueueRef,
@@ -89,8 +126,10 @@ pub trait Outbox: Send + Sync {
         now: Timestamp,
     ) -> StoreResult<()>;
 
-    /// Returns due deliveries, oldest first. Returns `None` when another process holds the queue
-    /// now, or when the integration was changed or disabled after the queue was leased.
+    /// Returns due deliveries of the leased share, oldest first. Returns `None` when another process
+    /// holds the share now, when the integration was changed or disabled after the queue was
+    /// leased, when another holder paused or backed off the queue, or when another process asks the
+    /// holder of the whole queue for a share.
     async fn due_deliveries(
         &self,
         queue: QueueRef,

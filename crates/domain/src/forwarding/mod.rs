@@ -26,6 +26,7 @@ pub mod ruling;
 #[cfg(test)]
 mod samples;
 pub mod settlement;
+pub mod sharing;
 pub mod skipped;
 pub mod status_check;
 

@@ -84,10 +84,9 @@ async fn a_crashed_holder_leaves_an_unknown_attempt() {
     scene.events(1).await;
     let lease = LeaseId([77; 16]);
     let now = scene.clock.now();
-    let leased =
-        scene
-            .store
-            .lease_queue(scene.queue, lease, now, now.plus(Duration::from_secs(20)));
+    let until = now.plus(Duration::from_secs(20));
+    let request = scene.queue.lease_request(lease, now, until);
+    let leased = scene.store.lease_queue(scene.queue, request);
     assert!(leased.await.unwrap().is_some());
     let taken = scene
         .fixture

@@ -5,3 +5,4 @@ mod isolation;
 mod outcomes;
 mod pacing;
 mod scene;
+mod sharing;

@@ -19,7 +19,7 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, LinkId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{AuditRow, TerminalCounts};
-use tributary_store::{LeaseId, NewKey, NewSetupLink, Organization, QueueRef};
+use tributary_store::{NewKey, NewSetupLink, Organization, QueueRef};
 
 /// The audit log table, and the version of the configuration.
 pub trait AuditTable: EngineTransaction {
@@ -152,23 +152,6 @@ pub trait IntegrationTable: EngineTransaction {
 
     /// Locks a queue and returns its state, if one is stored.
     async fn lock_queue(&self, queue: QueueRef) -> Result<Option<QueueState>, Self::Failure>;
-
-    /// Returns the state of a queue if this lease holds it. If so, no other process can lease the
-    /// queue or change its state until the transaction ends.
-    async fn lock_lease(
-        &self,
-        queue: QueueRef,
-        lease: LeaseId,
-    ) -> Result<Option<QueueState>, Self::Failure>;
-
-    /// Leases a queue that is neither leased nor paused. Returns its state.
-    async fn take_queue(
-        &self,
-        queue: QueueRef,
-        lease: LeaseId,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> Result<Option<QueueState>, Self::Failure>;
 
     /// Postpones a queue that no process has leased.
     async fn postpone_queue(

@@ -9,6 +9,7 @@ mod billing;
 mod configure_batch;
 mod devices;
 mod events;
+mod queue_leases;
 mod rollup_values;
 mod rollups;
 mod store_ids;
@@ -23,6 +24,7 @@ pub use configure_batch::{
 };
 pub use devices::{ClickTable, DeviceTable, HoldTable, TokenTable};
 pub use events::{EventTable, FirstPaymentTable, OutboxTable, StatusCheckTable};
+pub use queue_leases::QueueLeaseTable;
 pub use rollup_values::{RollupValueTable, ValueCounts};
 pub use rollups::{RollupPart, RollupTable};
 pub use store_ids::StoreIdTable;
@@ -72,6 +74,7 @@ pub trait Tables:
     + MemberTable
     + NotificationTable
     + OutboxTable
+    + QueueLeaseTable
     + RollupTable
     + RollupValueTable
     + SkanTable

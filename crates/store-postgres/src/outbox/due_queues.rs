@@ -12,8 +12,8 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::queue_ref;
 use tributary_store::{QueueRef, StoreResult};
 
-/// Finds queues with due work, with one index lookup per integration. Not for a distributed
-/// database, where it would query every shard.
+/// Finds queues with due work, with one index lookup per integration. A queue that nodes share is due
+/// even while it is leased. Not for a distributed database, where it would query every shard.
 ///
 /// Deliveries and status checks are queried separately. With an `or`, the planner might scan the
 /// whole outbox for every integration.
@@ -31,7 +31,8 @@ pub(super) async fn find_due_queues(
              left join queues on queues.app_id = integrations.app_id
                              and queues.network = integrations.network
              where integrations.network = $3 and integrations.enabled and queues.paused_at is null
-               and coalesce(queues.not_before, 0) <= $1 and coalesce(queues.leased_until, 0) <= $1
+               and coalesce(queues.not_before, 0) <= $1
+               and (coalesce(queues.leased_until, 0) <= $1 or queues.sharing <> 'off')
                and exists (select 1 from {table}
                            where {table}.app_id = integrations.app_id
                              and {table}.network = integrations.network and {table}.due_at <= $1)"
@@ -79,21 +80,25 @@ async fn find_work(tx: &Tx, queue: QueueRef) -> Result<AppWork, Failure> {
     let (app, network) = queues::key_columns(queue);
     let sql = "select enabled, paused_at, leased_until, not_before,
                       (select min(due_at) from outbox where app_id = $1 and network = $2),
-                      (select min(due_at) from status_checks where app_id = $1 and network = $2)
+                      (select min(due_at) from status_checks where app_id = $1 and network = $2),
+                      coalesce(queues.sharing <> 'off', false)
                from integrations
                left join queues on queues.app_id = $1 and queues.network = $2
                where integrations.app_id = $1 and integrations.network = $2";
     let Some(row) = tx.query_opt(sql, &[&app, &network]).await? else {
         return Ok(AppWork::default());
     };
+    let is_shared: bool = row.try_get(6)?;
     let time = |index| -> Result<Option<Timestamp>, tokio_postgres::Error> {
         let millis: Option<i64> = row.try_get(index)?;
         Ok(millis.map(Timestamp::from_millis))
     };
     let due = [time(4)?, time(5)?];
+    // Other nodes may lease parts of a shared queue.
+    let leased_until = time(2)?.filter(|_| !is_shared);
     Ok(AppWork {
         earliest_due: due.into_iter().flatten().min(),
-        blocked_until: time(2)?.max(time(3)?),
+        blocked_until: leased_until.max(time(3)?),
         is_stopped: !row.try_get::<_, bool>(0)? || time(1)?.is_some(),
     })
 }

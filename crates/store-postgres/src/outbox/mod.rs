@@ -1,8 +1,9 @@
 //! The outbox: pending deliveries and their results.
 //!
-//! Two nodes never work on the same queue. A node writes a lease into the queue's row, and every
-//! later write to the queue first locks that row by lease id (`sending`, `settle`,
-//! `status_checks`). A node that was presumed dead finds no row with its lease and writes nothing.
+//! Two nodes never work on the same queue, or on the same part of a shared queue. A node writes a
+//! lease, and every later write to the queue first locks the queue's row and compares the lease id
+//! (`sending`, `settle`, `status_checks`). A node that was presumed dead does not find its lease
+//! and writes nothing.
 
 mod due_queues;
 mod paused;
@@ -14,17 +15,19 @@ pub(crate) mod terminal;
 
 pub(crate) use paused::PausedCounts;
 
-use crate::{PostgresStore, conversions, queues};
+use crate::{PostgresStore, conversions};
 use async_trait::async_trait;
 use tributary_domain::forwarding::quota::QuotaTurns;
-use tributary_domain::forwarding::settlement::may_continue;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{lease_queue, reserve_turns, settle_deliveries, settle_status_check};
+use tributary_recording::{
+    find_share, lease_queue, lock_lease, release_queue, renew_lease, reserve_turns,
+    settle_deliveries, settle_status_check,
+};
 use tributary_store::{
-    CheckOutcome, DeliverySettlement, GatheredDelivery, LeaseId, LeasedQueue, Outbox,
+    CheckOutcome, DeliverySettlement, GatheredDelivery, LeaseId, LeaseRequest, LeasedQueue, Outbox,
     PendingDelivery, QueueRef, SettledQueue, StatusCheck, StoreResult,
 };
 
@@ -48,12 +51,10 @@ impl Outbox for PostgresStore {
     async fn lease_queue(
         &self,
         queue: QueueRef,
-        lease_id: LeaseId,
-        now: Timestamp,
-        until: Timestamp,
+        request: LeaseRequest,
     ) -> StoreResult<Option<LeasedQueue>> {
         self.write("lease_queue", async move |tx| {
-            lease_queue(tx, queue, lease_id, now, until).await
+            lease_queue(tx, queue, request).await
         })
         .await
     }
@@ -65,7 +66,7 @@ impl Outbox for PostgresStore {
         until: Timestamp,
     ) -> StoreResult<bool> {
         self.write("renew_lease", async move |tx| {
-            queues::renew_lease(tx, queue, lease, until).await
+            renew_lease(tx, queue, lease, until).await
         })
         .await
     }
@@ -77,7 +78,7 @@ impl Outbox for PostgresStore {
         now: Timestamp,
     ) -> StoreResult<()> {
         self.write("release_queue", async move |tx| {
-            queues::release_lease(tx, queue, lease, now).await
+            release_queue(tx, queue, lease, now).await
         })
         .await
     }
@@ -91,13 +92,11 @@ impl Outbox for PostgresStore {
         limit: u32,
     ) -> StoreResult<Option<Vec<PendingDelivery>>> {
         self.read("due_deliveries", async move |tx| {
-            if !may_continue(
-                revision,
-                queues::find_leased_version(tx, queue, lease).await?,
-            ) {
+            let Some(share) = find_share(tx, queue, lease, revision, now).await? else {
                 return Ok(None);
-            }
-            sending::find_due(tx, queue, now, limit).await.map(Some)
+            };
+            let due = sending::find_due(tx, queue, share, now, limit).await?;
+            Ok(Some(due))
         })
         .await
     }
@@ -110,7 +109,7 @@ impl Outbox for PostgresStore {
         at: Timestamp,
     ) -> StoreResult<Option<Vec<DeliveryId>>> {
         self.write("begin_sending", async move |tx| {
-            if queues::lock_lease(tx, queue, lease).await?.is_none() {
+            if lock_lease(tx, queue, lease).await?.is_none() {
                 return Ok(None);
             }
             sending::mark_sending(tx, queue, &deliveries, at)

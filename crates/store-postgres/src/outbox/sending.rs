@@ -1,38 +1,49 @@
 //! Due deliveries in a leased queue.
 
 use super::terminal;
-use crate::params::column;
+use crate::params::{Param, column};
 use crate::rows::{id, read_row, uuid};
 use crate::tx::Tx;
 use crate::{Failure, queues};
+use tributary_domain::forwarding::sharing::{PARTS, QueueShare};
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{Columns, OutboxRow};
 use tributary_store::{PendingDelivery, QueueRef};
 
-/// Finds due deliveries, oldest first.
+/// Finds due deliveries of a share, oldest first.
 pub(super) async fn find_due(
     tx: &Tx,
     queue: QueueRef,
+    share: QueueShare,
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<PendingDelivery>, Failure> {
     let (app, network) = queues::key_columns(queue);
+    let (now, limit) = (now.as_millis(), i64::from(limit));
+    let mut params: Vec<&dyn Param> = vec![&app, &network, &now, &limit];
+    let (mut condition, number) = (String::new(), part_number(share));
+    if let Some(number) = &number {
+        // The same rule as `QueuePart::of`: the last byte of the id.
+        condition = format!("and get_byte(uuid_send(delivery_id), 15) % {PARTS} = $5");
+        params.push(number);
+    }
     let sql = format!(
-        "select {} from outbox where app_id = $1 and network = $2 and due_at <= $3
+        "select {} from outbox where app_id = $1 and network = $2 and due_at <= $3 {condition}
          order by due_at, delivery_id limit $4",
         OutboxRow::COLUMNS
     );
-    let params = [
-        &app as _,
-        &network as _,
-        &now.as_millis() as _,
-        &i64::from(limit) as _,
-    ];
     let rows = tx.query(&sql, &params).await?;
     rows.iter()
         .map(|row| Ok(read_row::<OutboxRow>(row)?.read_pending()?))
         .collect()
+}
+
+fn part_number(share: QueueShare) -> Option<i64> {
+    match share {
+        QueueShare::Whole => None,
+        QueueShare::Part(part) => Some(part.number()),
+    }
 }
 
 /// Marks deliveries as being sent. Returns those still in the outbox; the others were cancelled

@@ -23,6 +23,7 @@ mod partitions;
 mod pgbouncer;
 mod planned_batches;
 mod proxy;
+mod queue_parts;
 mod races;
 mod rolling_migrations;
 mod round_trips;

@@ -34,6 +34,7 @@ async fn dump_tables(client: &Client) -> String {
         "deliveries",
         "delivery_hours",
         "queues",
+        "queue_parts",
         "status_checks",
         "alerts",
     ] {
@@ -78,7 +79,8 @@ async fn one_of_many_callers_leases_the_queue() {
         let outcomes = nodes
             .all(|node, number| {
                 let lease = LeaseId([u8::try_from(number).expect("small"); 16]);
-                async move { node.lease_queue(one.queue, lease, now, until).await }
+                let request = one.queue.lease_request(lease, now, until);
+                async move { node.lease_queue(one.queue, request).await }
             })
             .await;
         let holders: Vec<u8> = (0..)
@@ -101,7 +103,8 @@ async fn an_outdated_lease_writes_nothing() {
         .await;
     one.lease(LEASE, 12, 20).await.expect("a lease");
     let taken = one.take_due(LEASE, 12).await.expect("deliveries");
-    let late = nodes.nodes[1].lease_queue(one.queue, OTHER_LEASE, at(20), at(80));
+    let request = one.queue.lease_request(OTHER_LEASE, at(20), at(80));
+    let late = nodes.nodes[1].lease_queue(one.queue, request);
     late.await.expect("the call succeeds").expect("a lease");
     let client = nodes.schema.client().await;
     let before = dump_tables(&client).await;
@@ -147,13 +150,17 @@ async fn a_settlement_commits_before_the_next_lease_or_not_at_all() {
     let client = nodes.schema.client().await;
     for round in 0..ROUNDS {
         let now = 100 + round * 100;
-        let leased = first.lease_queue(one.queue, LEASE, at(now), at(now + 10));
+        let request = one.queue.lease_request(LEASE, at(now), at(now + 10));
+        let leased = first.lease_queue(one.queue, request);
         leased.await.expect("the call succeeds").expect("a lease");
         let taken = one.take_due(LEASE, now).await.expect("deliveries");
         let waiting = i64::try_from(taken.len()).expect("small");
         let settling = first.settle_deliveries(one.queue, LEASE, outcomes(&one, &taken, now + 10));
         let taking = async {
-            let lease = second.lease_queue(one.queue, OTHER_LEASE, at(now + 10), at(now + 50));
+            let request = one
+                .queue
+                .lease_request(OTHER_LEASE, at(now + 10), at(now + 50));
+            let lease = second.lease_queue(one.queue, request);
             lease.await.expect("the call succeeds").expect("a lease");
             one.take_due_via(&**second, Network::A, OTHER_LEASE, now + 20)
                 .await
@@ -206,7 +213,8 @@ async fn a_delivery_is_either_planned_again_or_settled() {
         let ids: Vec<String> = ids.iter().map(|id| format!("{round}-{id}")).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         one.send_events(&device, &ids, "sign_up", now + 1).await;
-        let leased = nodes[0].lease_queue(queue, LEASE, at(now + 2), at(now + 50));
+        let request = queue.lease_request(LEASE, at(now + 2), at(now + 50));
+        let leased = nodes[0].lease_queue(queue, request);
         leased.await.expect("the call succeeds").expect("a lease");
         let taken = one.take_due_via(&*nodes[0], queue.network, LEASE, now + 2);
         let taken = taken.await.expect("deliveries");

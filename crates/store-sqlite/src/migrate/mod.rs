@@ -158,6 +158,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "request_quotas",
         sql: include_str!("../../migrations/0030_request_quotas.sql"),
     },
+    Migration {
+        number: 31,
+        name: "queue_parts",
+        sql: include_str!("../../migrations/0031_queue_parts.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

@@ -7,6 +7,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
 use tributary_store::records::queue_ref;
 
+/// Finds queues with due work. A queue that nodes share is due even while it is leased.
 pub(super) fn find_due_queues(
     connection: &Connection,
     network: Network,
@@ -19,7 +20,8 @@ pub(super) fn find_due_queues(
              left join queues on queues.app_id = integrations.app_id
                              and queues.network = integrations.network
              where integrations.network = ?3 and integrations.enabled = 1 and queues.paused_at is null
-               and coalesce(queues.not_before, 0) <= ?1 and coalesce(queues.leased_until, 0) <= ?1
+               and coalesce(queues.not_before, 0) <= ?1
+               and (coalesce(queues.leased_until, 0) <= ?1 or queues.sharing <> 'off')
                and (exists (select 1 from outbox
                             where outbox.app_id = integrations.app_id
                               and outbox.network = integrations.network and outbox.due_at <= ?1)

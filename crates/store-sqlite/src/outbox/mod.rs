@@ -8,18 +8,20 @@ mod sweep;
 pub(crate) mod terminal;
 
 use crate::tables::{SqliteTables, run};
-use crate::{SqliteStore, conversions, queues};
+use crate::{SqliteStore, conversions};
 use async_trait::async_trait;
 use tributary_domain::forwarding::quota::QuotaTurns;
-use tributary_domain::forwarding::settlement::may_continue;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{lease_queue, reserve_turns, settle_deliveries, settle_status_check};
+use tributary_recording::{
+    find_share, lease_queue, lock_lease, release_queue, renew_lease, reserve_turns,
+    settle_deliveries, settle_status_check,
+};
 use tributary_store::records::count_to_u64;
 use tributary_store::{
-    CheckOutcome, DeliverySettlement, GatheredDelivery, LeaseId, LeasedQueue, Outbox,
+    CheckOutcome, DeliverySettlement, GatheredDelivery, LeaseId, LeaseRequest, LeasedQueue, Outbox,
     PendingDelivery, QueueRef, SettledQueue, StatusCheck, StoreResult,
 };
 
@@ -40,18 +42,10 @@ impl Outbox for SqliteStore {
     async fn lease_queue(
         &self,
         queue: QueueRef,
-        lease_id: LeaseId,
-        now: Timestamp,
-        until: Timestamp,
+        request: LeaseRequest,
     ) -> StoreResult<Option<LeasedQueue>> {
         self.write_keeping_cache("lease_queue", move |connection| {
-            run(lease_queue(
-                &SqliteTables(connection),
-                queue,
-                lease_id,
-                now,
-                until,
-            ))
+            run(lease_queue(&SqliteTables(connection), queue, request))
         })
         .await
     }
@@ -63,7 +57,7 @@ impl Outbox for SqliteStore {
         until: Timestamp,
     ) -> StoreResult<bool> {
         self.write_keeping_cache("renew_lease", move |connection| {
-            queues::renew_lease(connection, queue, lease, until)
+            run(renew_lease(&SqliteTables(connection), queue, lease, until))
         })
         .await
     }
@@ -75,7 +69,7 @@ impl Outbox for SqliteStore {
         now: Timestamp,
     ) -> StoreResult<()> {
         self.write_keeping_cache("release_queue", move |connection| {
-            queues::release_lease(connection, queue, lease, now)
+            run(release_queue(&SqliteTables(connection), queue, lease, now))
         })
         .await
     }
@@ -89,11 +83,10 @@ impl Outbox for SqliteStore {
         limit: u32,
     ) -> StoreResult<Option<Vec<PendingDelivery>>> {
         self.read("due_deliveries", move |connection| {
-            let is_held = queues::holds_lease(connection, queue, lease)?;
-            if !is_held || !may_continue(revision, queues::find_version(connection, queue)?) {
-                return Ok(None);
-            }
-            sending::find_due(connection, queue, now, limit).map(Some)
+            let tables = SqliteTables(connection);
+            let share = run(find_share(&tables, queue, lease, revision, now))?;
+            let due = share.map(|share| sending::find_due(connection, queue, share, now, limit));
+            due.transpose()
         })
         .await
     }
@@ -106,7 +99,7 @@ impl Outbox for SqliteStore {
         at: Timestamp,
     ) -> StoreResult<Option<Vec<DeliveryId>>> {
         self.write_keeping_cache("begin_sending", move |connection| {
-            if !queues::holds_lease(connection, queue, lease)? {
+            if run(lock_lease(&SqliteTables(connection), queue, lease))?.is_none() {
                 return Ok(None);
             }
             sending::mark_sending(connection, queue, deliveries, at).map(Some)

@@ -42,6 +42,7 @@ pub mod reports;
 pub mod retention;
 pub mod sdk_fixtures;
 pub mod sessions;
+pub mod shared_queues;
 pub mod skan;
 pub mod tenants;
 pub mod traffic;
@@ -306,6 +307,15 @@ macro_rules! contract_suite {
                 a_changed_integration_sends_nothing_more,
                 a_leased_queue_is_not_postponed,
                 a_settlement_counts_a_cancelled_delivery,
+            }
+            shared_queues: {
+                a_large_queue_is_shared_on_request,
+                parts_and_the_whole_are_never_leased_together,
+                an_older_split_has_no_effect,
+                a_lost_part_is_taken_over,
+                a_stop_by_one_holder_stops_all,
+                a_queue_that_is_being_probed_has_one_holder,
+                no_delivery_has_two_holders,
             }
             outbox: {
                 deliveries_are_taken_and_settled,

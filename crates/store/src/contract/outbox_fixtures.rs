@@ -3,8 +3,8 @@
 use super::fixtures::{SharedStore, at, first_page, origin, unique};
 use super::sdk_fixtures::{Tenant, event, tenant};
 use crate::{
-    DeliverySettlement, DeliveryWithEvent, LeaseId, LeasedQueue, PendingDelivery, QueueRef,
-    SettledDelivery, Store,
+    DeliverySettlement, DeliveryWithEvent, LeaseId, LeaseRequest, LeasedQueue, PendingDelivery,
+    QueueRef, SettledDelivery, Store,
 };
 use std::collections::BTreeMap;
 use tributary_domain::access::AppsRead;
@@ -171,10 +171,13 @@ impl ForwardingApp {
 
     /// Leases the queue.
     pub async fn lease(&self, lease: LeaseId, from: i64, until: i64) -> Option<LeasedQueue> {
-        let leased = self
-            .tenant
-            .store
-            .lease_queue(self.queue, lease, at(from), at(until));
+        let request = self.queue.lease_request(lease, at(from), at(until));
+        self.lease_as(request).await
+    }
+
+    /// Leases the queue or a part of it.
+    pub async fn lease_as(&self, request: LeaseRequest) -> Option<LeasedQueue> {
+        let leased = self.tenant.store.lease_queue(self.queue, request);
         leased.await.expect("a lease")
     }
 

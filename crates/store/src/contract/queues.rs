@@ -60,7 +60,7 @@ pub async fn a_queue_has_one_lease_holder(store: &SharedStore) {
         async move {
             let lease = crate::LeaseId([number; 16]);
             store
-                .lease_queue(queue, lease, at(11), at(70))
+                .lease_queue(queue, queue.lease_request(lease, at(11), at(70)))
                 .await
                 .expect("a lease")
                 .map(|_| lease)

@@ -22,6 +22,7 @@ mod notification;
 mod outbox;
 mod postback;
 mod postback_stats;
+mod queue_lease;
 mod report;
 mod skan;
 mod store_id_claim;
@@ -52,6 +53,7 @@ pub use outbox::{
 };
 pub use postback::{PostbackReadRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};
+pub use queue_lease::{QueueLeaseRow, QueuePartRow, StoredLease, StoredPartLease};
 pub use report::{
     CohortDeviceRow, CohortRollupRow, CohortTable, CostRow, RollupRow, capped_column,
     cohort_column, dimension_column, has_figures, read_cohort_figures, read_dimension,
