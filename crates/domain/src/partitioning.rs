@@ -46,6 +46,25 @@ impl PartitionRange {
         self.until <= cutoff && !has_recent_rows
     }
 
+    /// Returns how many of the compacted partitions before this one, passed newest first, are merged
+    /// with it: those that are not longer than what is already merged. So a row is copied only a few
+    /// times, and a table has few partitions even after years.
+    pub fn merged_with(self, earlier: impl Iterator<Item = Self>) -> usize {
+        let mut merged = self;
+        let mut count = 0;
+        for range in earlier {
+            let (Some(from), Some(start)) = (range.from, merged.from) else {
+                break;
+            };
+            if range.until != start || start.since(from) > merged.until.since(start) {
+                break;
+            }
+            merged.from = Some(from);
+            count += 1;
+        }
+        count
+    }
+
     /// Returns the end of the partition's name: its first day, or the day after its last one if it has
     /// no start.
     pub fn label(self) -> String {
@@ -110,6 +129,22 @@ pub fn single_rows_cutoff(now: Timestamp, retention: Duration, is_partitioned: b
     } else {
         cutoff
     }
+}
+
+/// Returns the time before which clicks lose their addresses one by one. If clicks without an install
+/// are not kept longer than addresses, most addresses are dropped with their partition; changing each
+/// row shortly before would cost more than deleting it.
+pub fn addresses_cutoff(
+    now: Timestamp,
+    addresses: Duration,
+    clicks: Duration,
+    is_partitioned: bool,
+) -> Timestamp {
+    let cutoff = now.minus(addresses);
+    if addresses < clicks {
+        return cutoff;
+    }
+    cutoff.min(single_rows_cutoff(now, clicks, is_partitioned))
 }
 
 /// Returns how long a partition's time range is: an eighth of the retention period in whole weeks.
@@ -224,6 +259,37 @@ mod tests {
         #[case] expected: bool,
     ) {
         assert_eq!(partition.may_drop(has_recent_rows, day(cutoff)), expected);
+    }
+
+    #[rstest]
+    #[case::nothing_before_it(&[], 0)]
+    #[case::a_partition_of_the_same_length(&[range(21, 28)], 1)]
+    #[case::a_longer_one(&[range(14, 28)], 0)]
+    #[case::each_is_as_long_as_all_after_it(&[range(21, 28), range(7, 21), range(-21, 7)], 3)]
+    #[case::until_a_longer_one(&[range(21, 28), range(0, 21)], 1)]
+    #[case::not_beyond_a_gap(&[range(14, 21)], 0)]
+    #[case::not_the_former_table(&[converted(28)], 0)]
+    fn compacted_partitions_are_merged_like_digits(
+        #[case] earlier: &[PartitionRange],
+        #[case] expected: usize,
+    ) {
+        assert_eq!(range(28, 35).merged_with(earlier.iter().copied()), expected);
+    }
+
+    #[rstest]
+    #[case::not_partitioned(30, 30, false, 30)]
+    #[case::with_their_partition(30, 30, true, 38)]
+    #[case::a_shorter_period_is_kept(29, 30, true, 29)]
+    #[case::a_little_longer(31, 30, true, 38)]
+    #[case::much_longer(90, 30, true, 90)]
+    fn addresses_wait_for_their_partition(
+        #[case] addresses: u64,
+        #[case] clicks: u64,
+        #[case] is_partitioned: bool,
+        #[case] age: i64,
+    ) {
+        let cutoff = addresses_cutoff(day(0), days(addresses), days(clicks), is_partitioned);
+        assert_eq!(cutoff, day(-age));
     }
 
     #[rstest]

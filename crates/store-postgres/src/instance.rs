@@ -3,7 +3,7 @@
 use crate::background_task::BackgroundTask;
 use crate::distributed::find_worker_warnings;
 use crate::due_work::store_hints;
-use crate::partitions::{self, DELIVERIES};
+use crate::partitions::{self, CLICKS, DELIVERIES};
 use crate::rollups::UNMERGED_ROWS_MAX;
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
@@ -14,7 +14,9 @@ use tributary_domain::access::Actor;
 use tributary_domain::partitioning::PARTITIONED_ROWS_MIN;
 use tributary_domain::vocabulary::id::AuditId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::{Instance, InstanceReport, PartitionReport, StoreError, StoreResult};
+use tributary_store::{
+    Instance, InstanceReport, LargeTable, PartitionReport, StoreError, StoreResult,
+};
 
 /// A transaction idle for longer than this blocks vacuum for the whole database.
 const IDLE_TRANSACTION_SECONDS_MAX: i64 = 5 * 60;
@@ -224,17 +226,15 @@ impl Instance for PostgresStore {
 
     async fn maintain_partitions(
         &self,
+        table: LargeTable,
         now: Timestamp,
-        delivery_retention: Duration,
+        retention: Duration,
     ) -> StoreResult<PartitionReport> {
-        partitions::maintain(
-            &self.pool,
-            DELIVERIES,
-            now,
-            delivery_retention,
-            PARTITIONED_ROWS_MIN,
-        )
-        .await
+        let table = match table {
+            LargeTable::Clicks => CLICKS,
+            LargeTable::Deliveries => DELIVERIES,
+        };
+        partitions::maintain(&self.pool, table, now, retention, PARTITIONED_ROWS_MIN).await
     }
 
     async fn close(&self) {

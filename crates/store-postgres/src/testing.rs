@@ -5,10 +5,10 @@
 //! run uses them again.
 
 use crate::migrate::{MIGRATIONS, migrate};
-use crate::partitions::{self, DELIVERIES};
+use crate::partitions::{self, CLICKS, DELIVERIES};
 use crate::pool::Pool;
 use crate::{PostgresOpenError, PostgresOptions};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio_postgres::{Client, NoTls};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -172,10 +172,13 @@ impl PooledDatabase {
         };
         let pool = Pool::open(&self.url, options)?;
         migrate(&pool, &mut pool.first_connection().await?).await?;
-        // As if the table had been large, so that the tests use a partitioned one.
+        // As if the tables had been large, so that the tests use partitioned ones.
         let retention = Duration::from_hours(30 * 24);
-        let partitioned = partitions::maintain(&pool, DELIVERIES, now(), retention, 0).await;
-        partitioned.map_err(|error| PostgresOpenError::Statement(error.to_string()))?;
+        let now = now(&self.lock).await;
+        for table in [CLICKS, DELIVERIES] {
+            let partitioned = partitions::maintain(&pool, table, now, retention, 0).await;
+            partitioned.map_err(|error| PostgresOpenError::Statement(error.to_string()))?;
+        }
         Ok(())
     }
 }
@@ -183,15 +186,16 @@ impl PooledDatabase {
 /// Identifies the schema, so that each version of it has other databases.
 pub(crate) fn schema_version() -> i32 {
     let checksums: String = MIGRATIONS.iter().map(Migration::checksum).collect();
-    let digest = Digest::of(format!("{checksums} partitioned").as_bytes());
+    let digest = Digest::of(format!("{checksums} partitioned clicks deliveries").as_bytes());
     let [first, second, third, fourth, ..] = *digest.as_bytes();
     i32::from_be_bytes([first, second, third, fourth])
 }
 
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let millis = since.expect("a time after 1970").as_millis();
-    Timestamp::from_millis(i64::try_from(millis).expect("a time before the year 292278994"))
+/// Reads the server's clock.
+async fn now(client: &Client) -> Timestamp {
+    let sql = "select (extract(epoch from now()) * 1000)::bigint";
+    let row = client.query_one(sql, &[]).await;
+    Timestamp::from_millis(row.expect("the time").get(0))
 }
 
 async fn connect(url: &str) -> Client {

@@ -40,6 +40,15 @@ pub enum StandbyReport {
     Unusable(String),
 }
 
+/// A table that is partitioned by time once it is large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LargeTable {
+    /// Clicks. Those that something refers to stay when their partition is dropped.
+    Clicks,
+    /// Finished deliveries.
+    Deliveries,
+}
+
 /// The state of a table's partitions, and changes to them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PartitionReport {
@@ -90,13 +99,14 @@ pub trait Instance: Send + Sync {
         0
     }
 
-    /// Partitions the table of finished deliveries by time once it is large, makes partitions ahead,
-    /// and drops those whose deliveries all finished before the retention period. The engine changes
-    /// one partition per transaction. Engines without partitions do nothing.
+    /// Partitions a table by time once it is large, makes partitions ahead, and drops those whose rows
+    /// are all past their retention period. Each change is a transaction. Engines without partitions
+    /// do nothing.
     async fn maintain_partitions(
         &self,
+        _table: LargeTable,
         _now: Timestamp,
-        _delivery_retention: Duration,
+        _retention: Duration,
     ) -> StoreResult<PartitionReport> {
         Ok(PartitionReport::default())
     }

@@ -63,7 +63,9 @@ pub use devices::{
 pub use error::{DatabaseDamaged, ReportTimeout, StoreError};
 pub use events::{EventPage, Events};
 pub use holds::{HOLD_REVIEWS_MAX, HeldInstall, HoldReviewCount, Holds};
-pub use instance::{ChangeNote, Instance, InstanceReport, PartitionReport, StandbyReport};
+pub use instance::{
+    ChangeNote, Instance, InstanceReport, LargeTable, PartitionReport, StandbyReport,
+};
 pub use integrations::Integrations;
 pub use links::Links;
 pub use members::{Invitation, Members};

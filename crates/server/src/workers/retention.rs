@@ -12,10 +12,10 @@ use crate::metrics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tributary_domain::partitioning::single_rows_cutoff;
+use tributary_domain::partitioning::{addresses_cutoff, single_rows_cutoff};
 use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::{Store, StoreResult};
+use tributary_store::{LargeTable, Store, StoreResult};
 
 /// Rows per transaction.
 const BATCH: u32 = 500;
@@ -54,18 +54,28 @@ impl Worker for RetentionWorker {
 
     async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
         let store = &self.store;
-        // Remove clicks first: removed clicks need no anonymisation.
-        let before = self.cutoff(self.settings.clicks);
-        let removed = run_batches(BATCH, || store.remove_clicks(before, BATCH)).await?;
-        let before = self.cutoff(self.settings.click_addresses);
-        let emptied = run_batches(BATCH, || store.forget_addresses(before, BATCH)).await?;
-        let (now, kept) = (self.runtime.now(), self.settings.deliveries);
+        let now = self.runtime.now();
+        let kept = self.settings.clicks;
         // If it fails, rows are removed one by one. The error is reported at the end.
-        let maintained = store.maintain_partitions(now, kept).await;
-        let partitions = maintained.as_ref().copied().unwrap_or_default();
-        let before = single_rows_cutoff(now, kept, partitions.is_partitioned);
+        let maintained_clicks = store
+            .maintain_partitions(LargeTable::Clicks, now, kept)
+            .await;
+        let of_clicks = maintained_clicks.as_ref().copied().unwrap_or_default();
+        // Remove clicks first: removed clicks need no anonymisation.
+        let before = single_rows_cutoff(now, kept, of_clicks.is_partitioned);
+        let removed = run_batches(BATCH, || store.remove_clicks(before, BATCH)).await?
+            + of_clicks.removed_rows;
+        let addresses = self.settings.click_addresses;
+        let before = addresses_cutoff(now, addresses, kept, of_clicks.is_partitioned);
+        let emptied = run_batches(BATCH, || store.forget_addresses(before, BATCH)).await?;
+        let kept = self.settings.deliveries;
+        let maintained_deliveries = store
+            .maintain_partitions(LargeTable::Deliveries, now, kept)
+            .await;
+        let of_deliveries = maintained_deliveries.as_ref().copied().unwrap_or_default();
+        let before = single_rows_cutoff(now, kept, of_deliveries.is_partitioned);
         let deliveries = run_batches(BATCH, || store.remove_deliveries(before, BATCH)).await?
-            + partitions.removed_rows;
+            + of_deliveries.removed_rows;
         let claimed = run_batches(BATCH, || store.claim_postbacks(BATCH)).await?;
         let before = self.cutoff(self.settings.postbacks);
         let mut postbacks = run_batches(BATCH, || store.remove_postbacks(before, BATCH)).await?;
@@ -100,8 +110,9 @@ impl Worker for RetentionWorker {
             + notifications
             + audit_entries
             + attributions;
-        maintained?;
-        if forgotten + claimed + partitions.created + partitions.dropped == 0 {
+        let created = maintained_clicks?.created + maintained_deliveries?.created;
+        let dropped = of_clicks.dropped + of_deliveries.dropped;
+        if forgotten + claimed + created + dropped == 0 {
             return Ok(WorkerActivity::Idle);
         }
         tracing::info!(
@@ -113,8 +124,8 @@ impl Worker for RetentionWorker {
             notifications,
             audit_entries,
             attributions,
-            partitions_created = partitions.created,
-            partitions_dropped = partitions.dropped,
+            partitions_created = created,
+            partitions_dropped = dropped,
             "applied retention periods"
         );
         Ok(WorkerActivity::Done)

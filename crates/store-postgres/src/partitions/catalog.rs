@@ -16,16 +16,16 @@ const PARTITIONS: &str = "
 
 /// A partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Partition {
+pub(crate) struct Partition {
     /// Name, as SQL spells it.
     pub(super) name: String,
-    pub(super) range: PartitionRange,
+    pub(crate) range: PartitionRange,
     /// Estimated number of rows.
     pub(super) rows: u64,
 }
 
 /// Lists the partitions of a table, oldest first. None if it is not partitioned.
-pub(super) async fn partitions(
+pub(crate) async fn partitions(
     client: &impl GenericClient,
     table: PartitionedTable,
 ) -> Result<Vec<Partition>, tokio_postgres::Error> {

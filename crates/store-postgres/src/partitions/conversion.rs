@@ -167,27 +167,21 @@ async fn replace(
     };
     let definitions = definitions(tx, table).await?;
     let (name, id, label) = (table.name, table.id, range.label());
-    let mut sql = String::new();
-    for definition in &definitions {
-        sql += &definition.rename(&label);
-    }
-    sql += &format!(
+    let mut sql: Vec<String> = definitions.iter().map(|one| one.rename(&label)).collect();
+    sql.push(format!(
         "alter table {name} rename to {name}_{label};
          create table {name} (like {name}_{label} including defaults including storage)
              partition by range ({id});"
-    );
-    for definition in &definitions {
-        sql += &definition.create;
-        sql += ";";
-    }
-    sql += &format!(
+    ));
+    sql.extend(definitions.into_iter().map(|one| one.create + ";"));
+    sql.push(format!(
         "alter table {name} attach partition {name}_{label} {};
          alter table {name}_{label} drop constraint {};
          create table {name}_other partition of {name} default",
         bounds(range),
         constraint_name(table),
-    );
-    tx.batch_execute(&sql).await?;
+    ));
+    tx.batch_execute(&sql.concat()).await?;
     Ok(true)
 }
 

@@ -1,15 +1,17 @@
 //! Partitions of large tables by the time in their ids (adr 43).
 //!
 //! A table is converted when it has grown large (`conversion`). From then on, partitions are made
-//! ahead (`ahead`), and retention drops those whose rows are all past their period (`removal`). A row
-//! that fits into no other partition is stored in the default one, so no insert ever fails.
+//! ahead (`ahead`), and retention drops those whose rows are all past their period (`removal`), or
+//! replaces them by the rows that stay (`compaction`). A row that fits into no other partition is
+//! stored in the default one, so no insert ever fails.
 //!
 //! Each change is a transaction that locks a table only for a moment. If a statement is using the
 //! table, the change gives up, because all later statements would wait behind it, and is tried again
 //! at the next run. One node at a time changes partitions.
 
 mod ahead;
-mod catalog;
+pub(crate) mod catalog;
+pub(crate) mod compaction;
 mod conversion;
 mod removal;
 
@@ -41,13 +43,24 @@ pub(crate) struct PartitionedTable {
     pub(crate) id: &'static str,
     /// The column with the time from which a row's retention period counts.
     pub(crate) retained_from: &'static str,
+    /// The condition for rows that stay when their partition is dropped.
+    pub(crate) stays: Option<&'static str>,
 }
+
+/// Clicks. Installs and events refer to some of them.
+pub(crate) const CLICKS: PartitionedTable = PartitionedTable {
+    name: "clicks",
+    id: "click_id",
+    retained_from: "clicked_at",
+    stays: Some("kept"),
+};
 
 /// Finished deliveries.
 pub(crate) const DELIVERIES: PartitionedTable = PartitionedTable {
     name: "deliveries",
     id: "delivery_id",
     retained_from: "settled_at",
+    stays: None,
 };
 
 /// Partitions a table that has at least this many rows, makes partitions ahead, and drops those whose
@@ -108,7 +121,11 @@ async fn run(
         return Ok(());
     }
     report.created = ahead::make(connection, table, now, retention).await?;
-    removal::drop_old(connection, table, now.minus(retention), report).await
+    let cutoff = now.minus(retention);
+    match table.stays {
+        None => removal::drop_old(connection, table, cutoff, report).await,
+        Some(stays) => compaction::compact_old(connection, table, stays, cutoff, report).await,
+    }
 }
 
 /// Begins a change. Returns `None` if another node is changing partitions, or the database is being

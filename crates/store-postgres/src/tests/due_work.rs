@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio_postgres::Client;
 use tributary_domain::due_work::AppWork;
 use tributary_domain::forwarding::alert::AlertKind;
+use tributary_domain::forwarding::queue_change::QueueChange;
 use tributary_domain::integration::{IntegrationChange, Network};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::AppId;
@@ -128,7 +129,11 @@ async fn a_queue_that_cannot_be_taken_is_not_looked_at_again_and_again() {
     let app = &scene.app;
     app.lease(LEASE, 12, 100).await.expect("a lease");
     let mut settlement = app.settlement(Vec::new(), 13);
-    settlement.state.pause(at(13), "190", None);
+    settlement.changes.push(QueueChange::Stopped {
+        at: at(13),
+        code: "190".to_owned(),
+        message: None,
+    });
     settlement.pause_alert = Some(app.alert(AlertKind::IntegrationPaused, 13));
     assert!(app.settle(LEASE, settlement).await);
     let release = scene.accepting.release_queue(app.queue, LEASE, at(14));

@@ -3,6 +3,7 @@
 mod abandoned_reports;
 mod batches;
 mod citus;
+mod click_partitions;
 mod configure_batches;
 mod configure_histories;
 mod configure_locks;
