@@ -66,6 +66,7 @@ fn a_command_in_the_wrong_folder_creates_no_database_there() {
         "admin key revoke key_00000000000000000000000000",
         "fx status",
         "fx import -",
+        "import --app app_00000000000000000000000000 -",
         "rollups rebuild",
         "backup file.db",
     ] {

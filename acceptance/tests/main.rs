@@ -44,6 +44,7 @@ mod spec {
     mod forwarding;
     mod held;
     mod identity;
+    mod import;
     mod integrations;
     mod integrations_health;
     mod landing;

@@ -185,6 +185,18 @@ fn migrate(database: &TestDatabase) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Runs a `tributary` command to its end. Returns its output.
+pub(crate) fn run_tributary(database: &TestDatabase, arguments: &[&str]) -> anyhow::Result<String> {
+    let arguments = [&["tributary"], arguments].concat();
+    let output = command(database, &arguments)?.output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() {
+        let error = String::from_utf8_lossy(&output.stderr);
+        bail!("the command failed: {text}{error}");
+    }
+    Ok(text)
+}
+
 /// Creates a full live key with the command line.
 pub(crate) fn full_key(database: &TestDatabase) -> anyhow::Result<String> {
     let arguments = [

@@ -12,6 +12,7 @@ mod engine;
 mod forwarding;
 mod growth;
 mod idle;
+mod import;
 mod instructions;
 mod load;
 mod load_process;
@@ -57,6 +58,8 @@ enum Command {
     Postbacks(postbacks::PostbacksBenchOptions),
     /// Reports on a small and a large month, bulk loading, and export.
     Reports(reports::ReportsBenchOptions),
+    /// `tributary import` of a month of events into an empty app.
+    Import(import::ImportBenchOptions),
     /// Quiet tenants' taps and web events beside one noisy tenant, and slow readers of exports.
     NoisyTenant(noisy_tenant::NoisyTenantBenchOptions),
     /// Serve with bare axum (started by the benchmarks).
@@ -85,6 +88,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Forwarding(options) => forwarding::run(&options),
         Command::Postbacks(options) => postbacks::run(&options),
         Command::Reports(options) => reports::run(&options),
+        Command::Import(options) => import::run(&options),
         Command::NoisyTenant(options) => noisy_tenant::run(&options),
         Command::Bare => bare::serve(),
         Command::Load => load_process::serve(),

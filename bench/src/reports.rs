@@ -146,7 +146,7 @@ fn measure(options: &ReportsBenchOptions, size: u64) -> anyhow::Result<MonthMeas
     let database = runtime.block_on(TestDatabase::new(options.engine.engine()));
     let server = Server::product(&database)?;
     let site = BenchSite::open(&server, &database)?;
-    let month = month(&server, &site, options, size)?;
+    let month = month(&server, &site, (size, options.seed))?;
     server.stop()?;
     let (events, elapsed) = runtime.block_on(load(&database, &month))?;
     let loaded = per_second(events, elapsed);
@@ -187,11 +187,10 @@ fn measure(options: &ReportsBenchOptions, size: u64) -> anyhow::Result<MonthMeas
 }
 
 /// Describes the month up to today, for an app with four links and a website.
-fn month(
+pub(crate) fn month(
     server: &Server,
     site: &BenchSite,
-    options: &ReportsBenchOptions,
-    size: u64,
+    (size, seed): (u64, u64),
 ) -> anyhow::Result<SampleApp> {
     let mut links = Vec::new();
     for number in 0..4 {
@@ -216,7 +215,7 @@ fn month(
         begin: Timestamp::from_millis(begin),
         days: DAYS,
         events: size,
-        seed: options.seed,
+        seed,
     })
 }
 
@@ -227,7 +226,10 @@ fn link(shape: &Value) -> anyhow::Result<LinkId> {
 
 /// Loads a month directly into the store, without HTTP. Time spent generating the data is not
 /// counted.
-async fn load(database: &TestDatabase, month: &SampleApp) -> anyhow::Result<(u64, Duration)> {
+pub(crate) async fn load(
+    database: &TestDatabase,
+    month: &SampleApp,
+) -> anyhow::Result<(u64, Duration)> {
     let store = database.open().await;
     let (mut events, mut elapsed) = (0, Duration::ZERO);
     for day in 0..month.days {
@@ -242,7 +244,8 @@ async fn load(database: &TestDatabase, month: &SampleApp) -> anyhow::Result<(u64
     Ok((events, elapsed))
 }
 
-fn headers(site: &BenchSite) -> String {
+/// Returns the headers of a request with the site's key.
+pub(crate) fn headers(site: &BenchSite) -> String {
     format!("Authorization: Bearer {}\r\n", site.key)
 }
 

@@ -61,6 +61,7 @@ pub use response_headers::X_REQUEST_ID;
 pub use state::{ApiHandles, ApiState, Timeouts};
 pub use txt_lookup::{TxtLookup, TxtLookupFuture};
 pub use unverified_writes::UnverifiedWrites;
+pub use v1::export::{EXPORT_LINE_BYTES_MAX, read_exported_event};
 pub use v1::web_events::WebEventRequest;
 
 use axum::Router;

@@ -275,13 +275,19 @@ pub async fn correct_duplicates<T: Tables>(
     let locked = lock_sdk_events(tables, &found.iter().collect::<Vec<_>>(), at).await?;
     let id = |event| shared_id((app, environment), event);
     let verified = find_verified_events(tables, &found.iter().map(id).collect::<Vec<_>>()).await?;
+    // Imported billing events have no notification, by which they could be found.
+    let named = found
+        .iter()
+        .filter_map(|event| event.duplicate_of)
+        .collect();
+    let named = tables.events((app, environment), &named).await?;
     let corrected = locked.into_values().filter_map(|event| {
-        let duplicates_of = verified.get(&(app, environment, event.external_id.as_str()));
-        let EventReplacement { before, after } = settle_duplicate(
-            event.clone(),
-            duplicates_of.map_or(&[], Vec::as_slice),
-            rules,
-        )?;
+        let found = verified.get(&(app, environment, event.external_id.as_str()));
+        let named = named
+            .iter()
+            .filter(|named| event.duplicate_of == Some(named.id));
+        let twins: Vec<Event> = found.into_iter().flatten().chain(named).cloned().collect();
+        let EventReplacement { before, after } = settle_duplicate(event, &twins, rules)?;
         let skipped = before.skipped;
         Some(Event { skipped, ..after })
     });

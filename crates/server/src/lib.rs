@@ -89,6 +89,9 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Rollups(command) => {
             runtime.block_on(commands::rollups::run(&config, command))?;
         }
+        Command::Import(options) => {
+            return runtime.block_on(commands::import::run(&config, options));
+        }
         Command::Move(options) => {
             runtime.block_on(commands::move_database::run(&config, &options))?;
         }

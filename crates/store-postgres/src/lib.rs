@@ -84,6 +84,7 @@ mod duplicates;
 mod event_rows;
 mod event_tables;
 mod events;
+mod imports;
 mod instance;
 mod integrations;
 mod links;
@@ -155,6 +156,8 @@ pub struct PostgresStore {
     paused: outbox::PausedCounts,
     /// Incremented by changes to keys, apps and links, so that callers invalidate their caches.
     changes: AtomicU64,
+    /// Number of batches that this process imported.
+    imported_batches: AtomicU64,
 }
 
 impl PostgresStore {
@@ -208,6 +211,7 @@ impl PostgresStore {
             paused: outbox::PausedCounts::default(),
             pool,
             changes: AtomicU64::new(0),
+            imported_batches: AtomicU64::new(0),
         })
     }
 

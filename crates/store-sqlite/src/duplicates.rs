@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_recording::SharedId;
-use tributary_recording::duplicates::find_verified_events;
+use tributary_recording::duplicates::{VerifiedEvents, find_verified_events};
 
 /// Event id stored in a key that is reserved for a billing event. Billing events are found by
 /// transaction id instead.
@@ -46,6 +46,31 @@ pub(crate) fn reserve_in(
     if statement.with(connection, RESERVE, reserve)? {
         return Ok(Vec::new());
     }
+    take_from_billing(connection, id, event)
+}
+
+/// Reserves the ids of new SDK events. Returns the verified events that already use these ids.
+pub(crate) fn reserve_all<'a>(
+    connection: &Connection,
+    wanted: &[(SharedId<'a>, EventId)],
+) -> Result<VerifiedEvents<'a>, Failure> {
+    let mut verified = VerifiedEvents::new();
+    let mut reserve = connection.prepare_cached(RESERVE)?;
+    for (id, event) in wanted {
+        if !reserve_key(&mut reserve, *id, event.as_bytes())? {
+            verified.insert(*id, take_from_billing(connection, *id, *event)?);
+        }
+    }
+    Ok(verified)
+}
+
+/// Reassigns an id reserved for a billing event to an SDK event, so that a later web event finds the
+/// SDK event. Returns the verified events that use the id.
+fn take_from_billing(
+    connection: &Connection,
+    id: SharedId<'_>,
+    event: EventId,
+) -> Result<Vec<Event>, Failure> {
     let (app, environment, given_id) = id;
     connection
         .prepare_cached(

@@ -57,6 +57,31 @@ pub(crate) fn insert_event(connection: &Connection, event: &Event) -> Result<boo
     Ok(claimed)
 }
 
+/// Claims event ids. Returns false if an event already uses one of them.
+pub(crate) fn claim_all<'e>(
+    connection: &Connection,
+    keys: impl Iterator<Item = EventKey<'e>>,
+) -> Result<bool, Failure> {
+    let mut claim = connection.prepare_cached(CLAIM)?;
+    let mut claimed = true;
+    for key in keys {
+        claimed &= claim_key(&mut claim, key)?;
+    }
+    Ok(claimed)
+}
+
+/// Inserts events whose ids are claimed.
+pub(crate) fn insert_all<'e>(
+    connection: &Connection,
+    events: impl Iterator<Item = &'e Event>,
+) -> Result<(), Failure> {
+    let mut insert = connection.prepare_cached(&INSERT)?;
+    for event in events {
+        insert_row(&mut insert, event)?;
+    }
+    Ok(())
+}
+
 /// Like [`claim_key`], with the batch's prepared statement.
 pub(crate) fn claim_in(batch: &WriteBatch<'_>, key: EventKey<'_>) -> Result<bool, Failure> {
     let claim = |claim: &mut CachedStatement<'_>| claim_key(claim, key);

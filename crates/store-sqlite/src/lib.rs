@@ -38,6 +38,7 @@ mod duplicates;
 mod event_rows;
 mod event_tables;
 mod events;
+mod imports;
 mod instance;
 mod integrations;
 mod links;
@@ -78,6 +79,8 @@ pub struct SqliteStore {
     integrity_check: integrity::IntegrityCheck,
     /// Incremented by changes to keys, apps and links, so that callers invalidate their caches.
     changes: AtomicU64,
+    /// Whether another process, such as the server, had the file open when this one opened it.
+    is_shared: bool,
 }
 
 impl SqliteStore {
@@ -125,6 +128,7 @@ impl SqliteStore {
             readers,
             integrity_check: check,
             changes: AtomicU64::new(0),
+            is_shared: found == LeftoverWal::InUse,
         })
     }
 
@@ -138,6 +142,7 @@ impl SqliteStore {
             readers: Readers::open_copy(path)?,
             integrity_check: check,
             changes: AtomicU64::new(0),
+            is_shared: false,
         })
     }
 

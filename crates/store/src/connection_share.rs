@@ -35,6 +35,7 @@ const WORKER: &[&str] = &[
     "forget_attributions",
     "forget_notifications",
     "gather_conversions",
+    "import_events",
     "import_rates",
     "latest_rates",
     "lease_ad_services_tokens",

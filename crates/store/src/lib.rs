@@ -36,6 +36,7 @@ mod deliveries;
 mod devices;
 mod events;
 mod holds;
+mod imports;
 mod instance;
 mod integrations;
 mod links;
@@ -63,6 +64,7 @@ pub use devices::{
 pub use error::{DatabaseDamaged, ReportTimeout, StoreError};
 pub use events::{EventPage, Events};
 pub use holds::{HOLD_REVIEWS_MAX, HeldInstall, HoldReviewCount, Holds};
+pub use imports::{IMPORT_BATCH_EVENTS_MAX, ImportMode, Imports};
 pub use instance::{
     ChangeNote, Instance, InstanceReport, LargeTable, PartitionReport, StandbyReport,
 };
@@ -101,6 +103,7 @@ pub trait Store:
     + Holds
     + Events
     + WebEvents
+    + Imports
     + Billing
     + Rates
     + Integrations
@@ -127,6 +130,7 @@ impl<T> Store for T where
         + Holds
         + Events
         + WebEvents
+        + Imports
         + Billing
         + Rates
         + Integrations

@@ -17,7 +17,7 @@ mod costs;
 mod deliveries;
 mod devices;
 mod events;
-mod export;
+pub(crate) mod export;
 mod held;
 mod integrations;
 mod links;

@@ -2,6 +2,7 @@
 
 pub mod duplicate;
 pub mod first_payment;
+pub mod import;
 #[cfg(test)]
 mod memory;
 pub mod name;

@@ -9,6 +9,7 @@ mod attestation;
 mod batch;
 mod configure;
 mod device_state;
+mod imported;
 
 pub use ad_services_update::{AdServicesOutcome, AttributionUpdate, apply_ad_services};
 pub use batch::{BatchChanges, independent_calls};
@@ -17,6 +18,7 @@ pub use configure::{
     ConfigureCommand, ConfigureDecision, candidate_query, configure,
 };
 pub use device_state::{Attribution, DeviceState};
+pub use imported::imported_device;
 
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ mod billing;
 mod configure_batch;
 mod devices;
 mod events;
+mod import;
 mod queue_leases;
 mod rollup_values;
 mod rollups;
@@ -24,6 +25,7 @@ pub use configure_batch::{
 };
 pub use devices::{ClickTable, DeviceTable, HoldTable, TokenTable};
 pub use events::{EventTable, FirstPaymentTable, OutboxTable, StatusCheckTable};
+pub use import::ImportTable;
 pub use queue_leases::QueueLeaseTable;
 pub use rollup_values::{RollupValueTable, ValueCounts};
 pub use rollups::{RollupPart, RollupTable};

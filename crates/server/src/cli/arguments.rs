@@ -9,7 +9,7 @@ use tributary_domain::access::{Environment, Permission};
 use tributary_domain::app::parse_app_store_id;
 use tributary_domain::node_role::NodeRoles;
 use tributary_domain::vocabulary::fault::Problem;
-use tributary_domain::vocabulary::id::KeyId;
+use tributary_domain::vocabulary::id::{AppId, KeyId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::web_url::HostName;
 
@@ -88,6 +88,10 @@ pub(super) fn email(text: &str) -> Result<Email, String> {
 pub(super) fn key_id(text: &str) -> Result<KeyId, String> {
     KeyId::parse(text)
         .map_err(|_| "a key id starts with key_; see `tributary admin key list`".into())
+}
+
+pub(super) fn app_id(text: &str) -> Result<AppId, String> {
+    AppId::parse(text).map_err(|_| "an app id starts with app_; see `GET /api/v1/apps`".into())
 }
 
 pub(super) fn store_id(text: &str) -> Result<String, String> {

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use tributary_domain::access::person::Email;
 use tributary_domain::node_role::NodeRoles;
-use tributary_domain::vocabulary::id::KeyId;
+use tributary_domain::vocabulary::id::{AppId, KeyId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::web_url::HostName;
 
@@ -74,6 +74,13 @@ pub enum Command {
     /// file, follows changes, and verifies the copy. Run the command again to continue after an
     /// interruption, and with `--cut-over` to finish. The rows in the source stay as they are.
     Move(MoveOptions),
+    /// Import events from an NDJSON export into an app. The server may be running.
+    ///
+    /// Reads files that `GET /api/v1/apps/{appId}/export?kind=events&format=ndjson` returned. Events
+    /// keep their ids, times, amounts and attribution, count in reports, and are not forwarded. An
+    /// event that is stored already is skipped, so the import can be repeated. Prints an account;
+    /// exits with 1 if a line was rejected.
+    Import(ImportOptions),
     /// Back up the SQLite database to a file. The server may be running.
     ///
     /// The file contains everything acknowledged before the command started, and is verified before
@@ -158,6 +165,20 @@ pub struct MoveOptions {
     /// Give up the move, or return to the source after the cut-over: let servers write to it again.
     #[arg(long, conflicts_with_all = ["to", "cut_over"])]
     pub cancel: bool,
+}
+
+/// Options for an import.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ImportOptions {
+    /// App id (`app_…`), as the dashboard and `GET /api/v1/apps` show it.
+    #[arg(long, value_name = "ID", value_parser = arguments::app_id)]
+    pub app: AppId,
+    /// Check every line and print the account, without storing anything.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Files to import; `-` is standard input.
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
 }
 
 /// Options for a backup.
@@ -387,6 +408,14 @@ mod tests {
     #[case::cancelled_move(
         "tributary move --cancel",
         Command::Move(MoveOptions { from: None, to: None, cut_over: false, cancel: true })
+    )]
+    #[case::import(
+        "tributary import --app app_01k9z3v7q8e4r9m2x5c6b7n8d5 --dry-run a.ndjson -",
+        Command::Import(ImportOptions {
+            app: AppId::parse("app_01k9z3v7q8e4r9m2x5c6b7n8d5").unwrap(),
+            dry_run: true,
+            files: vec!["a.ndjson".into(), "-".into()],
+        })
     )]
     #[case::rates_status("tributary fx status", Command::Fx(FxCommand::Status))]
     #[case::rates_of_files(

@@ -6,6 +6,7 @@ pub mod config;
 pub mod demo;
 pub mod doctor;
 pub mod fx;
+pub mod import;
 pub mod manual;
 pub mod migrate;
 pub mod move_database;

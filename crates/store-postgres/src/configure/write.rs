@@ -4,7 +4,9 @@
 
 use crate::billing::people;
 use crate::clicks::KeptClicks;
+use crate::devices::bulk::NewDevice;
 use crate::devices::{bulk, tokens};
+use crate::params::column;
 use crate::tx::Tx;
 use crate::{Failure, clicks, event_rows};
 use tributary_domain::event::{Event, EventKey};
@@ -17,11 +19,12 @@ pub(super) async fn write(
     writes: &ConfigureWrites<'_>,
     installs: &[&Event],
 ) -> Result<Vec<bool>, Failure> {
+    let new_devices = column(&writes.new_devices, NewDevice::of_call);
     // Pipelined in this order, which the server keeps.
     let (recorded, (), (), (), (), (), ()) = tokio::try_join!(
         biased;
         record(tx, installs),
-        bulk::insert_devices(tx, &writes.new_devices),
+        bulk::insert_devices(tx, &new_devices),
         bulk::update_devices(tx, &writes.devices),
         bulk::write_identities(tx, &writes.identities),
         write_claims(tx, writes),

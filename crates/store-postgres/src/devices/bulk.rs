@@ -12,6 +12,7 @@ use tokio_postgres::Row;
 use tributary_domain::device::{Device, DeviceRef, Identity};
 use tributary_domain::event::web::PayingDevice;
 use tributary_domain::install::{Attribution, ConfigureCommand, ConfigureDecision, DeviceState};
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{Columns, DeviceRow, IdentityRow};
@@ -295,19 +296,35 @@ pub(crate) async fn note_first_payments<'a>(
     write(tx, "identities", "first_payment_id", paid).await
 }
 
+/// A device to insert.
+pub(crate) struct NewDevice<'a> {
+    pub(crate) of: DeviceRef<'a>,
+    pub(crate) device: &'a Device,
+    pub(crate) attribution: &'a Attribution,
+    pub(crate) address_hash: Option<Digest>,
+}
+
+impl<'a> NewDevice<'a> {
+    /// Returns the device of a first `configure` call.
+    pub(crate) const fn of_call(
+        (command, decision): &(&'a ConfigureCommand, &'a ConfigureDecision),
+    ) -> Self {
+        Self {
+            of: command.device_ref(),
+            device: &decision.device,
+            attribution: &decision.attribution,
+            address_hash: command.address_hash,
+        }
+    }
+}
+
 /// Inserts devices. Reports a conflict if one exists: the lock already excludes other transactions,
 /// and the constraint guards against bugs.
-pub(crate) async fn insert_devices(
-    tx: &Tx,
-    new: &[(&ConfigureCommand, &ConfigureDecision)],
-) -> Result<(), Failure> {
+pub(crate) async fn insert_devices(tx: &Tx, new: &[NewDevice<'_>]) -> Result<(), Failure> {
     if new.is_empty() {
         return Ok(());
     }
-    let row = |(_, decision): &(&ConfigureCommand, &ConfigureDecision)| {
-        DeviceRow::write(&decision.device, &decision.attribution)
-    };
-    let rows: Vec<DeviceRow> = new.iter().map(row).collect();
+    let rows = column(new, |new| DeviceRow::write(new.device, new.attribution));
     let seen = column(&rows, |row| row.last_seen_at);
     let sql = format!(
         "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash, active_at)
@@ -319,8 +336,8 @@ pub(crate) async fn insert_devices(
         .query(
             &sql,
             &[
-                &column(new, |(command, _)| uuid(command.app.as_bytes())),
-                &column(new, |(command, _)| command.environment.as_str()),
+                &column(new, |new| new.of.app()),
+                &column(new, |new| new.of.environment.as_str()),
                 &column(&rows, |row| row.device_id.as_str()),
                 &column(&rows, |row| row.platform.as_str()),
                 &column(&rows, |row| row.traits.as_str()),
@@ -338,8 +355,8 @@ pub(crate) async fn insert_devices(
                 &column(&rows, |row| row.decision.as_str()),
                 &column(&rows, |row| row.hold.as_deref()),
                 &column(&rows, |row| row.hold_details.as_deref()),
-                &column(new, |(command, _)| {
-                    let hash = command.address_hash.as_ref();
+                &column(new, |new| {
+                    let hash = new.address_hash.as_ref();
                     hash.map(|hash| hash.as_bytes().as_slice())
                 }),
                 &seen,

@@ -2,10 +2,12 @@
 
 pub(crate) mod bulk;
 mod held;
+mod imported;
 mod state;
 pub(crate) mod tokens;
 mod try_lock;
 
+pub(crate) use imported::{find_import_facts, mark_installed};
 pub(crate) use state::DeviceColumns;
 pub(crate) use try_lock::try_lock_and_read;
 

@@ -4,7 +4,7 @@
 //! does. The first `configure` credits the events that the device sent earlier. Events and
 //! `configure` take the same lock, so no event is missed in between.
 
-use super::bulk;
+use super::bulk::{self, NewDevice};
 use crate::Failure;
 use crate::rows::{id, optional_id, read_row, uuid};
 use crate::tx::Tx;
@@ -174,7 +174,8 @@ impl DeviceTable for Tx {
         command: &ConfigureCommand,
         decision: &ConfigureDecision,
     ) -> Result<(), Failure> {
-        bulk::insert_devices(self, &[(command, decision)]).await
+        let new = NewDevice::of_call(&(command, decision));
+        bulk::insert_devices(self, &[new]).await
     }
 
     async fn update_device(

@@ -8,7 +8,7 @@ mod values;
 #[cfg(test)]
 pub(crate) use pending_increments::merge_all;
 pub(crate) use pending_increments::{
-    CountedApps, PendingApps, UNMERGED_ROWS_MAX, start_merging, store_increments,
+    CountedApps, PendingApps, UNMERGED_ROWS_MAX, merge_app, start_merging, store_increments,
 };
 
 use crate::Failure;

@@ -313,7 +313,8 @@ async fn find_apps(pool: &Pool) -> StoreResult<Vec<(AppId, u64)>> {
     tx::run(pool, "find_increments", TransactionMode::Read, find).await
 }
 
-async fn merge_app(pool: &Pool, app: AppId) -> StoreResult<()> {
+/// Merges an app's increments.
+pub(crate) async fn merge_app(pool: &Pool, app: AppId) -> StoreResult<()> {
     let merge = async move |tx: &Tx| merge_some(tx, app).await;
     while tx::run(pool, "merge_increments", TransactionMode::Write, merge).await? {}
     Ok(())

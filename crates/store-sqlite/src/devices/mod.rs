@@ -8,8 +8,8 @@ mod tokens;
 mod tests;
 
 pub(crate) use state::{
-    claim_first_payment, find_first_payment, find_state, find_state_in, note_first_payment,
-    note_last_seen, settle_first_payment_in,
+    claim_first_payment, find_first_payment, find_state, find_state_in, insert_device,
+    note_first_payment, note_last_seen, settle_first_payment_in,
 };
 
 use crate::event_rows::find_events;

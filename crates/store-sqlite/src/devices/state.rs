@@ -11,6 +11,7 @@ use tributary_domain::access::Environment;
 use tributary_domain::device::{Device, DeviceKey, DeviceRef, Identity};
 use tributary_domain::event::Event;
 use tributary_domain::install::{Attribution, ConfigureCommand, ConfigureDecision, DeviceState};
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{DeviceTable, TransactionTally, settle_first_payment};
@@ -97,6 +98,47 @@ fn find_state_with(
     Ok(state)
 }
 
+static INSERT_DEVICE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash, active_at)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+                 ?19, ?20, ?11)"
+    )
+});
+
+/// Inserts a device.
+pub(crate) fn insert_device(
+    connection: &Connection,
+    of: DeviceRef<'_>,
+    (device, attribution): (&Device, &Attribution),
+    address_hash: Option<&Digest>,
+) -> Result<(), Failure> {
+    let row = DeviceRow::write(device, attribution);
+    connection.prepare_cached(&INSERT_DEVICE)?.execute(params![
+        of.app.as_bytes(),
+        of.environment.as_str(),
+        row.device_id,
+        row.platform,
+        row.traits,
+        row.advertising_id,
+        row.idfv,
+        row.consent,
+        row.country,
+        row.first_seen_at,
+        row.last_seen_at,
+        row.attribution_id,
+        row.attribution_revision,
+        row.decided_at,
+        row.network,
+        row.link_id,
+        row.decision,
+        row.hold,
+        row.hold_details,
+        address_hash.map(|hash| hash.as_bytes().as_slice())
+    ])?;
+    Ok(())
+}
+
 impl DeviceTable for SqliteTables<'_> {
     async fn lock_devices(&self, _: &BTreeSet<DeviceRef<'_>>, _: Timestamp) -> Result<(), Failure> {
         Ok(())
@@ -115,36 +157,14 @@ impl DeviceTable for SqliteTables<'_> {
         command: &ConfigureCommand,
         decision: &ConfigureDecision,
     ) -> Result<(), Failure> {
-        let row = DeviceRow::write(&decision.device, &decision.attribution);
-        let address_hash = command.address_hash.map(|hash| hash.as_bytes().to_vec());
-        let sql = format!(
-            "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash, active_at)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-                     ?19, ?20, ?11)"
-        );
-        self.0.prepare_cached(&sql)?.execute(params![
-            command.app.as_bytes(),
-            command.environment.as_str(),
-            row.device_id,
-            row.platform,
-            row.traits,
-            row.advertising_id,
-            row.idfv,
-            row.consent,
-            row.country,
-            row.first_seen_at,
-            row.last_seen_at,
-            row.attribution_id,
-            row.attribution_revision,
-            row.decided_at,
-            row.network,
-            row.link_id,
-            row.decision,
-            row.hold,
-            row.hold_details,
-            address_hash
-        ])?;
-        Ok(())
+        let address_hash = command.address_hash.as_ref();
+        let (device, attribution) = (&decision.device, &decision.attribution);
+        insert_device(
+            self.0,
+            command.device_ref(),
+            (device, attribution),
+            address_hash,
+        )
     }
 
     async fn update_device(

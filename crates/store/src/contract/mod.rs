@@ -24,6 +24,7 @@ pub mod events;
 pub mod fixtures;
 pub mod holds;
 pub mod identity;
+pub mod imports;
 pub mod instance;
 pub mod integrations;
 pub mod links;
@@ -361,6 +362,17 @@ macro_rules! contract_suite {
                 test_signals_are_one_setting_under_two_names,
                 devices_read_the_configuration_of_their_app,
                 another_organization_finds_no_configuration,
+            }
+            imports: {
+                an_import_gives_the_same_log_and_reports,
+                the_order_of_imported_events_does_not_matter,
+                an_import_beside_live_events_counts_money_once,
+                a_missing_link_is_removed_from_the_credit,
+                an_imported_device_is_installed,
+                events_without_their_install_register_the_device,
+                live_web_events_find_imported_ones,
+                a_held_install_can_be_reviewed_after_an_import,
+                an_unknown_app_is_refused,
             }
             reports: {
                 a_report_contains_everything_answered_before_it,

@@ -69,6 +69,8 @@ struct ExportedEvent {
     platform: Option<&'static str>,
     country: Option<String>,
     first_payment: bool,
+    /// Whether this is the install that the service recorded, not an event that a client named so.
+    install: bool,
 }
 
 fn event_out(event: Event, clicks: &mut ClickIdCache<'_>) -> ExportedEvent {
@@ -76,6 +78,7 @@ fn event_out(event: Event, clicks: &mut ClickIdCache<'_>) -> ExportedEvent {
         platform: event.platform.map(Platform::as_str),
         country: event.country.clone(),
         first_payment: event.first_payment,
+        install: event.is_install(),
         event: EventOut::without_deliveries(event, |app, click| clicks.text(app, click).to_owned()),
     }
 }

@@ -207,6 +207,29 @@ impl Payload<'_> {
     }
 }
 
+/// Returns the fingerprint of a recorded event's payload. Recorded events contain all values of the
+/// payload, except the text of the click id.
+pub fn recorded_fingerprint(event: &Event, click_text: &str) -> Digest {
+    let website = event.website.as_deref();
+    let parent = website.and_then(|website| website.parent.as_deref());
+    let email_sha256 = website.and_then(|website| website.email_sha256.as_deref());
+    let revenue = event.revenue.as_ref();
+    let payload = Payload {
+        click_text,
+        device: event.device.as_ref().map_or("", DeviceKey::as_str),
+        occurred_at: event.occurred_at,
+        kind: &event.name,
+        amount: revenue.map_or(0, |revenue| revenue.amount.micros()),
+        currency: revenue
+            .and_then(|revenue| revenue.currency.as_ref())
+            .map_or("", Currency::as_str),
+        source_url: website.map_or("", |website| website.source_url.as_str()),
+        parent: parent.unwrap_or_default(),
+        email_sha256: email_sha256.unwrap_or_default(),
+    };
+    payload.fingerprint()
+}
+
 /// A click that an event names, with the current state of its link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebClick {

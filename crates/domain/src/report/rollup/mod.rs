@@ -164,6 +164,17 @@ impl Increments {
         self.cohorts.extend(CohortEntry::of(event));
     }
 
+    /// Counts an event of a device whose install is not stored, so that no cohort contains it.
+    pub fn add_event_outside_cohorts(&mut self, event: &Event) {
+        self.count(event, 1);
+    }
+
+    /// Adds an event that was counted outside the cohorts, because the install of its device is
+    /// stored now.
+    pub fn add_to_cohort(&mut self, event: &Event) {
+        self.cohorts.extend(CohortEntry::of(event));
+    }
+
     /// Moves a counted event to its new credit.
     pub fn move_event(&mut self, event: &mut Event, credit: &Credit) {
         self.count(event, -1);

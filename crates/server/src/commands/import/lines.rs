@@ -1,0 +1,171 @@
+//! Reads and parses the lines of export files.
+
+use anyhow::Context as _;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tributary_api::{EXPORT_LINE_BYTES_MAX, read_exported_event};
+use tributary_domain::event::import::ImportedEvent;
+use tributary_domain::vocabulary::fault::Faults;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_store::IMPORT_BATCH_EVENTS_MAX;
+
+/// Path argument for standard input.
+const STANDARD_INPUT: &str = "-";
+/// Bytes read from a file at a time.
+const READ_BYTES: usize = 256 * 1_024;
+
+/// An opened file.
+pub(super) struct LineInput {
+    name: String,
+    bytes: Box<dyn Read + Send>,
+}
+
+/// Opens all files, so that a wrong name is found before anything is stored.
+pub(super) fn open(files: &[PathBuf]) -> anyhow::Result<Vec<LineInput>> {
+    let open = |file: &PathBuf| {
+        if file.as_path() == Path::new(STANDARD_INPUT) {
+            return Ok(LineInput {
+                name: "standard input".to_owned(),
+                bytes: Box::new(io::stdin()),
+            });
+        }
+        let name = file.display().to_string();
+        let opened = File::open(file).with_context(|| format!("cannot open {name}"))?;
+        Ok(LineInput {
+            name,
+            bytes: Box::new(opened),
+        })
+    };
+    files.iter().map(open).collect()
+}
+
+/// Where a line is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LinePlace {
+    /// Name of the file.
+    pub(super) file: Arc<str>,
+    /// Number of the line, counted from one.
+    pub(super) line: u64,
+}
+
+/// A line that cannot be read.
+#[derive(Debug)]
+pub(super) struct RejectedLine {
+    pub(super) place: LinePlace,
+    pub(super) reason: String,
+}
+
+/// Parsed lines.
+#[derive(Debug, Default)]
+pub(super) struct LineBatch {
+    /// Events of valid lines.
+    pub(super) events: Vec<ImportedEvent>,
+    /// Places of the events.
+    pub(super) places: Vec<LinePlace>,
+    /// Invalid lines.
+    pub(super) rejected: Vec<RejectedLine>,
+}
+
+/// Reads lines and sends them in batches.
+pub(super) struct LineReader {
+    app: AppId,
+    sender: mpsc::Sender<LineBatch>,
+    batch: LineBatch,
+}
+
+impl LineReader {
+    pub(super) fn new(app: AppId, sender: mpsc::Sender<LineBatch>) -> Self {
+        Self {
+            app,
+            sender,
+            batch: LineBatch::default(),
+        }
+    }
+
+    /// Reads a file. Its lines are sent when a batch is full.
+    pub(super) fn read(&mut self, input: LineInput) -> anyhow::Result<()> {
+        let LineInput { name, mut bytes } = input;
+        let mut input = BufReader::with_capacity(READ_BYTES, &mut bytes);
+        let file: Arc<str> = name.as_str().into();
+        let mut line_bytes = Vec::new();
+        let mut line = 0;
+        loop {
+            line_bytes.clear();
+            let is_complete = read_limited(&mut input, &mut line_bytes)
+                .with_context(|| format!("cannot read {name}"))?;
+            if line_bytes.is_empty() {
+                return Ok(());
+            }
+            line += 1;
+            let place = LinePlace {
+                file: file.clone(),
+                line,
+            };
+            self.add(place, &line_bytes, is_complete);
+        }
+    }
+
+    fn add(&mut self, place: LinePlace, bytes: &[u8], is_complete: bool) {
+        let parsed = if is_complete {
+            parse(self.app, bytes)
+        } else {
+            let bytes_max = EXPORT_LINE_BYTES_MAX;
+            Err(format!("line: Must have at most {bytes_max} bytes."))
+        };
+        match parsed {
+            Ok(None) => return,
+            Ok(Some(event)) => {
+                self.batch.events.push(event);
+                self.batch.places.push(place);
+            }
+            Err(reason) => self.batch.rejected.push(RejectedLine { place, reason }),
+        }
+        let lines = self.batch.events.len() + self.batch.rejected.len();
+        if lines >= IMPORT_BATCH_EVENTS_MAX {
+            self.send();
+        }
+    }
+
+    /// Sends the last lines.
+    pub(super) fn finish(mut self) {
+        self.send();
+    }
+
+    fn send(&mut self) {
+        let batch = std::mem::take(&mut self.batch);
+        // The receiver stops at an error, which it reports. The rest of the lines is dropped.
+        let _stopped = self.sender.blocking_send(batch);
+    }
+}
+
+/// Reads a line, up to its maximum length. Returns false if the line is longer; the rest is skipped.
+fn read_limited(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    let bytes_max = EXPORT_LINE_BYTES_MAX as u64 + 1;
+    input.by_ref().take(bytes_max).read_until(b'\n', line)?;
+    if line.ends_with(b"\n") || line.len() <= EXPORT_LINE_BYTES_MAX {
+        return Ok(true);
+    }
+    input.skip_until(b'\n')?;
+    Ok(false)
+}
+
+/// Parses a line. Empty lines are skipped.
+fn parse(app: AppId, bytes: &[u8]) -> Result<Option<ImportedEvent>, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "line: Must be UTF-8.".to_owned())?;
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    let parsed = read_exported_event(app, text);
+    parsed.map(Some).map_err(|faults| describe(&faults))
+}
+
+fn describe(faults: &Faults) -> String {
+    let faults = faults.iter();
+    let faults: Vec<String> = faults
+        .map(|fault| format!("{}: {}", fault.field, fault.message))
+        .collect();
+    faults.join(" ")
+}
