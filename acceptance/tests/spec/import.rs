@@ -16,6 +16,7 @@ fn import(server: &TestServer, app: &str, arguments: &[&str], file: &Path) -> (i
     let environment = [
         ("TRIBUTARY_DATABASE_URL", url.as_str()),
         ("TRIBUTARY_DATA_DIR", folder.to_str().unwrap()),
+        ("TRIBUTARY_SECRET_KEY", &"07".repeat(32)),
     ];
     let id = app.rsplit('/').next().unwrap();
     let mut line = vec!["import", "--app", id];

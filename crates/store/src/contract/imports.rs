@@ -344,7 +344,7 @@ pub async fn an_imported_device_is_installed(store: &SharedStore) {
     assert_eq!(decided.decision.click, Some(clicks[1].id));
     let install = lines.iter().find(|line| line.event.is_install());
     let mut install = install.expect("an install").clone();
-    install.event.external_id = "another".to_owned();
+    "another".clone_into(&mut install.event.external_id);
     let id_taken = ImportOutcome::Rejected(ImportRejection::IdTaken);
     assert_eq!(import(&copy, &[install.clone()]).await, [id_taken]);
     install.event.id = install.event.id.following();

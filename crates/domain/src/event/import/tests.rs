@@ -52,7 +52,7 @@ fn decided<'a>(batch: &'a [ImportedEvent], facts: &ImportFacts<'a>) -> ImportDec
     decide(batch, select(batch, facts), facts, NOW)
 }
 
-fn is_new(outcome: &ImportOutcome) -> bool {
+const fn is_new(outcome: ImportOutcome) -> bool {
     matches!(outcome, ImportOutcome::New(_))
 }
 
@@ -71,7 +71,7 @@ fn an_id_is_stored_once() {
     };
     facts.keys.insert(batch[3].key(), stored);
     let outcomes = select(&batch, &facts);
-    assert!(is_new(&outcomes[0]));
+    assert!(is_new(outcomes[0]));
     assert_eq!(
         outcomes[1..],
         [
@@ -95,8 +95,8 @@ fn a_device_is_installed_once(#[case] is_installed: bool, #[case] first_is_new: 
     };
     facts.devices.insert(batch[0].device_ref().unwrap(), device);
     let decided = decided(&batch, &facts);
-    assert_eq!(is_new(&decided.outcomes[0]), first_is_new);
-    assert!(!is_new(&decided.outcomes[1]));
+    assert_eq!(is_new(decided.outcomes[0]), first_is_new);
+    assert!(!is_new(decided.outcomes[1]));
     assert_eq!(decided.changes.devices.len(), usize::from(first_is_new));
 }
 
