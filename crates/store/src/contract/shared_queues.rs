@@ -319,17 +319,21 @@ struct Model {
     now: i64,
     leases: u8,
     holders: Vec<Holder>,
+    /// Numbers of leases of parts and of the whole queue.
+    leased: [usize; 2],
     delivered: BTreeSet<DeliveryId>,
 }
 
 impl Model {
     async fn acquire(&mut self) {
         self.leases += 1;
-        let until = self.now + self.dice.seconds(20);
+        let until = self.now + self.dice.seconds(12);
         let shared_from = if self.dice.roll(4) == 0 { NEVER } else { 1 };
         let times = (self.now, until);
         let leased = self.one.lease_share_if(self.leases, times, shared_from);
-        if leased.await.is_some() {
+        if let Some(leased) = leased.await {
+            let is_whole = leased.share == QueueShare::Whole;
+            self.leased[usize::from(is_whole)] += 1;
             self.holders.push(Holder {
                 lease: self.leases,
                 until,
@@ -386,7 +390,7 @@ impl Model {
     }
 
     async fn renew(&mut self, index: usize) {
-        let until = self.now + self.dice.seconds(20);
+        let until = self.now + self.dice.seconds(12);
         let holder = &mut self.holders[index];
         if self.one.renew(holder.lease, until).await {
             holder.until = until;
@@ -399,12 +403,12 @@ impl Model {
     async fn step(&mut self) {
         let choice = self.dice.roll(10);
         let holders = u64::try_from(self.holders.len()).expect("few");
-        if holders == 0 || choice < 3 {
+        if holders == 0 || choice < 2 {
             return self.acquire().await;
         }
         let index = usize::try_from(self.dice.roll(holders)).expect("few");
         match choice {
-            3 => self.now += self.dice.seconds(10),
+            2 | 3 => self.now += self.dice.seconds(8),
             4 | 5 => self.take(index).await,
             6 | 7 => self.settle(index).await,
             8 => self.renew(index).await,
@@ -419,17 +423,22 @@ impl Model {
 /// Whatever processes do and whenever they disappear, no delivery has two holders at a time, no
 /// valid lease is lost, and each delivery is delivered once.
 pub async fn no_delivery_has_two_holders(store: &SharedStore) {
-    for seed in 1..4 {
+    let mut leased = [0; 2];
+    for seed in 1..9 {
         let mut model = Model {
             one: backlog(store).await,
             dice: Dice(seed),
             now: 20,
             leases: 0,
             holders: Vec::new(),
+            leased: [0; 2],
             delivered: BTreeSet::new(),
         };
         for _ in 0..120 {
             model.step().await;
+        }
+        for (sum, leases) in leased.iter_mut().zip(model.leased) {
+            *sum += leases;
         }
         model.now += 100;
         model.holders.clear();
@@ -443,4 +452,6 @@ pub async fn no_delivery_has_two_holders(store: &SharedStore) {
         assert!(rest.is_disjoint(&model.delivered));
         assert_eq!(rest.len() + model.delivered.len(), BACKLOG, "seed {seed}");
     }
+    let is_covered = leased.iter().all(|leases| *leases > 10);
+    assert!(is_covered, "too few leases of parts or wholes: {leased:?}");
 }
