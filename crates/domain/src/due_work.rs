@@ -17,6 +17,8 @@ pub struct AppWork {
     pub earliest_due: Option<Timestamp>,
     /// End of a lease or a back-off. Nothing can be taken before.
     pub blocked_until: Option<Timestamp>,
+    /// End of the last lease of a queue that nodes share. Another node may take a part of it.
+    pub shared_until: Option<Timestamp>,
     /// Whether nothing can be taken until a setting changes, such as a pause.
     pub is_stopped: bool,
 }
@@ -24,7 +26,7 @@ pub struct AppWork {
 /// When to look at an app's work again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextLook {
-    /// Work is due and can be taken.
+    /// At once, as early as before: work is due and can be taken.
     Now,
     /// At the later of two times.
     Later {
@@ -38,18 +40,33 @@ pub enum NextLook {
 }
 
 impl AppWork {
-    /// Decides when to look again.
+    /// Returns whether work is due and can be taken.
+    pub fn can_be_taken(&self, now: Timestamp) -> bool {
+        let is_past = |time: Timestamp| time <= now;
+        !self.is_stopped
+            && self.earliest_due.is_some_and(is_past)
+            && self.blocked_until.is_none_or(is_past)
+    }
+
+    /// Decides when to look again. A shared queue that is leased can be looked at again at once, but
+    /// comes after all work that is due by now. Otherwise the same shared queues would be found
+    /// first every time, although their holders cannot take more.
     pub fn next_look(&self, now: Timestamp) -> NextLook {
         let Some(due_at) = self.earliest_due.filter(|_| !self.is_stopped) else {
             return NextLook::AfterChange;
         };
-        let blocked_until = self.blocked_until;
-        if due_at <= now && blocked_until.is_none_or(|until| until <= now) {
-            return NextLook::Now;
-        }
-        NextLook::Later {
-            due_at,
-            blocked_until,
+        let can_be_taken = self.can_be_taken(now);
+        let is_shared = self.shared_until.is_some_and(|until| until > now);
+        match (can_be_taken, is_shared) {
+            (true, false) => NextLook::Now,
+            (true, true) => NextLook::Later {
+                due_at,
+                blocked_until: Some(now),
+            },
+            (false, _) => NextLook::Later {
+                due_at,
+                blocked_until: self.blocked_until,
+            },
         }
     }
 }
@@ -104,8 +121,30 @@ mod tests {
             earliest_due: earliest_due.map(time),
             blocked_until: blocked_until.map(time),
             is_stopped,
+            ..AppWork::default()
         };
         assert_eq!(work.next_look(time(NOW)), expected);
+        assert_eq!(work.can_be_taken(time(NOW)), expected == NextLook::Now);
+    }
+
+    #[rstest]
+    #[case::leased(1_001, None, later(900, Some(NOW)), true)]
+    #[case::the_lease_ends_now(1_000, None, NextLook::Now, true)]
+    #[case::backs_off(1_001, Some(1_500), later(900, Some(1_500)), false)]
+    fn a_shared_queue_comes_after_work_that_is_due_by_now(
+        #[case] shared_until: i64,
+        #[case] blocked_until: Option<i64>,
+        #[case] expected: NextLook,
+        #[case] can_be_taken: bool,
+    ) {
+        let work = AppWork {
+            earliest_due: Some(time(900)),
+            blocked_until: blocked_until.map(time),
+            shared_until: Some(time(shared_until)),
+            is_stopped: false,
+        };
+        assert_eq!(work.next_look(time(NOW)), expected);
+        assert_eq!(work.can_be_taken(time(NOW)), can_be_taken);
     }
 
     #[test]

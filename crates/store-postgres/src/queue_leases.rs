@@ -1,6 +1,7 @@
 //! Leases of queues and of their parts.
 
 use crate::Failure;
+use crate::due_work::WorkKind;
 use crate::queues::{key_columns, version_row};
 use crate::rows::{read_row, read_row_at, uuid};
 use crate::tx::Tx;
@@ -84,16 +85,12 @@ impl QueueLeaseTable for Tx {
         until: Timestamp,
         sharing: QueueSharing,
     ) -> Result<(), Failure> {
-        // Nodes look at a shared queue even while it is leased.
-        let is_shared = sharing != QueueSharing::Off;
-        self.hint_queue(
-            queue,
-            if is_shared {
-                Timestamp::from_millis(0)
-            } else {
-                until
-            },
-        );
+        if lease.is_some() && sharing != QueueSharing::Off {
+            // Nodes look at a shared queue even while it is leased.
+            self.hint(WorkKind::Deliveries(queue.network), queue.app, until);
+        } else {
+            self.hint_queue(queue, until);
+        }
         let (app, network) = key_columns(queue);
         self.execute(
             "update queues set lease_id = $3, leased_until = $4, sharing = $5

@@ -6,7 +6,7 @@ use crate::rows::id;
 use crate::tx::{self, TransactionMode, Tx};
 use crate::{Failure, queues};
 use std::sync::Arc;
-use tributary_domain::due_work::{AppWork, NextLook};
+use tributary_domain::due_work::AppWork;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::queue_ref;
@@ -68,8 +68,11 @@ pub(super) async fn find_hinted_queues(
         let queue = QueueRef { app, network };
         let find = async move |tx: &Tx| find_work(tx, queue).await;
         let left = tx::run(&shared, "due_queues", TransactionMode::Read, find).await?;
-        let is_due = left.next_look(now) == NextLook::Now;
-        let taken = is_due.then_some(queue).into_iter().collect();
+        let taken = left
+            .can_be_taken(now)
+            .then_some(queue)
+            .into_iter()
+            .collect();
         Ok(Look { taken, left })
     };
     look_at_apps(pool, kind, now, limit, look).await
@@ -94,11 +97,11 @@ async fn find_work(tx: &Tx, queue: QueueRef) -> Result<AppWork, Failure> {
         Ok(millis.map(Timestamp::from_millis))
     };
     let due = [time(4)?, time(5)?];
-    // Other nodes may lease parts of a shared queue.
-    let leased_until = time(2)?.filter(|_| !is_shared);
+    let leased_until = time(2)?;
     Ok(AppWork {
         earliest_due: due.into_iter().flatten().min(),
-        blocked_until: leased_until.max(time(3)?),
+        blocked_until: leased_until.filter(|_| !is_shared).max(time(3)?),
+        shared_until: leased_until.filter(|_| is_shared),
         is_stopped: !row.try_get::<_, bool>(0)? || time(1)?.is_some(),
     })
 }

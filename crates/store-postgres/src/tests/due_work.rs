@@ -16,7 +16,7 @@ use tributary_store::contract::fixtures::{SharedStore, at, origin};
 use tributary_store::contract::outbox_fixtures::{
     ForwardingApp, LEASE, OTHER_LEASE, forwarding_app,
 };
-use tributary_store::{Outbox, QueueRef, StoreError};
+use tributary_store::{LeaseId, LeaseRequest, Outbox, QueueRef, StoreError};
 
 /// When a queue is looked at next, in seconds after the fixtures' start. Null without a hint.
 const NEXT_LOOK: &str = "select greatest(due_at, blocked_until) from due_work
@@ -240,6 +240,54 @@ async fn the_least_recently_served_queue_is_first() {
         store_hints(&scene.accepting.pool).await.expect("hints");
         assert_eq!(scene.due(20).await, [first.queue, served.queue]);
     }
+}
+
+/// Requests a lease of a queue that is shared as long as any delivery is due.
+fn shared_lease(id: LeaseId, from: i64, until: i64) -> LeaseRequest {
+    LeaseRequest {
+        id,
+        now: at(from),
+        until: at(until),
+        shared_from: 1,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shared_queues_do_not_keep_others_from_being_found() {
+    let scene = Scene::start().await;
+    let shared: SharedStore = scene.accepting.clone();
+    let second = forwarding_app(&shared).await;
+    second.attribute_install("phone", 10).await;
+    let free = forwarding_app(&shared).await;
+    free.attribute_install("phone", 13).await;
+    for app in [&scene.app, &second] {
+        let leased = app.lease_as(shared_lease(LEASE, 12, 100)).await;
+        assert!(leased.is_some(), "it is leased and offered");
+    }
+    store_hints(&scene.accepting.pool).await.expect("hints");
+    let find = async |second| {
+        let due = scene.forwarding.due_queues(Network::A, at(second), 2);
+        due.await.expect("queues")
+    };
+    let leased = find(20).await;
+    assert!(!leased.contains(&free.queue), "the others were due before");
+    assert!(find(21).await.contains(&free.queue), "now they come later");
+    assert_eq!(scene.due(21).await.len(), 3, "nodes find them at once");
+    // A renewed lease of a part changes nothing.
+    let asked = scene.app.lease_as(shared_lease(OTHER_LEASE, 22, 100)).await;
+    assert!(asked.is_none(), "it is asked for");
+    let release = scene
+        .accepting
+        .release_queue(scene.app.queue, LEASE, at(23));
+    release.await.expect("released");
+    let part = scene.app.lease_as(shared_lease(OTHER_LEASE, 24, 100)).await;
+    assert!(part.is_some());
+    let renewed = scene
+        .accepting
+        .renew_lease(scene.app.queue, OTHER_LEASE, at(120));
+    assert!(renewed.await.expect("a lease"));
+    store_hints(&scene.accepting.pool).await.expect("hints");
+    assert_eq!(find(25).await[0], free.queue);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
