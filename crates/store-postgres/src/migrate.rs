@@ -166,6 +166,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "queue_parts",
         sql: include_str!("../migrations/0031_queue_parts.sql"),
     },
+    Migration {
+        number: 32,
+        name: "resumed_queues",
+        sql: include_str!("../migrations/0032_resumed_queues.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

@@ -97,13 +97,13 @@ impl IntegrationTable for Tx {
         let columns = QueueRow::COLUMNS;
         let sql = if is_stored {
             format!(
-                "update queues set ({columns}) = row($3, $4, $5, $6, $7, $8, $9, $10, $11)
+                "update queues set ({columns}) = row($3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
                  where app_id = $1 and network = $2 returning network"
             )
         } else {
             format!(
                 "insert into queues (app_id, network, {columns})
-                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
                  on conflict (app_id, network) do nothing returning network"
             )
         };
@@ -122,6 +122,7 @@ impl IntegrationTable for Tx {
                     &row.rejection_code,
                     &row.rejections,
                     &row.last_delivered_at,
+                    &row.resumed_at,
                 ],
             )
             .await?;

@@ -80,14 +80,15 @@ impl IntegrationTable for SqliteTables<'_> {
             .prepare_cached(
                 "insert into queues (app_id, network, paused_at, pause_code, pause_words, failures,
                                      not_before, probing, rejection_code, rejections,
-                                     last_delivered_at)
-                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+                                     last_delivered_at, resumed_at)
+                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
                  on conflict (app_id, network) do update set
                      paused_at = excluded.paused_at, pause_code = excluded.pause_code,
                      pause_words = excluded.pause_words, failures = excluded.failures,
                      not_before = excluded.not_before, probing = excluded.probing,
                      rejection_code = excluded.rejection_code, rejections = excluded.rejections,
-                     last_delivered_at = excluded.last_delivered_at",
+                     last_delivered_at = excluded.last_delivered_at,
+                     resumed_at = excluded.resumed_at",
             )?
             .execute(params![
                 queue.app.as_bytes(),
@@ -100,7 +101,8 @@ impl IntegrationTable for SqliteTables<'_> {
                 row.probing,
                 row.rejection_code,
                 row.rejections,
-                row.last_delivered_at
+                row.last_delivered_at,
+                row.resumed_at
             ])?;
         Ok(())
     }

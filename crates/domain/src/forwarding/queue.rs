@@ -68,6 +68,8 @@ pub struct QueueState {
     pub rejections: Option<(String, u32)>,
     /// When the network last accepted a request.
     pub last_delivered_at: Option<Timestamp>,
+    /// When the queue was last resumed.
+    pub resumed_at: Option<Timestamp>,
 }
 
 impl QueueState {
@@ -133,19 +135,20 @@ impl QueueState {
     }
 
     /// Resumes the queue with a single event, after an operator fixed the cause or asked to resume.
-    pub fn resume(&mut self) {
+    pub fn resume(&mut self, at: Timestamp) {
         *self = Self {
             is_probing: true,
             last_delivered_at: self.last_delivered_at,
+            resumed_at: self.resumed_at.max(Some(at)),
             ..Self::default()
         };
     }
 
     /// Resumes the queue after its integration was changed, if the queue is paused. Otherwise
     /// nothing changes, so a current back-off stays.
-    pub fn resume_if_paused(&mut self) {
+    pub fn resume_if_paused(&mut self, at: Timestamp) {
         if self.pause.is_some() {
-            self.resume();
+            self.resume(at);
         }
     }
 
@@ -293,13 +296,13 @@ mod tests {
         let mut queue = QueueState::default();
         queue.record_failure(NOW, Some(Duration::from_mins(5)), 0);
         let waiting = queue.clone();
-        queue.resume_if_paused();
+        queue.resume_if_paused(NOW);
         assert_eq!(queue, waiting);
         let due = Timestamp::from_millis(2_000);
         assert_eq!(queue.next_attempt(due), waiting.not_before);
         queue.pause(NOW, "190", None);
         assert_eq!(queue.next_attempt(due), None);
-        queue.resume_if_paused();
+        queue.resume_if_paused(NOW);
         assert_eq!(
             (queue.pause.is_none(), queue.next_attempt(due)),
             (true, Some(due))
@@ -311,7 +314,7 @@ mod tests {
         let mut queue = QueueState::default();
         queue.record_success(NOW);
         queue.pause(NOW, "190", None);
-        queue.resume();
+        queue.resume(NOW);
         assert_eq!((queue.pause.is_none(), queue.batch_size(50)), (true, 1));
         assert_eq!(queue.deliveries_per_round(50), 1);
         assert_eq!(queue.last_delivered_at, Some(NOW));

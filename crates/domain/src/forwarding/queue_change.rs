@@ -63,7 +63,26 @@ pub enum QueueChange {
     },
 }
 
+impl QueueChange {
+    /// Returns whether the change may stop the queue because of a problem that an operator can fix.
+    const fn is_problem(&self) -> bool {
+        match self {
+            Self::Accepted { .. } | Self::WaitRequested { .. } => false,
+            Self::Failed { .. }
+            | Self::Held { .. }
+            | Self::FailedAlone { .. }
+            | Self::Stopped { .. } => true,
+        }
+    }
+}
+
 impl QueueState {
+    /// Returns whether a change from a round that began at this time has an effect. The problems of
+    /// a round that began before the queue was resumed have none, because they may be fixed.
+    pub fn admits(&self, change: &QueueChange, begun_at: Timestamp) -> bool {
+        !change.is_problem() || self.resumed_at.is_none_or(|resumed| resumed <= begun_at)
+    }
+
     /// Applies a change. Returns whether the change requires a pause. A queue that is paused
     /// already keeps its first pause.
     pub fn apply(&mut self, change: &QueueChange) -> bool {

@@ -13,7 +13,8 @@ use crate::vocabulary::time::Timestamp;
 pub struct DeliverySettlement {
     /// Time of the settlement.
     pub at: Timestamp,
-    /// When the process began with these deliveries. A back-off that ended before has no effect.
+    /// When the process began with these deliveries. A back-off that ended before has no effect, and
+    /// problems have none if the queue was resumed since then.
     pub begun_at: Timestamp,
     /// Changes to the state of the queue.
     pub changes: Vec<QueueChange>,
@@ -74,7 +75,9 @@ impl DeliverySettlement {
         let was_paused = stored.pause.is_some();
         stored.clear_ended_backoff(self.begun_at);
         for change in &self.changes {
-            stored.apply(change);
+            if stored.admits(change, self.begun_at) {
+                stored.apply(change);
+            }
         }
         MergedQueue {
             is_pausing: !was_paused && stored.pause.is_some(),
@@ -100,7 +103,7 @@ impl DeliverySettlement {
                 let pause = state.pause.as_ref();
                 alerts.extend(pause.and_then(|pause| self.alert_of_pause(pause)));
             } else {
-                state.resume();
+                state.resume(self.at);
                 is_pausing = false;
             }
         }
@@ -261,6 +264,41 @@ mod tests {
             assert_eq!(decision.alerts, []);
             assert!(!decision.queue.is_newly_paused);
         }
+    }
+
+    #[rstest]
+    #[case::before_it_was_resumed(999, false)]
+    #[case::when_it_was_resumed(1_000, true)]
+    fn problems_of_rounds_that_began_before_a_resume_have_no_effect(
+        #[case] begun_at: i64,
+        #[case] has_effect: bool,
+    ) {
+        let mut stored = QueueState::default();
+        stored.pause(NOW, "190", None);
+        stored.resume(NOW);
+        let end = Timestamp::from_millis(60_000);
+        let mut settlement = settlement(true);
+        settlement.begun_at = Timestamp::from_millis(begun_at);
+        settlement.changes.extend([
+            QueueChange::Failed {
+                at: NOW,
+                wait: None,
+                random: 0,
+            },
+            QueueChange::FailedAlone {
+                at: NOW,
+                code: "100".to_owned(),
+                message: None,
+            },
+            QueueChange::WaitRequested { until: end },
+        ]);
+        let merged = settlement.merge(stored);
+        assert_eq!(merged.is_pausing, has_effect);
+        let state = merged.state;
+        assert_eq!(state.pause.is_some(), has_effect);
+        assert_eq!(state.failures, u32::from(has_effect));
+        assert_eq!(state.rejections.is_some(), has_effect);
+        assert_eq!((state.not_before, state.is_probing), (Some(end), true));
     }
 
     #[test]

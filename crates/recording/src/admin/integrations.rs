@@ -30,7 +30,7 @@ pub async fn update_integration<T: Tables>(
     let names = mapping.map(|row| row.event.clone());
     learn(tables, queue.app, ValueKind::Name, names).await?;
     // The change may fix the cause of the pause.
-    resume_queue(tables, queue).await?;
+    resume_queue(tables, queue, origin.at).await?;
     let (action, target) = (Action::IntegrationUpdated, queue.network.as_str());
     let (app, changes) = (Some(queue.app), &changed.changes);
     let row = audit_row(organization, origin, action, app, target, changes);
@@ -48,7 +48,7 @@ pub async fn resume_integration<T: Tables>(
     tables.require_app(organization, queue.app).await?;
     let found = read_integration(tables, queue).await?;
     found.admit(precondition)?;
-    resume_queue(tables, queue).await?;
+    resume_queue(tables, queue, origin.at).await?;
     let (action, target) = (Action::IntegrationResumed, queue.network.as_str());
     let row = audit_row(organization, origin, action, Some(queue.app), target, &[]);
     tables.insert_audit(&row).await?;
@@ -69,11 +69,15 @@ pub(crate) async fn read_integration<T: Tables>(
 
 /// Resumes a paused queue. Locks it first, because the lease holder may be writing a pause at the
 /// same time.
-async fn resume_queue<T: Tables>(tables: &T, queue: QueueRef) -> Result<(), T::Failure> {
+async fn resume_queue<T: Tables>(
+    tables: &T,
+    queue: QueueRef,
+    at: Timestamp,
+) -> Result<(), T::Failure> {
     let stored = tables.lock_queue(queue).await?;
     let is_stored = stored.is_some();
     let mut state = stored.unwrap_or_default();
-    state.resume_if_paused();
+    state.resume_if_paused(at);
     tables.write_queue(queue, &state, is_stored).await
 }
 

@@ -315,6 +315,7 @@ macro_rules! contract_suite {
                 an_older_split_has_no_effect,
                 a_lost_part_is_taken_over,
                 a_stop_by_one_holder_stops_all,
+                a_round_from_before_a_resume_does_not_pause_again,
                 a_queue_that_is_being_probed_has_one_holder,
                 no_delivery_has_two_holders,
             }

@@ -157,6 +157,7 @@ pub async fn a_paused_queue_waits_until_it_is_resumed(store: &SharedStore) {
     // The network rejected the old credential. This late result must not pause the queue, because
     // the credential has been changed.
     one.change(Network::A, connected(Network::A), 23).await;
+    settlement.begun_at = at(22);
     assert!(one.settle(OTHER_LEASE, settlement).await);
     let health = store
         .integration_health(&one.reader(), one.queue.app, at(25))

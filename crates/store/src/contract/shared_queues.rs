@@ -1,6 +1,6 @@
 //! Queues that several nodes share.
 
-use super::fixtures::{SharedStore, at};
+use super::fixtures::{SharedStore, at, origin};
 use super::outbox_fixtures::{
     ForwardingApp, ends_with, expired_credential, forwarding_app, settled,
 };
@@ -13,6 +13,7 @@ use tributary_domain::forwarding::sharing::{PARTS, QueueShare};
 use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::DeliveryId;
+use tributary_domain::vocabulary::revision::Precondition;
 
 /// Deliveries in a backlog that is shared.
 const BACKLOG: usize = 40;
@@ -258,6 +259,30 @@ pub async fn a_stop_by_one_holder_stops_all(store: &SharedStore) {
     let state = health.await.expect("health")[0].1.state.clone();
     assert_eq!(state.pause.map(|pause| pause.code).as_deref(), Some("190"));
     assert_eq!(state.last_delivered_at, Some(at(31)));
+}
+
+/// A holder's round that began before the queue was resumed does not pause the queue again. A later
+/// one does.
+pub async fn a_round_from_before_a_resume_does_not_pause_again(store: &SharedStore) {
+    let one = backlog(store).await;
+    one.lease_parts(2).await;
+    let expired = vec![expired_credential(22)];
+    assert!(one.settle_changes(1, expired.clone(), 22).await);
+    let resumed = store.resume_integration(
+        &one.tenant.writer,
+        one.queue.app,
+        Network::A,
+        Precondition::None,
+        origin(30),
+    );
+    resumed.await.expect("resumed");
+    let mut settlement = one.settlement(Vec::new(), 31);
+    settlement.changes = expired.clone();
+    settlement.begun_at = at(21);
+    assert!(one.settle(lease(2), settlement).await);
+    assert!(one.take_due(lease(1), 32).await.is_some(), "it goes on");
+    assert!(one.settle_changes(2, expired, 33).await);
+    assert_eq!(one.take_due(lease(1), 34).await, None, "paused again");
 }
 
 /// After a back-off, one process tries whether the network has recovered.

@@ -253,6 +253,7 @@ row! {
         pub rejection_code: Option<String>,
         pub rejections: i64,
         pub last_delivered_at: Option<i64>,
+        pub resumed_at: Option<i64>,
     }
 }
 
@@ -271,6 +272,7 @@ impl QueueRow {
             rejection_code: rejections.map(|(code, _)| code.clone()),
             rejections: rejections.map_or(0, |(_, count)| i64::from(*count)),
             last_delivered_at: state.last_delivered_at.map(Timestamp::as_millis),
+            resumed_at: state.resumed_at.map(Timestamp::as_millis),
         }
     }
 
@@ -289,6 +291,7 @@ impl QueueRow {
             is_probing: self.probing,
             rejections: self.rejection_code.map(|code| (code, rejections)),
             last_delivered_at: self.last_delivered_at.map(Timestamp::from_millis),
+            resumed_at: self.resumed_at.map(Timestamp::from_millis),
         }
     }
 }
