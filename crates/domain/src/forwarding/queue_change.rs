@@ -120,6 +120,14 @@ impl QueueState {
         }
     }
 
+    /// Applies a change, unless it would pause the queue.
+    pub fn apply_unless_pausing(&mut self, change: &QueueChange) {
+        let mut changed = self.clone();
+        if !changed.apply(change) {
+            *self = changed;
+        }
+    }
+
     fn pause_if(&mut self, is_systematic: bool, at: Timestamp, message: Option<&String>) -> bool {
         if is_systematic {
             self.pause(at, SYSTEMATIC_REJECTION, message.cloned());

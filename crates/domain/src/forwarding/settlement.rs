@@ -74,22 +74,26 @@ impl DeliverySettlement {
     pub fn merge(&self, mut stored: QueueState) -> MergedQueue {
         let was_paused = stored.pause.is_some();
         stored.clear_ended_backoff(self.begun_at);
+        let mut unpaused = stored.clone();
         for change in &self.changes {
             if stored.admits(change, self.begun_at) {
                 stored.apply(change);
+                unpaused.apply_unless_pausing(change);
             }
         }
         MergedQueue {
             is_pausing: !was_paused && stored.pause.is_some(),
             state: stored,
+            unpaused,
         }
     }
 
     /// Decides the queue's new state and the alerts to raise. If the integration was changed in the
-    /// meantime, the queue is not paused, because the cause may be fixed.
+    /// meantime, the queue is not paused, because the cause may be fixed. The next request tests that.
     pub fn decide(&self, merged: MergedQueue, facts: SettlementFacts) -> SettlementDecision {
         let MergedQueue {
             mut state,
+            mut unpaused,
             mut is_pausing,
         } = merged;
         let mut alerts = Vec::new();
@@ -103,7 +107,8 @@ impl DeliverySettlement {
                 let pause = state.pause.as_ref();
                 alerts.extend(pause.and_then(|pause| self.alert_of_pause(pause)));
             } else {
-                state.resume(self.at);
+                unpaused.is_probing = true;
+                state = unpaused;
                 is_pausing = false;
             }
         }
@@ -132,6 +137,8 @@ const KEPT_UNTIL_RESUMED: &str = " Deliveries are kept until the integration is 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergedQueue {
     state: QueueState,
+    /// The state without the changes that pause the queue.
+    unpaused: QueueState,
     /// Whether the changes pause the queue.
     pub is_pausing: bool,
 }
@@ -158,6 +165,7 @@ pub struct SettlementDecision {
 mod tests {
     use super::*;
     use crate::forwarding::alert::AlertKind;
+    use crate::forwarding::queue::SYSTEMATIC_REJECTIONS;
     use crate::vocabulary::id::{AlertId, AppId, DeliveryId};
     use rstest::rstest;
 
@@ -264,6 +272,35 @@ mod tests {
             assert_eq!(decision.alerts, []);
             assert!(!decision.queue.is_newly_paused);
         }
+    }
+
+    #[test]
+    fn an_outdated_pause_leaves_the_state_of_other_nodes_alone() {
+        let end = Timestamp::from_millis(60_000);
+        let stored = QueueState {
+            not_before: Some(end),
+            failures: 3,
+            rejections: Some(("100".to_owned(), SYSTEMATIC_REJECTIONS - 1)),
+            ..QueueState::default()
+        };
+        let mut settlement = settlement(true);
+        settlement.changes.push(QueueChange::FailedAlone {
+            at: NOW,
+            code: "100".to_owned(),
+            message: None,
+        });
+        let facts = SettlementFacts {
+            version: Some(version(8, true)),
+            failures: (0, 0),
+        };
+        let merged = settlement.merge(stored.clone());
+        assert!(merged.is_pausing);
+        let decision = settlement.decide(merged, facts);
+        let expected = QueueState {
+            is_probing: true,
+            ..stored
+        };
+        assert_eq!(decision.queue.state, expected);
     }
 
     #[rstest]
