@@ -199,15 +199,13 @@ pub(crate) async fn try_on<T>(
         let text = "bug: the transaction continued after a failed statement";
         return Err(AttemptError::Unavailable(DatabaseError::new(text)));
     }
-    let counted = tx.counted.take();
-    let hints = std::mem::take(&mut tx.hints);
+    let added = AddedWork {
+        pool,
+        counted: tx.counted.take(),
+        hints: std::mem::take(&mut tx.hints),
+    };
     let committed = tx.commit().await;
-    // If the outcome is unknown, the transaction may have been committed. A hint without work is
-    // harmless.
-    if !counted.is_empty() {
-        note_counted(pool, counted, &hints);
-    }
-    pool.due_work.add(&hints);
+    drop(added);
     match committed {
         Err(error) if mode == TransactionMode::Read => {
             Err(classify_before_commit(Failure::Postgres(error)))
@@ -220,6 +218,24 @@ pub(crate) async fn try_on<T>(
             Err(AttemptError::Unavailable(DatabaseError::new(text)))
         }
         Ok(()) => Ok(value),
+    }
+}
+
+/// Work that a transaction adds. Dropping it tells the workers, also if the outcome of the commit is
+/// unknown or the caller stops waiting for it. A hint without work is harmless.
+struct AddedWork<'a> {
+    pool: &'a Pool,
+    counted: BTreeSet<AppId>,
+    hints: Hints,
+}
+
+impl Drop for AddedWork<'_> {
+    fn drop(&mut self) {
+        let counted = std::mem::take(&mut self.counted);
+        if !counted.is_empty() {
+            note_counted(self.pool, counted, &self.hints);
+        }
+        self.pool.due_work.add(&self.hints);
     }
 }
 

@@ -3,7 +3,12 @@
 use super::database::{Schema, number};
 use crate::PostgresStore;
 use crate::due_work::{Look, WorkKind, look_at_apps, store_hints};
+use crate::tx::Tx;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use tokio_postgres::Client;
 use tributary_domain::due_work::AppWork;
 use tributary_domain::forwarding::alert::AlertKind;
@@ -288,6 +293,33 @@ async fn shared_queues_do_not_keep_others_from_being_found() {
     assert!(renewed.await.expect("a lease"));
     store_hints(&scene.accepting.pool).await.expect("hints");
     assert_eq!(find(25).await[0], free.queue);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_that_does_not_wait_for_the_commit_leaves_its_hints() {
+    let scene = Scene::start().await;
+    scene.forget_hints().await;
+    let app = scene.app.queue.app;
+    let has_worked = AtomicBool::new(false);
+    {
+        let added = scene.accepting.run_write(async |tx: &Tx| {
+            tx.hint(WorkKind::Deliveries(Network::A), app, at(15));
+            has_worked.store(true, Ordering::Relaxed);
+            Ok(())
+        });
+        let mut added = pin!(added);
+        poll_fn(|context| {
+            let polled = added.as_mut().poll(context).map(drop);
+            // The same poll has sent the commit.
+            if has_worked.load(Ordering::Relaxed) {
+                return Poll::Ready(());
+            }
+            polled
+        })
+        .await;
+    }
+    store_hints(&scene.accepting.pool).await.expect("hints");
+    assert_eq!(scene.next_look().await, Some(at(15).as_millis()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
