@@ -232,6 +232,7 @@ pub(super) const HOT_STATEMENTS: &[(&str, AppFilter)] = &[
         Insert,
     ),
     ("queue_leases.rs write_queue_lease: update queues", App),
+    ("queue_leases.rs write_sharing: update queues", App),
     ("queues.rs find_states: select queues", App),
     ("queues.rs integration_version: select integrations", App),
     ("queues.rs lock_queue: select queues", App),

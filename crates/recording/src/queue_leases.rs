@@ -52,8 +52,7 @@ pub async fn lease_queue<T: Tables>(
     let (share, sharing) = match facts.decide(now) {
         ShareDecision::Refuse => return Ok(None),
         ShareDecision::Announce(sharing) => {
-            let announced = tables.write_queue_lease(queue, stored.lease, stored.until, sharing);
-            announced.await?;
+            tables.write_sharing(queue, sharing).await?;
             return Ok(None);
         }
         ShareDecision::Take { share, sharing } => (share, sharing),

@@ -106,6 +106,15 @@ impl QueueLeaseTable for Tx {
         .await
     }
 
+    // Leaves no hint: the lease of another node does not change. That node may release the queue
+    // before a hint is stored, which would then block a free queue.
+    async fn write_sharing(&self, queue: QueueRef, sharing: QueueSharing) -> Result<(), Failure> {
+        let (app, network) = key_columns(queue);
+        let sql = "update queues set sharing = $3 where app_id = $1 and network = $2";
+        self.execute(sql, &[&app, &network, &sharing.as_str()])
+            .await
+    }
+
     async fn write_part_lease(
         &self,
         queue: QueueRef,

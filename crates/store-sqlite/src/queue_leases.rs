@@ -82,6 +82,14 @@ impl QueueLeaseTable for SqliteTables<'_> {
         Ok(())
     }
 
+    async fn write_sharing(&self, queue: QueueRef, sharing: QueueSharing) -> Result<(), Failure> {
+        let (app, network) = (queue.app.as_bytes(), queue.network.as_str());
+        let sql = "update queues set sharing = ?3 where app_id = ?1 and network = ?2";
+        let mut write = self.0.prepare_cached(sql)?;
+        write.execute(params![app, network, sharing.as_str()])?;
+        Ok(())
+    }
+
     async fn write_part_lease(
         &self,
         queue: QueueRef,

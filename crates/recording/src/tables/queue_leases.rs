@@ -44,6 +44,13 @@ pub trait QueueLeaseTable: EngineTransaction {
         sharing: QueueSharing,
     ) -> Result<(), Self::Failure>;
 
+    /// Writes whether a locked queue is shared.
+    async fn write_sharing(
+        &self,
+        queue: QueueRef,
+        sharing: QueueSharing,
+    ) -> Result<(), Self::Failure>;
+
     /// Writes the lease of a part of a locked queue.
     async fn write_part_lease(
         &self,

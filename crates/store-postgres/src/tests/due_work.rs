@@ -296,6 +296,27 @@ async fn shared_queues_do_not_keep_others_from_being_found() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_withdraws_an_offer_does_not_block_the_released_queue() {
+    let scene = Scene::start().await;
+    let leased = scene.app.lease_as(shared_lease(LEASE, 12, 100)).await;
+    assert!(leased.is_some(), "it is leased and offered");
+    let shared: SharedStore = scene.forwarding.clone();
+    let through = scene.app.through(&shared);
+    let refused = through.lease_as(LeaseRequest {
+        shared_from: 1_000,
+        ..shared_lease(OTHER_LEASE, 13, 100)
+    });
+    assert!(refused.await.is_none(), "the backlog is small");
+    let queue = scene.app.queue;
+    let release = scene.accepting.release_queue(queue, LEASE, at(14));
+    release.await.expect("released");
+    store_hints(&scene.accepting.pool).await.expect("hints");
+    // The other node stores its hints later.
+    store_hints(&scene.forwarding.pool).await.expect("hints");
+    assert_eq!(scene.due(15).await, [queue]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_does_not_wait_for_the_commit_leaves_its_hints() {
     let scene = Scene::start().await;
     scene.forget_hints().await;
