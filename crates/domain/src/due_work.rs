@@ -72,11 +72,12 @@ impl AppWork {
 }
 
 impl NextLook {
-    /// Decides when to look again after an app's work could not be read.
-    pub fn after_failure(now: Timestamp) -> Self {
+    /// Decides when to look again after an app's work could not be read. `elapsed` is the time since
+    /// `begun`: a server that does not respond takes longer than the delay.
+    pub fn after_failure(begun: Timestamp, elapsed: Duration) -> Self {
         Self::Later {
-            due_at: now,
-            blocked_until: Some(now.plus(FAILED_LOOK_DELAY)),
+            due_at: begun,
+            blocked_until: Some(begun.plus(elapsed).plus(FAILED_LOOK_DELAY)),
         }
     }
 }
@@ -149,7 +150,10 @@ mod tests {
 
     #[test]
     fn a_failed_look_is_not_repeated_at_once() {
-        let next = NextLook::after_failure(time(NOW));
-        assert_eq!(next, later(NOW, Some(6_000)));
+        for (elapsed, expected) in [(0, 6_000), (20, 26_000)] {
+            let elapsed = Duration::from_secs(elapsed);
+            let next = NextLook::after_failure(time(NOW), elapsed);
+            assert_eq!(next, later(NOW, Some(expected)));
+        }
     }
 }

@@ -133,6 +133,7 @@ pub(crate) async fn look_at_apps<T>(
     limit: u32,
     look: impl AsyncFn(AppId, u32) -> StoreResult<Look<T>>,
 ) -> StoreResult<Vec<T>> {
+    let round_begun = Instant::now();
     search::search_sometimes(pool, kind, now).await;
     store_hints(pool).await?;
     let mut taken = Vec::new();
@@ -153,7 +154,8 @@ pub(crate) async fn look_at_apps<T>(
                 }
             }
             Err(error) => {
-                looked.push(LookedHint::new(hint, NextLook::after_failure(now)));
+                let next = NextLook::after_failure(now, round_begun.elapsed());
+                looked.push(LookedHint::new(hint, next));
                 if !has_failed {
                     let app = hint.app;
                     tracing::warn!(%app, %error, "failed to look for an app's due work; will retry");
