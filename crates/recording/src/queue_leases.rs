@@ -41,14 +41,19 @@ pub async fn lease_queue<T: Tables>(
     } else {
         Vec::new()
     };
-    let facts = SharingFacts {
+    let mut facts = SharingFacts {
         state: stored.state.clone(),
         sharing: stored.sharing,
         leased_until: stored.lease.map(|_| stored.until),
         parts: stored.part_facts(&parts),
-        due: tables.count_due(queue, now, request.shared_from).await?,
+        due: 0,
         shared_from: request.shared_from,
     };
+    // Other nodes wait for the queue's lock while deliveries are counted.
+    if facts.is_refused(now) {
+        return Ok(None);
+    }
+    facts.due = tables.count_due(queue, now, request.shared_from).await?;
     let (share, sharing) = match facts.decide(now) {
         ShareDecision::Refuse => return Ok(None),
         ShareDecision::Announce(sharing) => {

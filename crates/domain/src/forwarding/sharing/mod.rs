@@ -175,10 +175,22 @@ impl SharingFacts {
         }
     }
 
+    /// Returns whether nothing can be leased, however many deliveries are due. They need not be
+    /// counted then.
+    pub fn is_refused(&self, now: Timestamp) -> bool {
+        let stopped = self.state.is_stopped_at(now);
+        stopped
+            || match self.occupancy(now) {
+                QueueOccupancy::Free => false,
+                QueueOccupancy::Whole => self.sharing != QueueSharing::Offered,
+                QueueOccupancy::Parts => self.state.is_probing || self.free_part(now).is_none(),
+            }
+    }
+
     /// Decides what a process leases. The whole queue and a part of it are never leased at the same
     /// time.
     pub fn decide(&self, now: Timestamp) -> ShareDecision {
-        if self.state.is_stopped_at(now) {
+        if self.is_refused(now) {
             return ShareDecision::Refuse;
         }
         let is_large = self.due >= self.shared_from;
@@ -208,16 +220,20 @@ impl SharingFacts {
         }
     }
 
-    /// Takes the free part whose last lease ended first, so that all parts get their turn.
     fn take_part(&self, now: Timestamp) -> ShareDecision {
-        let latest = |part| self.parts.iter().find(|lease| lease.part == part);
-        let free =
-            QueuePart::all().filter(|part| latest(*part).is_none_or(|one| !one.is_active(now)));
-        let part = free.min_by_key(|part| latest(*part).map(|lease| lease.until));
+        let part = self.free_part(now);
         part.map_or(ShareDecision::Refuse, |part| ShareDecision::Take {
             share: QueueShare::Part(part),
             sharing: QueueSharing::Wanted,
         })
+    }
+
+    /// Finds the free part whose last lease ended first, so that all parts get their turn.
+    fn free_part(&self, now: Timestamp) -> Option<QueuePart> {
+        let latest = |part| self.parts.iter().find(|lease| lease.part == part);
+        let free =
+            QueuePart::all().filter(|part| latest(*part).is_none_or(|one| !one.is_active(now)));
+        free.min_by_key(|part| latest(*part).map(|lease| lease.until))
     }
 }
 

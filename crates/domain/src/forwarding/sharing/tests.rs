@@ -99,6 +99,28 @@ fn decisions(
     );
 }
 
+#[rstest]
+#[case::free(OFF, ENDED, &[], false)]
+#[case::leased(OFF, LATER, &[], true)]
+#[case::offered(OFFERED, LATER, &[], false)]
+#[case::holder_has_not_stopped_yet(WANTED, LATER, &[], true)]
+#[case::a_part_is_free(WANTED, LATER, &[(0, true, LATER)], false)]
+#[case::all_parts_are_held(WANTED, LATER, ALL_HELD, true)]
+fn deliveries_are_counted_only_if_their_number_matters(
+    #[case] sharing: QueueSharing,
+    #[case] leased_until: i64,
+    #[case] parts: &[Part],
+    #[case] is_refused: bool,
+) {
+    let decide = |due| facts(sharing, leased_until, parts, due).decide(NOW);
+    let refused = [SMALL, LARGE].map(|due| decide(due) == REFUSE);
+    assert_eq!(refused == [true, true], is_refused);
+    let mut facts = facts(sharing, leased_until, parts, 0);
+    assert_eq!(facts.is_refused(NOW), is_refused);
+    facts.state.pause(NOW, "190", None);
+    assert!(facts.is_refused(NOW), "paused");
+}
+
 #[test]
 fn a_released_queue_is_free_even_if_clocks_differ() {
     let mut facts = facts(OFF, LATER, &[], SMALL);
