@@ -79,15 +79,19 @@ impl Lease {
     /// Returns due deliveries with their conversion data; empty if none is due, the lease was
     /// lost, the integration was changed or disabled, another holder paused or backed off the
     /// queue, or another node asks for a share of it.
-    pub(crate) async fn take_due(&self, limit: usize) -> StoreResult<Vec<GatheredDelivery>> {
+    pub(crate) async fn take_due(
+        &self,
+        limit: usize,
+    ) -> StoreResult<Option<Vec<GatheredDelivery>>> {
         let store = &self.shared.parts.store;
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
         let due = store.due_deliveries(self.queue, self.id, self.revision(), self.now(), limit);
         match due.await? {
             Some(pending) if !pending.is_empty() => {
-                store.gather_conversions(self.queue, pending).await
+                let gathered = store.gather_conversions(self.queue, pending);
+                gathered.await.map(Some)
             }
-            _ => Ok(Vec::new()),
+            pending => Ok(pending.map(|_| Vec::new())),
         }
     }
 

@@ -10,7 +10,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tributary_domain::forwarding::round::Round;
-use tributary_domain::forwarding::sharing::QueueShare;
+use tributary_domain::forwarding::sharing::{PARTS, QueueShare};
 use tributary_networks::Account;
 use tributary_store::{QueueRef, StoreError, StoreResult};
 
@@ -29,6 +29,8 @@ enum TurnEnd {
     Done,
     /// This part has had its turn, and others may be due.
     NextPart,
+    /// Nothing is due in this part, but others may be due.
+    EmptyPart,
 }
 
 /// Leases a queue, processes it, and releases it. Failures are retried at the next poll.
@@ -37,10 +39,15 @@ pub(crate) async fn process_queue(
     queue: QueueRef,
     stopping: CancellationToken,
 ) {
+    let mut empty_parts = 0;
     for _ in 0..PARTS_MAX {
         let turn = process_turn(shared.clone(), queue, &stopping).await;
         match turn {
-            Ok(TurnEnd::NextPart) if !stopping.is_cancelled() => {}
+            Ok(TurnEnd::NextPart) if !stopping.is_cancelled() => empty_parts = 0,
+            // All parts are tried once.
+            Ok(TurnEnd::EmptyPart) if !stopping.is_cancelled() && empty_parts + 1 < PARTS => {
+                empty_parts += 1;
+            }
             Ok(_) => return,
             Err(error) => {
                 log_failure(&error);
@@ -109,19 +116,21 @@ async fn process_leased(lease: &Lease) -> StoreResult<TurnEnd> {
 async fn run_rounds(lease: &Lease, client: &NetworkClient<'_>) -> StoreResult<TurnEnd> {
     let account = client.account;
     let mut state = lease.leased.state.clone();
-    let (rounds, end) = match lease.leased.share {
-        QueueShare::Whole => (ROUNDS_MAX, TurnEnd::Done),
-        QueueShare::Part(_) => (PART_ROUNDS_MAX, TurnEnd::NextPart),
+    let (rounds, end, end_if_empty) = match lease.leased.share {
+        QueueShare::Whole => (ROUNDS_MAX, TurnEnd::Done, TurnEnd::Done),
+        QueueShare::Part(_) => (PART_ROUNDS_MAX, TurnEnd::NextPart, TurnEnd::EmptyPart),
     };
     for _ in 0..rounds {
         if lease.stopping.is_cancelled() {
             return Ok(TurnEnd::Done);
         }
         let limit = state.deliveries_per_round(lease.queue.network.batch_max());
-        let due = lease.take_due(limit).await?;
+        let Some(due) = lease.take_due(limit).await? else {
+            return Ok(TurnEnd::Done);
+        };
         let took_all = due.len() < limit;
         if due.is_empty() {
-            return Ok(TurnEnd::Done);
+            return Ok(end_if_empty);
         }
         let prepared = prepare::prepare(lease, account, state, due).await?;
         let Some(mut prepared) = prepared else {

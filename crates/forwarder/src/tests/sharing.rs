@@ -4,10 +4,13 @@ use super::scene::{BEGIN, Scene, accepted};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use tributary_domain::forwarding::sharing::{QueueShare, shared_from};
+use tributary_domain::forwarding::sharing::{PARTS, QueueShare, shared_from};
+use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::integration::Network;
 use tributary_domain::runtime::Clock as _;
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::contract::fixtures::at;
+use tributary_store::contract::outbox_fixtures::{ends_with, settled};
 use tributary_store::{LeaseId, LeasedQueue};
 
 /// More events than a queue of `network_d` must have to be shared.
@@ -90,6 +93,45 @@ async fn a_node_leaves_the_parts_of_others_alone() {
     let (reader, app) = (scene.fixture.reader(), scene.queue.app);
     let health = scene.store.integration_health(&reader, app, at(BEGIN + 30));
     assert_eq!(health.await.unwrap()[3].1.pending, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_goes_on_after_an_empty_part() {
+    let scene = shared_scene().await;
+    // More events, so that three parts are still a large backlog.
+    let more: Vec<String> = (0..EVENTS / 4).map(|number| format!("m{number}")).collect();
+    for ids in more.chunks(100) {
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let sent = scene.fixture.send_events("phone", &ids, "sign_up", BEGIN);
+        sent.await;
+    }
+    let (store, first) = (&scene.store, LeaseId([103; 16]));
+    for number in 103..103 + PARTS {
+        assert!(lease(&scene, number).await.is_some());
+    }
+    let theirs = scene
+        .fixture
+        .take_due_via(&**store, Network::D, first, BEGIN)
+        .await
+        .expect("deliveries");
+    let end = |due| {
+        let delivered = ends_with(DeliveryStatus::Delivered);
+        settled(due, AttemptVerdict::Delivered, delivered, at(BEGIN))
+    };
+    let ended = theirs.iter().map(end).collect();
+    let settlement = scene.fixture.settlement(ended, BEGIN);
+    let stored = store.settle_deliveries(scene.queue, first, settlement);
+    assert!(stored.await.unwrap().is_some());
+    // The first part is released first, and nothing is left in it.
+    for index in 0..PARTS {
+        let before = i64::from(PARTS - index);
+        let released = Timestamp::from_millis(scene.clock.now().as_millis() - before);
+        let lease = LeaseId([103 + index; 16]);
+        let released = store.release_queue(scene.queue, lease, released);
+        released.await.unwrap();
+    }
+    scene.work().await;
+    assert_eq!(received(&scene).len(), EVENTS + more.len() - theirs.len());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
