@@ -133,18 +133,21 @@ pub fn single_rows_cutoff(now: Timestamp, retention: Duration, is_partitioned: b
 
 /// Returns the time before which clicks lose their addresses one by one. If clicks without an install
 /// are not kept longer than addresses, most addresses are dropped with their partition; changing each
-/// row shortly before would cost more than deleting it.
+/// row shortly before would cost more than deleting it. The clicks that remain of compacted
+/// partitions do not wait.
 pub fn addresses_cutoff(
     now: Timestamp,
     addresses: Duration,
     clicks: Duration,
     is_partitioned: bool,
+    compacted_until: Option<Timestamp>,
 ) -> Timestamp {
     let cutoff = now.minus(addresses);
     if addresses < clicks {
         return cutoff;
     }
-    cutoff.min(single_rows_cutoff(now, clicks, is_partitioned))
+    let waiting = single_rows_cutoff(now, clicks, is_partitioned);
+    cutoff.min(compacted_until.map_or(waiting, |until| waiting.max(until)))
 }
 
 /// Returns how long a partition's time range is: an eighth of the retention period in whole weeks.
@@ -277,18 +280,24 @@ mod tests {
     }
 
     #[rstest]
-    #[case::not_partitioned(30, 30, false, 30)]
-    #[case::with_their_partition(30, 30, true, 38)]
-    #[case::a_shorter_period_is_kept(29, 30, true, 29)]
-    #[case::a_little_longer(31, 30, true, 38)]
-    #[case::much_longer(90, 30, true, 90)]
+    #[case::not_partitioned(30, 30, false, None, 30)]
+    #[case::with_their_partition(30, 30, true, None, 38)]
+    #[case::a_shorter_period_is_kept(29, 30, true, None, 29)]
+    #[case::a_little_longer(31, 30, true, None, 38)]
+    #[case::much_longer(90, 30, true, None, 90)]
+    #[case::remaining_clicks_do_not_wait(30, 30, true, Some(33), 33)]
+    #[case::nor_are_they_too_early(40, 30, true, Some(33), 40)]
+    #[case::compacted_long_ago(30, 30, true, Some(60), 38)]
     fn addresses_wait_for_their_partition(
         #[case] addresses: u64,
         #[case] clicks: u64,
         #[case] is_partitioned: bool,
+        #[case] compacted: Option<i64>,
         #[case] age: i64,
     ) {
-        let cutoff = addresses_cutoff(day(0), days(addresses), days(clicks), is_partitioned);
+        let compacted = compacted.map(|age| day(-age));
+        let (addresses, clicks) = (days(addresses), days(clicks));
+        let cutoff = addresses_cutoff(day(0), addresses, clicks, is_partitioned, compacted);
         assert_eq!(cutoff, day(-age));
     }
 

@@ -344,9 +344,15 @@ impl Clicks for PostgresStore {
         .await
     }
 
-    async fn forget_addresses(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
+    async fn forget_addresses(
+        &self,
+        clicks_before: Timestamp,
+        devices_before: Timestamp,
+        limit: u32,
+    ) -> StoreResult<u64> {
         self.write("forget_addresses", async move |tx| {
-            let (apps, clicks) = old_clicks(tx, "address is not null", before, limit).await?;
+            let (apps, clicks) =
+                old_clicks(tx, "address is not null", clicks_before, limit).await?;
             let of_clicks = tx
                 .execute_counting(
                     "update clicks set address = null, address_hash = null, user_agent = null
@@ -357,8 +363,8 @@ impl Clicks for PostgresStore {
                     &[&apps, &clicks],
                 )
                 .await?;
-            let of_devices = forget_addresses_of_devices(tx, before, limit).await?;
-            let of_claims = forget_addresses_of_claims(tx, before, limit).await?;
+            let of_devices = forget_addresses_of_devices(tx, devices_before, limit).await?;
+            let of_claims = forget_addresses_of_claims(tx, devices_before, limit).await?;
             Ok(of_clicks + of_devices + of_claims)
         })
         .await

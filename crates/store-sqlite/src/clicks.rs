@@ -194,7 +194,12 @@ impl Clicks for SqliteStore {
         .await
     }
 
-    async fn forget_addresses(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
+    async fn forget_addresses(
+        &self,
+        clicks_before: Timestamp,
+        devices_before: Timestamp,
+        limit: u32,
+    ) -> StoreResult<u64> {
         self.write("forget_addresses", move |connection| {
             let forgotten = connection
                 .prepare_cached(
@@ -204,7 +209,7 @@ impl Clicks for SqliteStore {
                          where clicked_at < ?1 and address is not null
                          order by clicked_at limit ?2)",
                 )?
-                .execute(params![before.as_millis(), limit])?;
+                .execute(params![clicks_before.as_millis(), limit])?;
             let of_devices = connection
                 .prepare_cached(
                     "update devices set address_hash = null
@@ -213,7 +218,7 @@ impl Clicks for SqliteStore {
                          where first_seen_at < ?1 and address_hash is not null
                          order by first_seen_at limit ?2)",
                 )?
-                .execute(params![before.as_millis(), limit])?;
+                .execute(params![devices_before.as_millis(), limit])?;
             let of_claims = connection
                 .prepare_cached(
                     "update user_links set address_hash = null
@@ -222,7 +227,7 @@ impl Clicks for SqliteStore {
                          where first_linked_at < ?1 and address_hash is not null
                          order by first_linked_at limit ?2)",
                 )?
-                .execute(params![before.as_millis(), limit])?;
+                .execute(params![devices_before.as_millis(), limit])?;
             Ok((forgotten + of_devices + of_claims) as u64)
         })
         .await

@@ -52,10 +52,15 @@ pub trait Clicks: Send + Sync {
         not_before: Timestamp,
     ) -> StoreResult<bool>;
 
-    /// Deletes the addresses and user agents of at most `limit` clicks older than `before`, and the
-    /// address hashes of at most `limit` devices first seen before then. Returns the total number
-    /// of changed clicks and devices.
-    async fn forget_addresses(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
+    /// Deletes the addresses and user agents of at most `limit` clicks older than `clicks_before`, and
+    /// the address hashes of at most `limit` devices first seen, and claims of users first made,
+    /// before `devices_before`. Returns the total number of changed rows.
+    async fn forget_addresses(
+        &self,
+        clicks_before: Timestamp,
+        devices_before: Timestamp,
+        limit: u32,
+    ) -> StoreResult<u64>;
 
     /// Removes at most `limit` clicks older than `before` that no install or event refers to.
     /// Returns the number of removed clicks.

@@ -55,6 +55,8 @@ pub struct PartitionReport {
     /// Whether the table has partitions. Rows past their retention period then wait until their
     /// partition is dropped.
     pub is_partitioned: bool,
+    /// The time up to which partitions contain only the rows that stay.
+    pub compacted_until: Option<Timestamp>,
     /// Number of partitions made ahead.
     pub created: u64,
     /// Number of dropped partitions.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tributary_domain::partitioning::{addresses_cutoff, single_rows_cutoff};
 use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::{LargeTable, Store, StoreResult};
+use tributary_store::{LargeTable, PartitionReport, Store, StoreResult};
 
 /// Rows per transaction.
 const BATCH: u32 = 500;
@@ -46,6 +46,24 @@ impl RetentionWorker {
         let millis = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
         Timestamp::from_millis(self.runtime.now().as_millis().saturating_sub(millis))
     }
+
+    /// Removes old clicks, and the addresses of others, devices and claims. Returns the numbers of
+    /// clicks and addresses.
+    async fn forget_clicks(&self, partitions: PartitionReport) -> StoreResult<(u64, u64)> {
+        let (store, now) = (&self.store, self.runtime.now());
+        let (kept, addresses) = (self.settings.clicks, self.settings.click_addresses);
+        let is_partitioned = partitions.is_partitioned;
+        // Remove clicks first: removed clicks need no anonymisation.
+        let before = single_rows_cutoff(now, kept, is_partitioned);
+        let removed = run_batches(BATCH, || store.remove_clicks(before, BATCH)).await?;
+        let compacted_until = partitions.compacted_until;
+        let before = addresses_cutoff(now, addresses, kept, is_partitioned, compacted_until);
+        // Devices and claims are not partitioned, so they do not wait.
+        let devices_before = self.cutoff(addresses);
+        let forget = || store.forget_addresses(before, devices_before, BATCH);
+        let emptied = run_batches(BATCH, forget).await?;
+        Ok((removed + partitions.removed_rows, emptied))
+    }
 }
 
 impl Worker for RetentionWorker {
@@ -56,23 +74,17 @@ impl Worker for RetentionWorker {
         let store = &self.store;
         let now = self.runtime.now();
         let kept = self.settings.clicks;
-        // If it fails, rows are removed one by one. The error is reported at the end.
+        // An error is reported at the end.
         let maintained_clicks = store
             .maintain_partitions(LargeTable::Clicks, now, kept)
             .await;
-        let of_clicks = maintained_clicks.as_ref().copied().unwrap_or_default();
-        // Remove clicks first: removed clicks need no anonymisation.
-        let before = single_rows_cutoff(now, kept, of_clicks.is_partitioned);
-        let removed = run_batches(BATCH, || store.remove_clicks(before, BATCH)).await?
-            + of_clicks.removed_rows;
-        let addresses = self.settings.click_addresses;
-        let before = addresses_cutoff(now, addresses, kept, of_clicks.is_partitioned);
-        let emptied = run_batches(BATCH, || store.forget_addresses(before, BATCH)).await?;
+        let of_clicks = known_partitions(&maintained_clicks);
+        let (removed, emptied) = self.forget_clicks(of_clicks).await?;
         let kept = self.settings.deliveries;
         let maintained_deliveries = store
             .maintain_partitions(LargeTable::Deliveries, now, kept)
             .await;
-        let of_deliveries = maintained_deliveries.as_ref().copied().unwrap_or_default();
+        let of_deliveries = known_partitions(&maintained_deliveries);
         let before = single_rows_cutoff(now, kept, of_deliveries.is_partitioned);
         let deliveries = run_batches(BATCH, || store.remove_deliveries(before, BATCH)).await?
             + of_deliveries.removed_rows;
@@ -132,6 +144,15 @@ impl Worker for RetentionWorker {
     }
 }
 
+/// Returns the state of a table's partitions. If it is unknown, rows wait as if the table had some:
+/// removing a large table's rows one by one would cost more than waiting for the next run.
+fn known_partitions(maintained: &StoreResult<PartitionReport>) -> PartitionReport {
+    maintained.as_ref().copied().unwrap_or(PartitionReport {
+        is_partitioned: true,
+        ..PartitionReport::default()
+    })
+}
+
 /// Runs batches until one has fewer than `limit` rows, but at most [`BATCHES_MAX`]. Returns the
 /// total.
 async fn run_batches<F>(limit: u32, mut batch: impl FnMut() -> F) -> StoreResult<u64>
@@ -156,6 +177,7 @@ mod tests {
     use crate::testing::{self, ManualClock};
     use metrics_exporter_prometheus::PrometheusBuilder;
     use rstest::rstest;
+    use tributary_store::StoreError;
     use tributary_store::contract::fixtures::{at, join_all};
     use tributary_store::contract::sdk_fixtures::{Tenant, tenant};
 
@@ -226,7 +248,7 @@ mod tests {
             assert!(metrics.contains(&line), "{line} is missing in {metrics}");
         }
         let end = at(NOW + 1);
-        let left = store.forget_addresses(end, ALL).await.unwrap();
+        let left = store.forget_addresses(end, end, ALL).await.unwrap();
         assert_eq!(left, 1, "the recent click keeps its address");
         let left = store.remove_clicks(end, ALL).await.unwrap();
         assert_eq!(
@@ -234,6 +256,14 @@ mod tests {
             with_old_addresses as u64 + 1,
             "only old clicks are removed"
         );
+    }
+
+    #[test]
+    fn rows_wait_for_partitions_that_cannot_be_maintained() {
+        let error = StoreError::unavailable("maintain_partitions", "no connection");
+        assert!(known_partitions(&Err(error)).is_partitioned);
+        let report = PartitionReport::default();
+        assert!(!known_partitions(&Ok(report)).is_partitioned);
     }
 
     #[tokio::test(start_paused = true)]

@@ -49,11 +49,13 @@ pub(super) async fn compact_old(
     let is_compacted = |one: &Partition| one.name.starts_with(&prefix);
     loop {
         let all = partitions(&***connection, table).await?;
+        let compacted = all.iter().take_while(|one| is_compacted(one));
+        report.compacted_until = compacted.last().map(|one| one.range.until);
         let Some(position) = all
             .iter()
             .position(|one| !is_compacted(one) && one.range.may_drop(false, cutoff))
         else {
-            return Ok(());
+            return remove_abandoned(connection, table).await;
         };
         let (before, rest) = all.split_at(position);
         let Some(old) = rest.first() else {
@@ -124,7 +126,7 @@ pub(crate) async fn finish(
 ) -> Result<bool, tokio_postgres::Error> {
     for _ in 0..ROUNDS {
         catch_up(connection, table, copy, stays).await?;
-        if is_complete(&***connection, table, copy).await? {
+        if is_ready(connection, table, copy).await? {
             match swap(connection, table, sources, copy).await {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
@@ -134,11 +136,25 @@ pub(crate) async fn finish(
         }
         tokio::time::sleep(ROUND_PAUSE).await;
     }
-    if let Some(tx) = begin(connection).await? {
+    if let Some(tx) = begin_with_copy(connection, table, copy.id).await? {
         tx.batch_execute(&remove_copy(table)).await?;
         tx.commit().await?;
     }
     Ok(false)
+}
+
+/// Removes the copy of a node that ended before it was finished. It contains personal data.
+async fn remove_abandoned(
+    connection: &mut Object,
+    table: PartitionedTable,
+) -> Result<(), tokio_postgres::Error> {
+    let sql = format!("select to_regclass('{}_staying') is not null", table.name);
+    let exists: bool = connection.query_typed_one(&sql, &[]).await?.try_get(0)?;
+    if exists && let Some(tx) = begin(connection).await? {
+        tx.batch_execute(&remove_copy(table)).await?;
+        tx.commit().await?;
+    }
+    Ok(())
 }
 
 /// Returns statements that remove an unfinished copy.
@@ -304,7 +320,8 @@ async fn catch_up(
 }
 
 /// Returns whether the copy may replace the partitions: no row has changed since, and no transaction
-/// reads a snapshot from before the copy.
+/// of a user reads a snapshot from before the copy. The type of another role's session is hidden from
+/// most roles, but not its user.
 async fn is_complete(
     client: &impl GenericClient,
     table: PartitionedTable,
@@ -314,12 +331,25 @@ async fn is_complete(
         "select not exists (select from {}_changed)
                 and not exists (select from pg_stat_activity
                                 where datname = current_database() and pid <> pg_backend_pid()
-                                  and backend_type = 'client backend'
+                                  and usesysid is not null
                                   and age(backend_xmin) >= age($1::text::xid))",
         table.name
     );
     let params = [(&copy.written_by as _, Type::TEXT)];
     client.query_typed_one(&sql, &params).await?.try_get(0)
+}
+
+/// Returns whether the copy is complete, without locking the table. False if another node has
+/// replaced it.
+async fn is_ready(
+    connection: &mut Object,
+    table: PartitionedTable,
+    copy: &StagedCopy,
+) -> Result<bool, tokio_postgres::Error> {
+    match begin_with_copy(connection, table, copy.id).await? {
+        Some(tx) => is_complete(&*tx, table, copy).await,
+        None => Ok(false),
+    }
 }
 
 /// Puts the copy in the place of the partitions. Returns false if something has changed meanwhile.

@@ -105,6 +105,7 @@ async fn clicks_that_installs_refer_to_survive_their_partition() {
 
     let report = site.maintain(end + WEEK + 30 * DAY).await;
     assert_eq!(report.dropped, 2);
+    assert_eq!(report.compacted_until, Some(at(end + WEEK)));
     assert_eq!(site.kept_partitions().await, 2);
     assert_eq!(site.number("select count(*) from clicks").await, 4);
     let row = site.client.query_one(stored, &[]).await.expect("clicks");
@@ -173,6 +174,47 @@ async fn rows_that_change_while_they_are_copied_are_not_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_abandoned_copy_is_removed_although_nothing_is_due() {
+    let site = site().await;
+    let end = site.end;
+    site.record_taken("device", end + 1).await;
+    let mut connection = site.node.pool.connection().await.expect("a connection");
+    let all = catalog::partitions(&**connection, CLICKS).await;
+    let sources = &all.expect("partitions")[1..2];
+    let staged = compaction::stage(&mut connection, CLICKS, sources, "kept").await;
+    assert!(staged.expect("no error").is_some());
+    assert!(site.number(LEFTOVERS).await > 0);
+    assert_eq!(site.maintain(end).await.dropped, 0);
+    assert_eq!(site.number(LEFTOVERS).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_node_leaves_the_copy_of_another_one_alone() {
+    let site = site().await;
+    let end = site.end;
+    site.record_taken("device", end + 1).await;
+    site.tenant.record_click(end + 2).await;
+    let mut slow = site.node.pool.connection().await.expect("a connection");
+    let mut quick = site.node.pool.connection().await.expect("a connection");
+    let all = catalog::partitions(&**slow, CLICKS).await;
+    let sources = &all.expect("partitions")[1..2];
+    let staged = compaction::stage(&mut slow, CLICKS, sources, "kept").await;
+    let mut replaced = staged.expect("no error").expect("a copy");
+    let staged = compaction::stage(&mut quick, CLICKS, sources, "kept").await;
+    let mut copy = staged.expect("no error").expect("a copy");
+
+    let finished = compaction::finish(&mut slow, CLICKS, sources, "kept", &mut replaced).await;
+    assert!(!finished.expect("no error"));
+    let finished = compaction::finish(&mut quick, CLICKS, sources, "kept", &mut copy).await;
+    assert!(finished.expect("no error"));
+    // Nothing is left of either copy.
+    let finished = compaction::finish(&mut slow, CLICKS, sources, "kept", &mut replaced).await;
+    assert!(!finished.expect("no error"));
+    assert_eq!(site.number("select count(*) from clicks").await, 1);
+    assert_eq!(site.number(LEFTOVERS).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn partitions_stay_while_a_report_may_read_them() {
     let site = site().await;
     let end = site.end;
@@ -230,6 +272,6 @@ async fn clicks_are_recorded_while_their_table_is_converted() {
     let client = schema.client().await;
     let taken = "select count(distinct taken_by) from clicks where kept";
     assert_eq!(number(&client, taken).await, 200);
-    let forgotten = node.forget_addresses(at(200), 1_000).await;
+    let forgotten = node.forget_addresses(at(200), at(0), 1_000).await;
     assert_eq!(forgotten.expect("a number"), 200);
 }

@@ -248,7 +248,7 @@ pub async fn many_claims_from_one_address_are_only_flagged(store: &SharedStore) 
     tenant.identify("an-hour-later", claim(99), 3_701).await;
     assert!(tenant.identity_of("an-hour-later").await.flags.is_empty());
     // The hashes are deleted with the addresses of clicks.
-    let forgotten = store.forget_addresses(at(3_000), 100).await;
+    let forgotten = store.forget_addresses(at(0), at(3_000), 100).await;
     let expected = u64::try_from(ADDRESS_CLAIMS_MAX + 1).expect("a small number");
     assert_eq!(forgotten.expect("addresses are deleted"), expected);
 }
