@@ -84,16 +84,22 @@ pub struct PartitionRanges(pub Vec<PartitionRange>);
 impl PartitionRanges {
     /// Returns the ranges for which partitions have to be made, in order. If they were not made in
     /// time, the rows of this week stay in the default partition, and the new ones begin after it.
+    /// Partitions that a node with a wrong clock has made far ahead change nothing.
     pub fn missing(&self, now: Timestamp, retention: Duration) -> Vec<PartitionRange> {
-        let end = self.0.iter().map(|range| range.until).max();
         let earliest = now.plus(CLOCK_TOLERANCE);
-        let mut from = match end {
-            Some(end) if end >= earliest => end,
-            _ => next_monday(earliest),
-        };
+        let mut from = self
+            .end_around(earliest)
+            .unwrap_or_else(|| next_monday(earliest));
         let mut missing = Vec::new();
         while from < now.plus(MADE_AHEAD) {
+            if let Some(end) = self.end_around(from) {
+                from = end;
+                continue;
+            }
+            let starts = self.0.iter().filter_map(|range| range.from);
+            let next = starts.filter(|start| *start > from).min();
             let until = from.plus(width(retention));
+            let until = next.map_or(until, |next| until.min(next));
             missing.push(PartitionRange {
                 from: Some(from),
                 until,
@@ -102,6 +108,21 @@ impl PartitionRanges {
         }
         missing
     }
+
+    /// Returns the end of the partition that contains a time.
+    fn end_around(&self, time: Timestamp) -> Option<Timestamp> {
+        let contains = |range: &&PartitionRange| {
+            range.from.is_none_or(|from| from <= time) && time < range.until
+        };
+        self.0.iter().find(contains).map(|range| range.until)
+    }
+}
+
+/// Returns whether a node's clock and the database server's differ so little that the node may change
+/// partitions. A clock far ahead would remove rows too early.
+pub fn clocks_agree(node: Timestamp, server: Timestamp) -> bool {
+    let (earlier, later) = (node.min(server), node.max(server));
+    earlier.plus(CLOCK_TOLERANCE) >= later
 }
 
 /// The end of the ids in a table that is being converted.
@@ -234,6 +255,8 @@ mod tests {
     #[case::several(&[range(0, 7)], 3, &[range(7, 14), range(14, 21), range(21, 28)])]
     #[case::late(&[range(0, 7)], 8, &[range(14, 21), range(21, 28), range(28, 35)])]
     #[case::nearly_late(&[range(0, 7)], 6, &[range(7, 14), range(14, 21), range(21, 28)])]
+    #[case::a_clock_was_far_ahead(&[range(0, 7), range(70, 77)], 3, &[range(7, 14), range(14, 21), range(21, 28)])]
+    #[case::between_others(&[range(0, 7), range(18, 25)], 3, &[range(7, 14), range(14, 18)])]
     #[case::no_partition_at_all(&[], 7, &[range(14, 21), range(21, 28)])]
     fn partitions_are_made_three_weeks_ahead(
         #[case] existing: &[PartitionRange],
@@ -242,6 +265,16 @@ mod tests {
     ) {
         let existing = PartitionRanges(existing.to_vec());
         assert_eq!(existing.missing(day(now), days(30)), expected);
+    }
+
+    #[rstest]
+    #[case::equal(0, true)]
+    #[case::a_day_ahead(1, true)]
+    #[case::a_day_behind(-1, true)]
+    #[case::two_days_ahead(2, false)]
+    #[case::two_days_behind(-2, false)]
+    fn a_clock_that_differs_by_more_than_a_day_is_wrong(#[case] node: i64, #[case] expected: bool) {
+        assert_eq!(clocks_agree(day(node), day(0)), expected);
     }
 
     #[test]

@@ -234,6 +234,7 @@ impl Instance for PostgresStore {
             LargeTable::Clicks => CLICKS,
             LargeTable::Deliveries => DELIVERIES,
         };
+        partitions::check_clock(&self.pool, now).await?;
         partitions::maintain(&self.pool, table, now, retention, PARTITIONED_ROWS_MIN).await
     }
 

@@ -189,6 +189,7 @@ impl PostgresStore {
             pool.set_distributed(true);
             pool.shards.get_or_init(KnownShards::default);
         }
+        partitions::constraints::remove_expired_if_possible(&mut connection).await;
         drop(connection);
         let standby = match standby {
             Some(standby) => Some(Standby::start(url, &standby, options).await?),

@@ -31,12 +31,14 @@ pub(crate) fn start_collecting(pool: Arc<Pool>) -> BackgroundTask {
     })
 }
 
-/// Collects the statistics of tables that have rows but no statistics.
+/// Collects the statistics of tables that have rows but no statistics. An old partition may contain
+/// only deleted rows.
 pub(crate) async fn collect_missing(pool: &Pool) -> StoreResult<()> {
     let find = async |tx: &Tx| {
         let sql = "select oid::regclass::text from pg_class
                    where relnamespace = current_schema()::regnamespace and relkind = 'r'
-                     and reltuples <= 0 and pg_relation_size(oid) >= $1";
+                     and (reltuples < 0 or (reltuples = 0 and not relispartition))
+                     and pg_relation_size(oid) >= $1";
         let rows = tx.query(sql, &[&TABLE_BYTES_MIN]).await?;
         let names = rows.iter().map(|row| Ok(row.try_get::<_, String>(0)?));
         names.collect::<Result<Vec<_>, Failure>>()

@@ -7,6 +7,7 @@
 //! the tables are dropped first. Their definitions wait in `instance` until they are added again.
 
 use crate::migrate::LOCK;
+use crate::partitions::{self, compaction::remove_copy};
 use crate::pool::PostgresOpenError;
 use std::time::Instant;
 use tokio_postgres::types::Type;
@@ -66,6 +67,10 @@ async fn run_steps(
     client: &mut Client,
     report: &(dyn Fn(&str) + Sync),
 ) -> Result<(), PostgresOpenError> {
+    // An unfinished copy of clicks has triggers, and partitions are not maintained from now on.
+    client
+        .batch_execute(&remove_copy(partitions::CLICKS))
+        .await?;
     let organizations = table_names(client, LOCAL_ORGANIZATIONS).await?;
     let tables = table_names(client, LOCAL_APP_TABLES).await?;
     drop_foreign_keys(client, report).await?;

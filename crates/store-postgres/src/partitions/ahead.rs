@@ -1,8 +1,9 @@
 //! Makes partitions ahead.
 
 use super::catalog::{bounds, partitions, ranges};
-use super::{PartitionedTable, begin};
-use deadpool_postgres::{Object, Transaction};
+use super::constraints::{WAIT_FOR_HARMLESS_LOCK, exclude, readmission, readmit};
+use super::{PartitionedTable, begin, is_locked};
+use deadpool_postgres::Object;
 use std::time::Duration;
 use tokio_postgres::error::SqlState;
 use tributary_domain::partitioning::PartitionRange;
@@ -15,49 +16,88 @@ pub(super) async fn make(
     now: Timestamp,
     retention: Duration,
 ) -> Result<u64, tokio_postgres::Error> {
+    let made = make_missing(connection, table, now, retention).await;
+    readmit(connection, table).await?;
+    let made = made?;
+    if made > 0 || !is_analyzed(connection, table).await? {
+        match analyze(connection, table).await {
+            Err(error) if is_locked(&error) => {
+                tracing::debug!(table = table.name, "cannot collect statistics now");
+            }
+            outcome => outcome?,
+        }
+    }
+    Ok(made)
+}
+
+async fn make_missing(
+    connection: &mut Object,
+    table: PartitionedTable,
+    now: Timestamp,
+    retention: Duration,
+) -> Result<u64, tokio_postgres::Error> {
     let existing = partitions(&***connection, table).await?;
     let mut made = 0;
     for range in ranges(&existing).missing(now, retention) {
-        let Some(tx) = begin(connection).await? else {
-            return Ok(made);
-        };
-        match attach_empty(&tx, table, range).await {
-            Ok(()) => {
-                tx.commit().await?;
-                made += 1;
-            }
+        match attach_empty(connection, table, range).await? {
+            Some(true) => made += 1,
             // A clock was far ahead. The rows stay where they are and are removed one by one.
-            Err(error) if error.code() == Some(&SqlState::CHECK_VIOLATION) => {
+            Some(false) => {
                 let partition = range.label();
                 tracing::warn!(
                     table = table.name,
                     partition,
                     "cannot make a partition: the default partition contains rows of its time"
                 );
-                tx.rollback().await?;
             }
-            Err(error) => return Err(error),
+            None => break,
         }
-    }
-    if made > 0 {
-        analyze(connection, table).await?;
     }
     Ok(made)
 }
 
 /// Adds an empty partition. Unlike `create table … partition of`, this does not lock the table
-/// against reads and writes; it locks the default partition, which is nearly empty.
+/// against reads and writes; it locks the default partition for a moment. Returns false if that one
+/// contains rows of the range, and `None` if partitions cannot be changed now.
 async fn attach_empty(
-    tx: &Transaction<'_>,
+    connection: &mut Object,
     table: PartitionedTable,
     range: PartitionRange,
-) -> Result<(), tokio_postgres::Error> {
-    let (table, label, bounds) = (table.name, range.label(), bounds(range));
-    tx.batch_execute(&format!(
-        "create table {table}_{label} (like {table} including all);
-         alter table {table} attach partition {table}_{label} {bounds}"
-    ))
-    .await
+) -> Result<Option<bool>, tokio_postgres::Error> {
+    let is_excluded = exclude(connection, table, range).await?;
+    if is_excluded != Some(true) {
+        return Ok(is_excluded);
+    }
+    let Some(tx) = begin(connection).await? else {
+        return Ok(None);
+    };
+    let (name, label, bounds) = (table.name, range.label(), bounds(range));
+    let sql = format!(
+        "create table {name}_{label} (like {name} including all);
+         alter table {name} attach partition {name}_{label} {bounds};
+         {}",
+        readmission(table)
+    );
+    match tx.batch_execute(&sql).await {
+        Ok(()) => {
+            tx.commit().await?;
+            Ok(Some(true))
+        }
+        Err(error) if error.code() == Some(&SqlState::CHECK_VIOLATION) => Ok(Some(false)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns whether statistics of the whole table exist. A conversion creates a table without any.
+async fn is_analyzed(
+    connection: &Object,
+    table: PartitionedTable,
+) -> Result<bool, tokio_postgres::Error> {
+    let sql = format!(
+        "select reltuples >= 0 from pg_class where oid = '{}'::regclass",
+        table.name
+    );
+    connection.query_typed_one(&sql, &[]).await?.try_get(0)
 }
 
 /// Collects the statistics of the whole table, which autovacuum does not do.
@@ -66,7 +106,8 @@ async fn analyze(
     table: PartitionedTable,
 ) -> Result<(), tokio_postgres::Error> {
     if let Some(tx) = begin(connection).await? {
-        tx.batch_execute(&format!("analyze {}", table.name)).await?;
+        let sql = format!("{WAIT_FOR_HARMLESS_LOCK}; analyze {}", table.name);
+        tx.batch_execute(&sql).await?;
         tx.commit().await?;
     }
     Ok(())

@@ -77,6 +77,15 @@ pub(super) fn bounds(range: PartitionRange) -> String {
     format!("for values from ({from}) to ('{}')", first_id(range.until))
 }
 
+/// Returns the condition for ids in the range.
+pub(super) fn in_range(table: PartitionedTable, range: PartitionRange) -> String {
+    let id = table.id;
+    let from = range.from.map_or_else(String::new, |from| {
+        format!("{id} >= '{}' and ", first_id(from))
+    });
+    format!("{from}{id} < '{}'", first_id(range.until))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

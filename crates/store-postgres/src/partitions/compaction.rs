@@ -7,7 +7,8 @@
 //! A transaction that still reads a snapshot from before the copy would not see the copied rows. So
 //! the partitions stay until every such transaction has ended.
 
-use super::catalog::{Partition, bounds, first_id, partitions};
+use super::catalog::{Partition, bounds, in_range, partitions};
+use super::constraints::{exclude, readmission};
 use super::{PartitionedTable, begin, is_locked, lock};
 use deadpool_postgres::{Object, Transaction};
 use std::time::Duration;
@@ -83,6 +84,12 @@ async fn compact(
     stays: &str,
     report: &mut PartitionReport,
 ) -> Result<bool, tokio_postgres::Error> {
+    let Some(range) = whole_range(sources) else {
+        return Ok(false);
+    };
+    if exclude(connection, table, range).await? != Some(true) {
+        return Ok(false);
+    }
     let Some(mut copy) = stage(connection, table, sources, stays).await? else {
         return Ok(false);
     };
@@ -95,6 +102,14 @@ async fn compact(
     Ok(true)
 }
 
+/// Returns the range of adjacent partitions.
+fn whole_range(sources: &[Partition]) -> Option<PartitionRange> {
+    Some(PartitionRange {
+        from: sources.first()?.range.from,
+        until: sources.last()?.range.until,
+    })
+}
+
 /// Copies the rows that stay.
 pub(crate) async fn stage(
     connection: &mut Object,
@@ -102,12 +117,8 @@ pub(crate) async fn stage(
     sources: &[Partition],
     stays: &str,
 ) -> Result<Option<StagedCopy>, tokio_postgres::Error> {
-    let (Some(first), Some(last)) = (sources.first(), sources.last()) else {
+    let Some(range) = whole_range(sources) else {
         return Ok(None);
-    };
-    let range = PartitionRange {
-        from: first.range.from,
-        until: last.range.until,
     };
     let Some(id) = prepare(connection, table, sources, range).await? else {
         return Ok(None);
@@ -158,7 +169,7 @@ async fn remove_abandoned(
 }
 
 /// Returns statements that remove an unfinished copy.
-fn remove_copy(table: PartitionedTable) -> String {
+pub(crate) fn remove_copy(table: PartitionedTable) -> String {
     let name = table.name;
     format!(
         "drop function if exists {name}_note_change() cascade;
@@ -218,15 +229,6 @@ async fn add_foreign_keys(
         tx.batch_execute(row.try_get(0)?).await?;
     }
     Ok(())
-}
-
-/// Returns the condition for ids in the range.
-fn in_range(table: PartitionedTable, range: PartitionRange) -> String {
-    let id = table.id;
-    let from = range.from.map_or_else(String::new, |from| {
-        format!("{id} >= '{}' and ", first_id(from))
-    });
-    format!("{from}{id} < '{}'", first_id(range.until))
 }
 
 /// Begins a change of the copy. Returns `None` if another node has replaced it.
@@ -380,6 +382,7 @@ async fn swap(
     for source in sources {
         sql.push(format!("drop table {};", source.name));
     }
+    sql.push(readmission(table));
     sql.push(format!(
         "drop function {name}_note_change();
          drop table {name}_changed;

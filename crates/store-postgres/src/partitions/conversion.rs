@@ -9,9 +9,9 @@
 //! stopped. The statements of nodes, also of older ones, are the same before and after.
 
 use super::catalog::{bounds, first_id, quoted_time};
+use super::constraints::validate;
 use super::{PartitionedTable, begin, lock};
 use deadpool_postgres::{Object, Transaction};
-use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tributary_domain::partitioning::{ConversionEnd, PartitionRange};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -46,7 +46,7 @@ pub(super) async fn convert(
             None => add_constraint(&tx, table, ConversionEnd::choose(now)).await?,
             Some((end, _)) if !end.may_continue(now) => drop_constraint(&tx, table).await?,
             Some((_, false)) => {
-                if !validate(&tx, table).await? {
+                if !validate(&tx, table.name, &constraint_name(table)).await? {
                     tx.rollback().await?;
                     return give_up(connection, table).await;
                 }
@@ -65,7 +65,8 @@ pub(super) async fn convert(
     }
 }
 
-fn constraint_name(table: PartitionedTable) -> String {
+/// Returns the name of the constraint of a table that is being converted.
+pub(super) fn constraint_name(table: PartitionedTable) -> String {
     format!("{}_conversion", table.name)
 }
 
@@ -119,20 +120,6 @@ async fn drop_constraint(
     let (name, constraint) = (table.name, constraint_name(table));
     tx.batch_execute(&format!("alter table {name} drop constraint {constraint}"))
         .await
-}
-
-/// Checks all rows. Returns false if a row has an id that lies ahead of the end.
-async fn validate(
-    tx: &Transaction<'_>,
-    table: PartitionedTable,
-) -> Result<bool, tokio_postgres::Error> {
-    let (name, constraint) = (table.name, constraint_name(table));
-    let sql = format!("alter table {name} validate constraint {constraint}");
-    match tx.batch_execute(&sql).await {
-        Ok(()) => Ok(true),
-        Err(error) if error.code() == Some(&SqlState::CHECK_VIOLATION) => Ok(false),
-        Err(error) => Err(error),
-    }
 }
 
 /// Removes the constraint, so that it does not reject rows later. The conversion begins again at the

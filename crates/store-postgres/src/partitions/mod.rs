@@ -12,6 +12,7 @@
 mod ahead;
 pub(crate) mod catalog;
 pub(crate) mod compaction;
+pub(crate) mod constraints;
 mod conversion;
 mod removal;
 
@@ -20,6 +21,7 @@ use crate::pool::Pool;
 use deadpool_postgres::{Object, Transaction};
 use std::time::Duration;
 use tokio_postgres::error::SqlState;
+use tributary_domain::partitioning::clocks_agree;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::connection_share::ConnectionShare;
 use tributary_store::{PartitionReport, StoreError, StoreResult};
@@ -63,6 +65,25 @@ pub(crate) const DELIVERIES: PartitionedTable = PartitionedTable {
     stays: None,
 };
 
+/// Fails if this node's clock differs so much from the server's that it must not change partitions.
+pub(crate) async fn check_clock(pool: &Pool, now: Timestamp) -> StoreResult<()> {
+    let unavailable = |error| StoreError::unavailable(NAME, error);
+    let _permit = pool
+        .permit(ConnectionShare::Worker)
+        .await
+        .map_err(unavailable)?;
+    let connection = pool.connection().await.map_err(unavailable)?;
+    let sql = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
+    let row = connection.query_typed_one(sql, &[]).await;
+    let server = row.and_then(|row| row.try_get(0));
+    let server = server.map_err(|error| unavailable(DatabaseError::from(&error)))?;
+    if clocks_agree(now, Timestamp::from_millis(server)) {
+        return Ok(());
+    }
+    let reason = "the clocks of this node and of the database server differ by more than a day";
+    Err(StoreError::unavailable(NAME, reason))
+}
+
 /// Partitions a table that has at least this many rows, makes partitions ahead, and drops those whose
 /// rows are past their retention period. Does nothing on a distributed database, and while a move
 /// copies the database: its log would miss dropped rows.
@@ -74,15 +95,16 @@ pub(crate) async fn maintain(
     rows_min: u64,
 ) -> StoreResult<PartitionReport> {
     let mut report = PartitionReport::default();
-    if pool.is_distributed() {
-        return Ok(report);
-    }
     let unavailable = |error| StoreError::unavailable(NAME, error);
     let _permit = pool
         .permit(ConnectionShare::Worker)
         .await
         .map_err(unavailable)?;
     let mut connection = pool.connection().await.map_err(unavailable)?;
+    constraints::remove_expired_if_possible(&mut connection).await;
+    if pool.is_distributed() {
+        return Ok(report);
+    }
     let done = run(
         &mut connection,
         table,
@@ -133,12 +155,17 @@ async fn run(
 async fn begin(connection: &mut Object) -> Result<Option<Transaction<'_>>, tokio_postgres::Error> {
     let tx = connection.transaction().await?;
     tx.batch_execute(CHANGE_SETTINGS).await?;
-    let sql = format!(
-        "select pg_try_advisory_xact_lock({PARTITIONS_LOCK}, hashtext(current_schema()))
-                and to_regclass('move_source') is null"
-    );
-    let may_change = tx.query_typed_one(&sql, &[]).await?.try_get(0)?;
+    let sql = "select to_regclass('move_source') is null";
+    let may_change = try_lock(&tx).await? && tx.query_typed_one(sql, &[]).await?.try_get(0)?;
     Ok(if may_change { Some(tx) } else { None })
+}
+
+/// Returns false if another node is changing partitions. Holds the lock until the end of the
+/// transaction.
+async fn try_lock(tx: &tokio_postgres::Transaction<'_>) -> Result<bool, tokio_postgres::Error> {
+    let sql =
+        format!("select pg_try_advisory_xact_lock({PARTITIONS_LOCK}, hashtext(current_schema()))");
+    tx.query_typed_one(&sql, &[]).await?.try_get(0)
 }
 
 /// Locks a table, but not its partitions, against all other statements. Returns false if a move began

@@ -2,14 +2,15 @@
 
 use super::database::{Schema, number};
 use crate::PostgresStore;
-use crate::partitions::{DELIVERIES, maintain};
+use crate::partitions::{DELIVERIES, constraints, maintain};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio_postgres::Client;
+use tributary_domain::partitioning::PartitionRange;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::{Outbox as _, PartitionReport};
+use tributary_store::{Instance as _, LargeTable, Outbox as _, PartitionReport};
 use uuid::Uuid;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
@@ -127,7 +128,8 @@ async fn converts_a_table_while_nodes_write_to_it() {
     let indexes = "select count(*) from pg_inherits join pg_index on indexrelid = inhparent
                    where indrelid = 'deliveries'::regclass and indisvalid";
     assert_eq!(number(&client, indexes).await, 3 * 2);
-    let constraints = "select count(*) from pg_constraint where conname = 'deliveries_conversion'";
+    let constraints = "select count(*) from pg_constraint where conname = 'deliveries_conversion'
+                       and connamespace = current_schema()::regnamespace";
     assert_eq!(number(&client, constraints).await, 0);
 }
 
@@ -160,7 +162,7 @@ async fn an_interrupted_conversion_continues_or_begins_again() {
         assert!(maintain_at(&store, NOW).await.is_partitioned);
         let bound = format!(
             "select count(*) from pg_class where relispartition
-             and pg_get_expr(relpartbound, oid) like '%TO (''{}'')'",
+             and relnamespace = current_schema()::regnamespace and pg_get_expr(relpartbound, oid) like '%TO (''{}'')'",
             first_id(expected)
         );
         assert_eq!(number(&client, &bound).await, 1);
@@ -223,6 +225,72 @@ async fn a_row_without_a_partition_is_stored_in_the_default_one() {
     assert_eq!(number(&client, stored).await, 11);
     let removed = store.remove_deliveries(Timestamp::from_millis(ahead + 1), 1_000);
     assert_eq!(removed.await.expect("a number"), 11);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_constraint_makes_reading_the_default_partition_unnecessary() {
+    let (_schema, store, client) = partitioned().await;
+    let late = END + 70 * DAY;
+    let week = |from: i64| PartitionRange {
+        from: Some(Timestamp::from_millis(from)),
+        until: Timestamp::from_millis(from + 7 * DAY),
+    };
+    let mut connection = store.pool.connection().await.expect("a connection");
+    let validated = "select count(*) from pg_constraint
+                     where conname = 'deliveries_other_range' and convalidated
+                       and conrelid = 'deliveries_other'::regclass";
+    // An empty partition needs none.
+    let mut exclude = async |range| {
+        let excluded = constraints::exclude(&mut connection, DELIVERIES, range).await;
+        let is_excluded = excluded.expect("no error").expect("no other node");
+        (is_excluded, number(&client, validated).await)
+    };
+    assert_eq!(exclude(week(late)).await, (true, 0));
+    add(&client, 5, late, late).await;
+    assert_eq!(exclude(week(late)).await, (false, 0));
+    assert_eq!(exclude(week(late + 7 * DAY)).await, (true, 1));
+    // The node has ended. The next run removes the constraint.
+    assert!(maintain_at(&store, late).await.created > 0);
+    assert_eq!(number(&client, validated).await, 0);
+    add(&client, 1, late + 60 * DAY, late).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn any_node_removes_an_expired_constraint() {
+    let (schema, store, client) = plain().await;
+    let begun = "alter table deliveries add constraint deliveries_conversion check
+                 (delivery_id < '01000000-0000-0000-0000-000000000000') not valid";
+    client.batch_execute(begun).await.expect("a constraint");
+    schema.open().await;
+    add(&client, 1, NOW, NOW).await;
+    let again = format!("delete from deliveries; {begun}; create table move_source ()");
+    client.batch_execute(&again).await.expect("a move");
+    assert!(!maintain_at(&store, NOW).await.is_partitioned);
+    add(&client, 1, NOW, NOW).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_with_a_wrong_clock_changes_nothing() {
+    let (_schema, store, client) = plain().await;
+    let now = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
+    let now = Timestamp::from_millis(number(&client, now).await);
+    let week = Duration::from_hours(7 * 24);
+    let maintain = async |now| {
+        let maintained = store.maintain_partitions(LargeTable::Deliveries, now, RETENTION);
+        maintained.await.is_ok()
+    };
+    assert!(maintain(now).await);
+    assert!(!maintain(now.plus(week)).await);
+    assert!(!maintain(now.minus(week)).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_converted_table_has_statistics() {
+    let (_schema, store, client) = plain().await;
+    assert_eq!(maintain_at(&store, NOW).await.created, 0);
+    let analyzed = "select count(*) from pg_class
+                    where oid = 'deliveries'::regclass and reltuples >= 0";
+    assert_eq!(number(&client, analyzed).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
