@@ -135,12 +135,13 @@ async fn read_twins<'a, T: ImportTable>(
     );
     let web: BTreeSet<SharedId<'a>> = web.into_iter().map(|(id, _)| id).collect();
     let billing: BTreeSet<SharedId<'a>> = billing.into_iter().map(|(id, _)| id).collect();
-    // A web event of this batch owns its id.
+    // A web event of this batch claims its id.
     sdk.retain(|(id, _)| !web.contains(id));
+    let transactions = billing.difference(&web).copied().collect();
     facts.verified = match mode {
         ImportMode::Write => {
             let verified = tables.reserve_ids(&sdk).await?;
-            tables.reserve_transactions(&billing).await?;
+            tables.reserve_transactions(&transactions).await?;
             verified
         }
         ImportMode::DryRun => {
@@ -153,7 +154,8 @@ async fn read_twins<'a, T: ImportTable>(
         let key = (*environment, EventSource::Web, *id);
         facts.keys.contains_key(&key)
     };
-    let ids: Vec<SharedId<'a>> = web.into_iter().filter(is_reserved).chain(billing).collect();
+    let ids: BTreeSet<SharedId<'a>> = web.into_iter().filter(is_reserved).chain(billing).collect();
+    let ids: Vec<SharedId<'a>> = ids.into_iter().collect();
     facts.sdk_events = find_sdk_events(tables, &ids, (mode, now)).await?;
     Ok(())
 }

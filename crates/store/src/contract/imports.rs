@@ -30,7 +30,7 @@ const NEW: ImportOutcome = ImportOutcome::New(CreditLoss {
 });
 
 /// Builds a posted event without an email hash, which an export does not contain.
-fn posted(
+pub(super) fn posted(
     click: &Click,
     kind: WebEventKind,
     id: &str,
@@ -43,15 +43,26 @@ fn posted(
     }
 }
 
-async fn send(tenant: &Tenant, device: &str, second: i64, events: Vec<SdkEvent>) {
+pub(super) async fn send(tenant: &Tenant, device: &str, second: i64, events: Vec<SdkEvent>) {
     let arrival = tenant.arrival(device, second);
     let accepted = tenant.store.accept_sdk_events(arrival, events).await;
     accepted.expect("events are accepted");
 }
 
-async fn post_web_event(tenant: &Tenant, posted: WebEvent) {
+pub(super) async fn post_web_event(tenant: &Tenant, posted: WebEvent) {
     let accepted = tenant.store.accept_web_event(posted).await;
     accepted.expect("an event is accepted");
+}
+
+/// Sends a provider's notification of a payment of 10 USD in transaction t1.
+pub(super) async fn bill(tenant: &Tenant, notification: &str, second: i64) {
+    let start = NotificationMeaning::Payment(PaymentClaim::Start);
+    let mut billed = billing_notification(tenant, notification, "sub-1", second, start);
+    billed.content.transaction = Some("t1".to_owned());
+    billed.content.subscriber.people.clear();
+    billed.content.subscriber.device = Some(device("phone"));
+    let accepted = tenant.store.accept_notification(billed).await;
+    accepted.expect("a notification is stored");
 }
 
 /// Creates an app with clicks, installs, payments of all sources, refunds, and events that two
@@ -83,20 +94,14 @@ async fn history(store: &SharedStore) -> (Tenant, Vec<Click>) {
     post_web_event(&tenant, web(WebEventKind::Purchase, "o2", "20", None)).await;
     post_web_event(&tenant, web(WebEventKind::Refund, "r1", "-5", Some("o2"))).await;
     send(&tenant, "tablet", 95, vec![payment("o2", "20", "USD", 95)]).await;
-    let start = NotificationMeaning::Payment(PaymentClaim::Start);
-    let mut billed = billing_notification(&tenant, "n1", "sub-1", 110, start);
-    billed.content.transaction = Some("t1".to_owned());
-    billed.content.subscriber.people.clear();
-    billed.content.subscriber.device = Some(device("phone"));
-    let accepted = store.accept_notification(billed).await;
-    accepted.expect("a notification is stored");
+    bill(&tenant, "n1", 110).await;
     send(&tenant, "phone", 120, vec![payment("t1", "9", "USD", 115)]).await;
     (tenant, vec![shop_click, click])
 }
 
 /// Creates an app with the same clicks as another one, on another link, but without installs and
 /// events. Link ids are unique, so the copy's link stands for the other one.
-async fn copy_without_events(store: &SharedStore, of: &Tenant, clicks: &[Click]) -> Tenant {
+pub(super) async fn copy_without_events(store: &SharedStore, of: &Tenant, clicks: &[Click]) -> Tenant {
     let writer = organization(store).await;
     let app = app(store, &writer).await;
     let link = Link {
@@ -123,7 +128,7 @@ async fn copy_without_events(store: &SharedStore, of: &Tenant, clicks: &[Click])
     }
 }
 
-async fn log(tenant: &Tenant) -> Vec<Event> {
+pub(super) async fn log(tenant: &Tenant) -> Vec<Event> {
     let page = first_page("500");
     let filter = EventFilter::default();
     let log = tenant
@@ -155,7 +160,7 @@ fn as_exported(event: Event, to: &Tenant) -> Event {
 }
 
 /// Returns the events of an app as lines of an export, oldest first.
-async fn exported(from: &Tenant, to: &Tenant) -> Vec<ImportedEvent> {
+pub(super) async fn exported(from: &Tenant, to: &Tenant) -> Vec<ImportedEvent> {
     let mut events = log(from).await;
     events.reverse();
     let imported = |event: Event| {
@@ -174,7 +179,7 @@ async fn exported(from: &Tenant, to: &Tenant) -> Vec<ImportedEvent> {
     events.into_iter().map(imported).collect()
 }
 
-async fn import_as(
+pub(super) async fn import_as(
     tenant: &Tenant,
     batch: &[ImportedEvent],
     mode: ImportMode,
@@ -185,12 +190,12 @@ async fn import_as(
     imported.await.expect("events are imported")
 }
 
-async fn import(tenant: &Tenant, batch: &[ImportedEvent]) -> Vec<ImportOutcome> {
+pub(super) async fn import(tenant: &Tenant, batch: &[ImportedEvent]) -> Vec<ImportOutcome> {
     import_as(tenant, batch, ImportMode::Write).await
 }
 
 /// Asserts that two apps have the same events and figures, and that the figures are right.
-async fn assert_equal(one: &Tenant, other: &Tenant) {
+pub(super) async fn assert_equal(one: &Tenant, other: &Tenant) {
     let events = async |tenant: &Tenant| -> Vec<Event> {
         let log = log(tenant).await.into_iter();
         log.map(|event| as_exported(event, one)).collect()
@@ -213,7 +218,7 @@ async fn assert_equal(one: &Tenant, other: &Tenant) {
     assert_eq!(events(other).await, events(one).await);
 }
 
-async fn total(tenant: &Tenant) -> Figures {
+pub(super) async fn total(tenant: &Tenant) -> Figures {
     let mut total = Figures::default();
     for (_, figures) in tenant.figures().await {
         total.add(&figures, 1);

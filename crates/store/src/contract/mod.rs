@@ -24,6 +24,7 @@ pub mod events;
 pub mod fixtures;
 pub mod holds;
 pub mod identity;
+pub mod import_duplicates;
 pub mod imports;
 pub mod instance;
 pub mod integrations;
@@ -363,6 +364,9 @@ macro_rules! contract_suite {
                 test_signals_are_one_setting_under_two_names,
                 devices_read_the_configuration_of_their_app,
                 another_organization_finds_no_configuration,
+            }
+            import_duplicates: {
+                three_imported_sources_may_share_an_id,
             }
             imports: {
                 an_import_gives_the_same_log_and_reports,
