@@ -201,11 +201,14 @@ pub(crate) async fn settle_sdk_event<T: Tables>(
     };
     // Read while the SDK event's device is locked. Every transaction that changes these verified
     // events evaluates the SDK event under the same lock.
-    let verified = find_verified_events(tables, &[id])
-        .await?
-        .remove(&id)
-        .unwrap_or_default();
-    let Some(settled) = settle_duplicate(event, &verified, rules) else {
+    let verified = find_verified_events(tables, &[id]).await?.remove(&id);
+    // Imported billing events have no notification, by which they could be found.
+    let named = event.duplicate_of.into_iter().collect();
+    let named = tables
+        .events((event.app, event.environment), &named)
+        .await?;
+    let twins: Vec<Event> = verified.into_iter().flatten().chain(named).collect();
+    let Some(settled) = settle_duplicate(event, &twins, rules) else {
         return Ok(None);
     };
     tally

@@ -1,14 +1,17 @@
 //! Imported events that several sources report.
 
-use super::fixtures::SharedStore;
+use super::fixtures::{SharedStore, assert_rebuild_changes_nothing};
 use super::imports::{
-    assert_equal, bill, copy_without_events, exported, import, post_web_event, posted, send, total,
+    assert_equal, bill, copy_without_events, exported, import, log, payment_notification,
+    post_web_event, posted, send, total,
 };
 use super::sdk_fixtures::{Tenant, payment};
 use super::web_events::shop;
+use tributary_domain::billing::NotificationMeaning;
 use tributary_domain::click::Click;
 use tributary_domain::event::EventSource;
 use tributary_domain::event::web::WebEventKind;
+use tributary_domain::vocabulary::money::Amount;
 
 /// Reports a purchase of 10 USD by all three sources under one id. The sources send in this order.
 /// Returns the shop's click, too.
@@ -56,4 +59,33 @@ pub async fn three_imported_sources_may_share_an_id(store: &SharedStore) {
             }
         }
     }
+}
+
+/// Notifications about an imported payment leave the app's report of the payment a duplicate.
+pub async fn a_notification_about_an_imported_payment_counts_nothing_twice(store: &SharedStore) {
+    let order = [EventSource::Billing, EventSource::Sdk, EventSource::Web];
+    let (source, click) = purchase_by_all_sources(store, order).await;
+    let copy = copy_without_events(store, &source, &[click]).await;
+    let mut lines = exported(&source, &copy).await;
+    lines.retain(|line| line.event.source != EventSource::Web);
+    import(&copy, &lines).await;
+    let imported = total(&copy).await;
+    assert_eq!(
+        (imported.purchases, imported.revenue_micros),
+        (1, 10_000_000)
+    );
+    let log_before = log(&copy).await;
+    bill(&copy, "n1", 110).await;
+    assert_eq!(total(&copy).await, imported, "the provider repeats n1");
+    assert_eq!(log(&copy).await, log_before);
+    let mut refund = payment_notification(&copy, "n2", 120);
+    refund.content.meaning = NotificationMeaning::Refund;
+    refund.content.price.usd = Amount::parse("-4").ok();
+    let refunded = store.accept_notification(refund).await;
+    refunded.expect("a notification is stored");
+    let figures = total(&copy).await;
+    assert_eq!((figures.purchases, figures.refunds), (1, 1));
+    assert_eq!(figures.refunded_micros, 4_000_000);
+    assert_rebuild_changes_nothing(store).await;
+    assert_eq!(total(&copy).await, figures);
 }

@@ -12,7 +12,7 @@ use crate::ImportMode;
 use std::sync::Arc;
 use tributary_domain::access::{Authorized, InstallsReview};
 use tributary_domain::attribution::{HoldDecision, HoldState};
-use tributary_domain::billing::{NotificationMeaning, PaymentClaim};
+use tributary_domain::billing::{IncomingNotification, NotificationMeaning, PaymentClaim};
 use tributary_domain::click::Click;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::event::import::{CreditLoss, ImportOutcome, ImportRejection, ImportedEvent};
@@ -54,13 +54,23 @@ pub(super) async fn post_web_event(tenant: &Tenant, posted: WebEvent) {
     accepted.expect("an event is accepted");
 }
 
-/// Sends a provider's notification of a payment of 10 USD in transaction t1.
-pub(super) async fn bill(tenant: &Tenant, notification: &str, second: i64) {
+/// Builds a provider's notification of a payment of 10 USD in transaction t1.
+pub(super) fn payment_notification(
+    tenant: &Tenant,
+    notification: &str,
+    second: i64,
+) -> IncomingNotification {
     let start = NotificationMeaning::Payment(PaymentClaim::Start);
     let mut billed = billing_notification(tenant, notification, "sub-1", second, start);
     billed.content.transaction = Some("t1".to_owned());
     billed.content.subscriber.people.clear();
     billed.content.subscriber.device = Some(device("phone"));
+    billed
+}
+
+/// Sends a provider's notification of a payment of 10 USD in transaction t1.
+pub(super) async fn bill(tenant: &Tenant, notification: &str, second: i64) {
+    let billed = payment_notification(tenant, notification, second);
     let accepted = tenant.store.accept_notification(billed).await;
     accepted.expect("a notification is stored");
 }
@@ -101,7 +111,11 @@ async fn history(store: &SharedStore) -> (Tenant, Vec<Click>) {
 
 /// Creates an app with the same clicks as another one, on another link, but without installs and
 /// events. Link ids are unique, so the copy's link stands for the other one.
-pub(super) async fn copy_without_events(store: &SharedStore, of: &Tenant, clicks: &[Click]) -> Tenant {
+pub(super) async fn copy_without_events(
+    store: &SharedStore,
+    of: &Tenant,
+    clicks: &[Click],
+) -> Tenant {
     let writer = organization(store).await;
     let app = app(store, &writer).await;
     let link = Link {
