@@ -44,6 +44,11 @@ impl Imports for SqliteStore {
                 })
                 .await;
         }
+        // Another batch would use the pause, or become part of the same transaction.
+        let turn = match &self.import_turn {
+            Some(turn) => Some(turn.lock().await),
+            None => None,
+        };
         let outcomes = self
             .write_decided(name, move |current| {
                 let tables = SqliteTables(current.connection);
@@ -52,7 +57,7 @@ impl Imports for SqliteStore {
                 Ok(outcomes)
             })
             .await?;
-        if self.is_shared {
+        if turn.is_some() {
             tokio::time::sleep(PAUSE_FOR_OTHERS).await;
         }
         Ok(outcomes)
@@ -281,4 +286,38 @@ fn add_refunds(
         add.execute(params![app.as_bytes(), given_id, total, refunds.count])?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+    use tributary_store::contract::fixtures::{SharedStore, at};
+    use tributary_store::contract::imports::exported_payments;
+
+    #[tokio::test]
+    async fn other_processes_get_a_pause_after_every_batch() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let open = async || {
+            let path = path.clone();
+            let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await;
+            opened.unwrap().unwrap()
+        };
+        let server: SharedStore = Arc::new(open().await);
+        let (app, lines) = exported_payments(&server, 4).await;
+        let importing = Arc::new(open().await);
+        let begun = Instant::now();
+        let mut batches = tokio::task::JoinSet::new();
+        for line in &lines {
+            let (store, batch) = (importing.clone(), Arc::from([line.clone()]));
+            batches.spawn(async move {
+                let imported = store.import_events(app, batch, ImportMode::Write, at(500));
+                imported.await.unwrap()
+            });
+        }
+        assert_eq!(batches.join_all().await.len(), 4);
+        assert!(begun.elapsed() >= PAUSE_FOR_OTHERS * 4);
+        server.close().await;
+    }
 }

@@ -79,8 +79,9 @@ pub struct SqliteStore {
     integrity_check: integrity::IntegrityCheck,
     /// Incremented by changes to keys, apps and links, so that callers invalidate their caches.
     changes: AtomicU64,
-    /// Whether another process, such as the server, had the file open when this one opened it.
-    is_shared: bool,
+    /// Held while a batch of an import is stored, and while other processes then get the write lock.
+    /// `None` if no other process, such as the server, had the file open when this one opened it.
+    import_turn: Option<tokio::sync::Mutex<()>>,
 }
 
 impl SqliteStore {
@@ -128,7 +129,7 @@ impl SqliteStore {
             readers,
             integrity_check: check,
             changes: AtomicU64::new(0),
-            is_shared: found == LeftoverWal::InUse,
+            import_turn: (found == LeftoverWal::InUse).then(tokio::sync::Mutex::default),
         })
     }
 
@@ -142,7 +143,7 @@ impl SqliteStore {
             readers: Readers::open_copy(path)?,
             integrity_check: check,
             changes: AtomicU64::new(0),
-            is_shared: false,
+            import_turn: None,
         })
     }
 

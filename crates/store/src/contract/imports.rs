@@ -208,6 +208,17 @@ pub(super) async fn import(tenant: &Tenant, batch: &[ImportedEvent]) -> Vec<Impo
     import_as(tenant, batch, ImportMode::Write).await
 }
 
+/// Returns payments as lines of an export, and the app to import them into.
+pub async fn exported_payments(store: &SharedStore, count: i64) -> (AppId, Vec<ImportedEvent>) {
+    let source = tenant(store).await;
+    for second in 0..count {
+        let paid = payment(&format!("p{second}"), "1", "USD", second);
+        send(&source, "phone", 100, vec![paid]).await;
+    }
+    let copy = tenant(store).await;
+    (copy.app.id, exported(&source, &copy).await)
+}
+
 /// Asserts that two apps have the same events and figures, and that the figures are right.
 pub(super) async fn assert_equal(one: &Tenant, other: &Tenant) {
     let events = async |tenant: &Tenant| -> Vec<Event> {
