@@ -79,11 +79,20 @@ async fn find_transaction_events<'a, T: Tables>(
     let found = tables
         .chains_by_key(scope, &keys, KEY_SUBSCRIPTIONS_MAX)
         .await?;
-    let chains: BTreeSet<Chain> = found.into_iter().map(|(_, chain)| chain).collect();
-    if chains.is_empty() {
+    if found.is_empty() {
         return Ok(Vec::new());
     }
     let mut transaction_by_event = BTreeMap::new();
+    let mut chains: BTreeSet<Chain> = BTreeSet::new();
+    for (key, chain) in found {
+        if let Some(event) = chain.imported_event() {
+            let mut wanted = transactions.iter();
+            let wanted = wanted.find(|id| transaction_key(id) == key);
+            transaction_by_event.extend(wanted.map(|id| (event, *id)));
+        } else {
+            chains.insert(chain);
+        }
+    }
     for notification in tables.notifications(&chains).await? {
         let wanted = transactions.iter();
         let mut wanted = wanted.filter(|id| notification.verified_transaction() == Some(**id));
@@ -202,7 +211,7 @@ pub(crate) async fn settle_sdk_event<T: Tables>(
     // Read while the SDK event's device is locked. Every transaction that changes these verified
     // events evaluates the SDK event under the same lock.
     let verified = find_verified_events(tables, &[id]).await?.remove(&id);
-    // Imported billing events have no notification, by which they could be found.
+    // An imported event is not found by its transaction if it was erased before the export.
     let named = event.duplicate_of.into_iter().collect();
     let named = tables
         .events((event.app, event.environment), &named)
@@ -278,7 +287,7 @@ pub async fn correct_duplicates<T: Tables>(
     let locked = lock_sdk_events(tables, &found.iter().collect::<Vec<_>>(), at).await?;
     let id = |event| shared_id((app, environment), event);
     let verified = find_verified_events(tables, &found.iter().map(id).collect::<Vec<_>>()).await?;
-    // Imported billing events have no notification, by which they could be found.
+    // An imported event is not found by its transaction if it was erased before the export.
     let named = found
         .iter()
         .filter_map(|event| event.duplicate_of)

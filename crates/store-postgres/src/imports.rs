@@ -217,6 +217,7 @@ impl ImportTable for Tx {
                 biased;
                 claim_ids(self, changes),
                 add_refunds(self, app, changes),
+                add_transactions(self, app, changes),
                 event_rows::insert(self, &events),
                 bulk::insert_devices(self, &devices),
                 mark_installed(self, &changes.installed),
@@ -271,6 +272,29 @@ async fn add_refunds(tx: &Tx, app: AppId, changes: &ImportChanges<'_>) -> Result
             &column(&refunded, |(given_id, _)| **given_id),
             &column(&refunded, |(_, refunds)| refunds.total.micros()),
             &column(&refunded, |(_, refunds)| refunds.count),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Adds the lookup keys of billing events.
+async fn add_transactions(tx: &Tx, app: AppId, changes: &ImportChanges<'_>) -> Result<(), Failure> {
+    let added = &changes.transactions;
+    if added.is_empty() {
+        return Ok(());
+    }
+    tx.execute(
+        "insert into billing_keys (app_id, environment, lookup_key, provider, chain)
+         select $1, environment, lookup_key, provider, chain
+         from unnest($2, $3, $4, $5) as new (environment, lookup_key, provider, chain)
+         on conflict (app_id, environment, lookup_key, provider, chain) do nothing",
+        &[
+            &uuid(app.as_bytes()),
+            &column(added, |(chain, _)| chain.environment.as_str()),
+            &column(added, |(_, key)| key.as_str()),
+            &column(added, |(chain, _)| chain.provider.as_str()),
+            &column(added, |(chain, _)| chain.name.as_str()),
         ],
     )
     .await?;

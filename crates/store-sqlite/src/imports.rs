@@ -19,7 +19,7 @@ use tributary_domain::event::import::{
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::duplicates::VerifiedEvents;
-use tributary_recording::{ImportTable, SharedId, import_events};
+use tributary_recording::{BillingKeyTable as _, ImportTable, SharedId, import_events};
 use tributary_store::{ImportMode, Imports, StoreError, StoreResult};
 
 /// Pause after a batch if another process has the database open. A process that waits for the write
@@ -220,6 +220,9 @@ impl ImportTable for SqliteTables<'_> {
             }
         }
         add_refunds(connection, app, changes)?;
+        for (chain, key) in &changes.transactions {
+            run(self.insert_keys(chain, &BTreeSet::from([key.clone()])))?;
+        }
         let mut keep = connection.prepare_cached(
             "update clicks set kept = 1, taken_by = coalesce(?3, taken_by)
              where app_id = ?1 and click_id = ?2",

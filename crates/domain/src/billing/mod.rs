@@ -249,7 +249,26 @@ impl Chain {
             name: one.chain(),
         }
     }
+
+    /// Returns a name under which an imported event is found by its transaction. The event's
+    /// subscription is unknown, because an import contains no notifications.
+    pub fn of_imported(event: &Event, provider: BillingProvider) -> Self {
+        Self {
+            app: event.app,
+            environment: event.environment,
+            provider,
+            name: format!("{IMPORTED}{}", event.id),
+        }
+    }
+
+    /// Returns the imported event that this stands for.
+    pub fn imported_event(&self) -> Option<EventId> {
+        EventId::parse(self.name.strip_prefix(IMPORTED)?).ok()
+    }
 }
+
+/// Prefix of a name from [`Chain::of_imported`]. Differs from those of [`chain_of`].
+const IMPORTED: &str = "imported:";
 
 impl Notification {
     /// Returns the subscription's name. A notification without a transaction is a subscription by

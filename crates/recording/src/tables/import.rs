@@ -59,8 +59,8 @@ pub trait ImportTable: Tables {
         devices: &BTreeSet<&DeviceKey>,
     ) -> Result<BTreeSet<DeviceKey>, Self::Failure>;
 
-    /// Claims the ids of the recorded events, and writes events, devices, first payments, refunds and
-    /// clicks. Another transaction that was first is a conflict.
+    /// Claims the ids of the recorded events, and writes events, devices, first payments, refunds,
+    /// transactions and clicks. Another transaction that was first is a conflict.
     async fn write_import(
         &self,
         app: AppId,

@@ -5,7 +5,7 @@ use super::imports::{
     assert_equal, bill, copy_without_events, exported, import, log, payment_notification,
     post_web_event, posted, send, total,
 };
-use super::sdk_fixtures::{Tenant, payment};
+use super::sdk_fixtures::{Tenant, payment, tenant};
 use super::web_events::shop;
 use tributary_domain::billing::NotificationMeaning;
 use tributary_domain::click::Click;
@@ -88,4 +88,38 @@ pub async fn a_notification_about_an_imported_payment_counts_nothing_twice(store
     assert_eq!(figures.refunded_micros, 4_000_000);
     assert_rebuild_changes_nothing(store).await;
     assert_eq!(total(&copy).await, figures);
+}
+
+/// An SDK event that was exported without its billing event, or that arrives after the import, finds
+/// the imported billing event.
+pub async fn an_sdk_event_finds_an_imported_billing_event(store: &SharedStore) {
+    let source = tenant(store).await;
+    bill(&source, "n1", 110).await;
+    let reports = tenant(store).await;
+    send(&reports, "phone", 120, vec![payment("t1", "10", "USD", 90)]).await;
+    for (is_imported, size) in [(true, 2), (true, 1), (false, 1)] {
+        let copy = tenant(store).await;
+        let mut lines = exported(&source, &copy).await;
+        if is_imported {
+            lines.extend(exported(&reports, &copy).await);
+        }
+        for part in lines.chunks(size) {
+            import(&copy, part).await;
+        }
+        if !is_imported {
+            send(&copy, "phone", 120, vec![payment("t1", "10", "USD", 90)]).await;
+        }
+        let log_after = log(&copy).await;
+        let of = |source| log_after.iter().find(move |event| event.source == source);
+        let (sdk, billed) = (of(EventSource::Sdk), of(EventSource::Billing));
+        let duplicate_of = sdk.and_then(|sdk| sdk.duplicate_of);
+        assert_eq!(duplicate_of, billed.map(|billed| billed.id));
+        let figures = total(&copy).await;
+        assert_eq!((figures.purchases, figures.revenue_micros), (1, 10_000_000));
+        bill(&copy, "n1", 110).await;
+        assert_eq!(log(&copy).await, log_after, "the provider repeats n1");
+        assert_eq!(total(&copy).await, figures);
+        assert_rebuild_changes_nothing(store).await;
+        assert_eq!(log(&copy).await, log_after);
+    }
 }

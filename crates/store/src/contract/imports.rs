@@ -11,6 +11,7 @@ use super::web_events::{post, purchase, shop};
 use crate::ImportMode;
 use std::sync::Arc;
 use tributary_domain::access::{Authorized, InstallsReview};
+use tributary_domain::app::BillingProvider;
 use tributary_domain::attribution::{HoldDecision, HoldState};
 use tributary_domain::billing::{IncomingNotification, NotificationMeaning, PaymentClaim};
 use tributary_domain::click::Click;
@@ -187,6 +188,7 @@ pub(super) async fn exported(from: &Tenant, to: &Tenant) -> Vec<ImportedEvent> {
         ImportedEvent {
             fingerprint: is_web.then(|| recorded_fingerprint(&event, &click)),
             transaction: is_billing.then(|| "t1".to_owned()),
+            provider: is_billing.then_some(BillingProvider::Revenuecat),
             event,
         }
     };

@@ -368,6 +368,7 @@ macro_rules! contract_suite {
             import_duplicates: {
                 three_imported_sources_may_share_an_id,
                 a_notification_about_an_imported_payment_counts_nothing_twice,
+                an_sdk_event_finds_an_imported_billing_event,
             }
             imports: {
                 an_import_gives_the_same_log_and_reports,

@@ -2,6 +2,7 @@
 
 use super::{CreditLoss, ImportFacts, ImportOutcome, ImportedEvent};
 use crate::access::Environment;
+use crate::billing::{Chain, transaction_key};
 use crate::device::{Device, DeviceKey, DeviceRef};
 use crate::event::duplicate::{EventReplacement, demote, mark_duplicate};
 use crate::event::web::{PayingDevice, WebEventKind};
@@ -40,6 +41,8 @@ pub struct ImportChanges<'a> {
     pub unsettled: BTreeSet<(Environment, DeviceKey)>,
     /// Refunds to add to website payments, by the sender's id of the payment.
     pub refunded: BTreeMap<&'a str, ImportedRefunds>,
+    /// Names under which billing events are found, with the lookup keys of their transactions.
+    pub transactions: Vec<(Chain, String)>,
     /// Clicks that events refer to, with the device whose install claims the click.
     pub clicks: BTreeMap<ClickId, Option<&'a DeviceKey>>,
 }
@@ -175,6 +178,7 @@ impl<'f, 'a> ImportBatch<'f, 'a> {
             self.note_device(device, &event);
         }
         self.note_refund(imported);
+        self.note_transaction(imported);
         if let Some(device) = device.filter(|_| event.payer().is_some()) {
             self.note_payment(device, event.id);
         }
@@ -311,6 +315,18 @@ impl<'f, 'a> ImportBatch<'f, 'a> {
             let total = total.saturating_sub(revenue.amount.micros());
             refunds.total = Amount::from_micros(total);
             refunds.count += 1;
+        }
+    }
+
+    /// Makes a billing event known by its transaction, so that a later SDK event finds it.
+    fn note_transaction(&mut self, imported: &ImportedEvent) {
+        if imported.event.source == EventSource::Billing
+            && let Some((.., transaction)) = imported.shared_id()
+            && let Some(provider) = imported.provider
+        {
+            let chain = Chain::of_imported(&imported.event, provider);
+            let key = transaction_key(transaction);
+            self.changes.transactions.push((chain, key));
         }
     }
 

@@ -16,7 +16,7 @@ pub use check::check;
 use super::duplicate::is_verifiable;
 use super::{Event, EventSource, SharedId};
 use crate::access::Environment;
-use crate::app::App;
+use crate::app::{App, BillingProvider};
 use crate::attribution::SettingsSummary;
 use crate::device::{DeviceKey, DeviceRef};
 use crate::integration::Integration;
@@ -34,6 +34,8 @@ pub struct ImportedEvent {
     pub fingerprint: Option<Digest>,
     /// Store transaction of a billing event.
     pub transaction: Option<String>,
+    /// Provider of a billing event.
+    pub provider: Option<BillingProvider>,
 }
 
 /// The id of an event within its app: environment, source and the sender's id.

@@ -36,6 +36,7 @@ fn payment(source: EventSource, id: &str, number: u8) -> ImportedEvent {
         event,
         fingerprint: None,
         transaction: None,
+        provider: None,
     }
 }
 

@@ -6,6 +6,7 @@ mod tests;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tributary_domain::access::Environment;
+use tributary_domain::app::BillingProvider;
 use tributary_domain::attribution::{CreditedNetwork, HoldState, MatchType};
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::{DeviceKey, Platform, UserKey};
@@ -93,11 +94,13 @@ struct ExportedCampaign {
     ad_name: Option<String>,
 }
 
-/// The parameter of a billing event that another source may use as its event id.
+/// The parameters of a billing event that tell its transaction, which another source may use as its
+/// event id.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct BillingParams {
     transaction_id: Option<String>,
+    provider: Option<String>,
 }
 
 /// Reads a line of an NDJSON export of events, as an event of this app. Returns every fault that the
@@ -226,8 +229,12 @@ fn with_keys(event: Event, click_text: &str) -> ImportedEvent {
     let params = event.params.as_deref();
     let params = params.filter(|_| event.source == EventSource::Billing);
     let params = params.and_then(|text| serde_json::from_str::<BillingParams>(text).ok());
+    let (transaction, provider) = params.map_or((None, None), |params| {
+        (params.transaction_id, params.provider)
+    });
     ImportedEvent {
-        transaction: params.and_then(|params| params.transaction_id),
+        transaction,
+        provider: provider.and_then(|provider| BillingProvider::parse(&provider)),
         fingerprint,
         event,
     }
