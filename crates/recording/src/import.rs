@@ -30,6 +30,9 @@ pub async fn import_events<T: ImportTable>(
     let Some(stored) = tables.app(app).await? else {
         return Err(Refusal::AppNotFound.into());
     };
+    if stored.archived {
+        return Err(Refusal::AppArchived.into());
+    }
     let mut facts = ImportFacts::new(&stored, tables.integrations(app).await?);
     read_ids(tables, app, batch, &mut facts).await?;
     if mode == ImportMode::Write {

@@ -11,7 +11,7 @@ use super::web_events::{post, purchase, shop};
 use crate::ImportMode;
 use std::sync::Arc;
 use tributary_domain::access::{Authorized, InstallsReview};
-use tributary_domain::app::BillingProvider;
+use tributary_domain::app::{AppChange, BillingProvider};
 use tributary_domain::attribution::{HoldDecision, HoldState};
 use tributary_domain::billing::{IncomingNotification, NotificationMeaning, PaymentClaim};
 use tributary_domain::click::Click;
@@ -23,7 +23,9 @@ use tributary_domain::event::{Event, EventFilter, EventSource};
 use tributary_domain::link::Link;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::Figures;
+use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::revision::Precondition;
 
 const NEW: ImportOutcome = ImportOutcome::New(CreditLoss {
     link: false,
@@ -452,14 +454,23 @@ pub async fn a_held_install_can_be_reviewed_after_an_import(store: &SharedStore)
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// Events are imported into existing apps only.
-pub async fn an_unknown_app_is_refused(store: &SharedStore) {
+/// Events are imported into existing apps only, and not into an archived one.
+pub async fn an_unknown_or_archived_app_is_refused(store: &SharedStore) {
     let source = tenant(store).await;
     send(&source, "d1", 40, vec![event("a", "open", 40)]).await;
     let lines: Arc<[ImportedEvent]> = exported(&source, &source).await.into();
+    let archive = AppChange {
+        archived: Change::Set(true),
+        ..AppChange::default()
+    };
+    let (app, any) = (source.app.id, Precondition::None);
+    let archived = store.update_app(&source.writer, app, archive, any, origin(50));
+    archived.await.expect("an app is archived");
     let unknown = AppId::from_bytes([9; 16]);
     for mode in [ImportMode::DryRun, ImportMode::Write] {
-        let imported = store.import_events(unknown, lines.clone(), mode, at(100));
-        assert_eq!(refusal(imported.await), Refusal::AppNotFound);
+        for (app, expected) in [(unknown, Refusal::AppNotFound), (app, Refusal::AppArchived)] {
+            let imported = store.import_events(app, lines.clone(), mode, at(100));
+            assert_eq!(refusal(imported.await), expected);
+        }
     }
 }

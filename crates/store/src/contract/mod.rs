@@ -379,7 +379,7 @@ macro_rules! contract_suite {
                 events_without_their_install_register_the_device,
                 live_web_events_find_imported_ones,
                 a_held_install_can_be_reviewed_after_an_import,
-                an_unknown_app_is_refused,
+                an_unknown_or_archived_app_is_refused,
             }
             reports: {
                 a_report_contains_everything_answered_before_it,

@@ -4,7 +4,9 @@ use crate::forwarding::plan::samples::{APP, NOW, event as sample, worth};
 use crate::ledger::UncountedReason;
 use crate::vocabulary::fault::Faults;
 use crate::vocabulary::id::OrganizationId;
+use crate::vocabulary::money::Amount;
 use crate::vocabulary::text::Name;
+use crate::vocabulary::time::Timestamp;
 use rstest::rstest;
 
 fn app() -> App {
@@ -234,6 +236,13 @@ fn a_missing_link_and_click_are_removed() {
     );
 }
 
+fn pay(one: &mut ImportedEvent, name: &str, amount: &str, usd: &str) {
+    name.clone_into(&mut one.event.name);
+    let revenue = one.event.revenue.as_mut().unwrap();
+    revenue.amount = Amount::parse(amount).unwrap();
+    revenue.usd = Amount::parse(usd).ok();
+}
+
 #[rstest]
 #[case::valid(|_: &mut ImportedEvent| {}, &[])]
 #[case::another_time(|one: &mut ImportedEvent| one.event.occurred_at = crate::vocabulary::time::Timestamp::from_millis(1), &["id"])]
@@ -267,6 +276,34 @@ fn a_missing_link_and_click_are_removed() {
 #[case::counted_without_dollars(
     |one: &mut ImportedEvent| one.event.revenue.as_mut().unwrap().usd = None,
     &["revenue.usd"]
+)]
+#[case::a_negative_payment(|one: &mut ImportedEvent| pay(one, "purchase", "-1", "-1"), &["revenue.amount", "revenue.usd"])]
+#[case::a_refund(|one: &mut ImportedEvent| pay(one, "refund", "-1", "-3000"), &[])]
+#[case::a_positive_refund(|one: &mut ImportedEvent| pay(one, "refund", "1", "1"), &["revenue.amount", "revenue.usd"])]
+#[case::another_sign(|one: &mut ImportedEvent| pay(one, "purchase", "1", "-1"), &["revenue.usd"])]
+#[case::the_limit(|one: &mut ImportedEvent| pay(one, "purchase", "9000", "2000"), &[])]
+#[case::above_the_limit(|one: &mut ImportedEvent| pay(one, "purchase", "1", "2000.01"), &["revenue.usd"])]
+#[case::an_uncounted_amount(
+    |one: &mut ImportedEvent| {
+        pay(one, "purchase", "-1", "-1");
+        one.event.revenue.as_mut().unwrap().uncounted = Some(UncountedReason::Negative);
+    },
+    &[]
+)]
+#[case::an_arrival_two_days_before(
+    |one: &mut ImportedEvent| one.event.received_at = Timestamp::from_millis(NOW.as_millis() - 48 * 3_600_000),
+    &[]
+)]
+#[case::an_earlier_arrival(
+    |one: &mut ImportedEvent| one.event.received_at = Timestamp::from_millis(NOW.as_millis() - 48 * 3_600_000 - 1),
+    &["timestampMs"]
+)]
+#[case::a_long_campaign(
+    |one: &mut ImportedEvent| {
+        one.event.credit = sample("install").credit;
+        one.event.credit.as_mut().unwrap().campaign.ad_name = Some("é".repeat(501));
+    },
+    &["attribution.campaign.adName"]
 )]
 fn fields_are_checked_against_each_other(
     #[case] change: fn(&mut ImportedEvent),

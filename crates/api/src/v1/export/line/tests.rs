@@ -93,9 +93,10 @@ fn an_install_is_told_from_an_event_with_its_name() {
 #[test]
 fn a_billing_event_has_its_store_transaction() {
     let mut billed = event(EventSource::Billing);
-    billed.params = Some(r#"{"transactionId":"t-1"}"#.to_owned());
+    billed.params = Some(r#"{"provider":"appstore","transactionId":"t-1"}"#.to_owned());
     let read = read_exported_event(APP, &exported(billed)).unwrap();
     assert_eq!(read.transaction.as_deref(), Some("t-1"));
+    assert_eq!(read.provider, Some(BillingProvider::Appstore));
 }
 
 #[rstest]
