@@ -141,7 +141,7 @@ const fn shared_id((app, environment): (AppId, Environment), event: &Event) -> S
     (app, environment, event.external_id.as_str())
 }
 
-fn device_of(event: &Event) -> Option<DeviceRef<'_>> {
+pub(crate) fn device_of(event: &Event) -> Option<DeviceRef<'_>> {
     Some(DeviceRef {
         app: event.app,
         environment: event.environment,

@@ -1,6 +1,6 @@
 //! Imports a batch of exported events.
 
-use crate::duplicates::{demote, find_verified_events, lock_sdk_events};
+use crate::duplicates::{demote, device_of, find_verified_events, lock_sdk_events};
 use crate::first_payment::settle_first_payment;
 use crate::tables::{Conflict, ImportTable, SharedId};
 use crate::tally::TransactionTally;
@@ -35,13 +35,20 @@ pub async fn import_events<T: ImportTable>(
     }
     let mut facts = ImportFacts::new(&stored, tables.integrations(app).await?);
     read_ids(tables, app, batch, &mut facts).await?;
-    if mode == ImportMode::Write {
-        let devices = devices_to_lock(batch, &facts);
-        tables.lock_devices(&devices, now).await?;
-    }
+    // Ids are reserved before devices are locked, and all devices are locked at once, as for recorded
+    // events. Otherwise two transactions could wait for each other.
+    let reported = read_twins(tables, batch, mode, &mut facts).await?;
+    facts.sdk_events = match mode {
+        ImportMode::Write => {
+            let mut devices: BTreeSet<DeviceRef<'_>> = devices_to_lock(batch, &facts);
+            devices.extend(reported.iter().filter_map(|(_, event)| device_of(event)));
+            tables.lock_devices(&devices, now).await?;
+            read_locked(tables, &reported, now).await?
+        }
+        ImportMode::DryRun => reported.into_iter().collect(),
+    };
     read_references(tables, app, batch, &mut facts).await?;
     let outcomes = select(batch, &facts);
-    read_twins(tables, batch, &outcomes, (mode, now), &mut facts).await?;
     let decided = decide(batch, outcomes, &facts, now);
     let increments = match mode {
         ImportMode::Write => write(tables, app, &decided.changes).await?,
@@ -112,16 +119,17 @@ async fn read_references<'a, T: ImportTable>(
     Ok(())
 }
 
-/// Reads the stored events that report the same events as the batch, and reserves the ids of new SDK
-/// events.
+/// Reads the verified events that report the same events as the batch, and reserves the ids of new
+/// events. Returns the SDK events that do so.
 async fn read_twins<'a, T: ImportTable>(
     tables: &T,
     batch: &'a [ImportedEvent],
-    outcomes: &[ImportOutcome],
-    (mode, now): (ImportMode, Timestamp),
+    mode: ImportMode,
     facts: &mut ImportFacts<'a>,
-) -> Result<(), T::Failure> {
-    let new = batch.iter().zip(outcomes);
+) -> Result<Vec<(SharedId<'a>, Event)>, T::Failure> {
+    // Devices are not read yet. They decide only about installs, whose ids are not shared.
+    let outcomes = select(batch, facts);
+    let new = batch.iter().zip(&outcomes);
     let new = new.filter(|(_, outcome)| matches!(outcome, ImportOutcome::New(_)));
     let mut by_source: BTreeMap<EventSource, Vec<(SharedId<'a>, EventId)>> = BTreeMap::new();
     for (imported, _) in new {
@@ -159,23 +167,18 @@ async fn read_twins<'a, T: ImportTable>(
     };
     let ids: BTreeSet<SharedId<'a>> = web.into_iter().filter(is_reserved).chain(billing).collect();
     let ids: Vec<SharedId<'a>> = ids.into_iter().collect();
-    facts.sdk_events = find_sdk_events(tables, &ids, (mode, now)).await?;
-    Ok(())
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    tables.events_by_external_id(EventSource::Sdk, &ids).await
 }
 
-/// Finds the SDK events with these ids. Locks their devices if the import writes.
-async fn find_sdk_events<'a, T: ImportTable>(
+/// Reads SDK events again, after their devices were locked.
+async fn read_locked<'a, T: ImportTable>(
     tables: &T,
-    ids: &[SharedId<'a>],
-    (mode, now): (ImportMode, Timestamp),
+    found: &[(SharedId<'a>, Event)],
+    now: Timestamp,
 ) -> Result<BTreeMap<SharedId<'a>, Event>, T::Failure> {
-    if ids.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    let found = tables.events_by_external_id(EventSource::Sdk, ids).await?;
-    if mode == ImportMode::DryRun {
-        return Ok(found.into_iter().collect());
-    }
     let events: Vec<&Event> = found.iter().map(|(_, event)| event).collect();
     let mut locked = lock_sdk_events(tables, &events, now).await?;
     let current = found.iter().map(|(id, event)| {

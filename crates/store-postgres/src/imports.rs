@@ -1,7 +1,8 @@
 //! Imports exported events, one batch per transaction and one statement per table.
 //!
-//! Devices are locked first. Ids are read without a lock and claimed when the events are written; if
-//! another transaction was first, the batch is decided again.
+//! Ids that sources share are reserved first, then devices are locked. Other ids are read without a
+//! lock and claimed when the events are written; if another transaction was first, the batch is
+//! decided again.
 
 use crate::clicks::KeptClicks;
 use crate::devices::bulk::{self, NewDevice};
