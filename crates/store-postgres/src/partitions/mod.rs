@@ -85,8 +85,8 @@ pub(crate) async fn check_clock(pool: &Pool, now: Timestamp) -> StoreResult<()> 
 }
 
 /// Partitions a table that has at least this many rows, makes partitions ahead, and drops those whose
-/// rows are past their retention period. Does nothing on a distributed database, and while a move
-/// copies the database: its log would miss dropped rows.
+/// rows are past their retention period. Only removes expired constraints on a distributed database,
+/// and while a move copies the database: its log would miss dropped rows.
 pub(crate) async fn maintain(
     pool: &Pool,
     table: PartitionedTable,
