@@ -33,7 +33,7 @@ const CLOCK_TOLERANCE: Duration = Duration::from_hours(24);
 /// Times of a partition's ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionRange {
-    /// Start, inclusive. `None` for the rows from before the table was partitioned.
+    /// Start, inclusive. `None` for the former table, which became the first partition.
     pub from: Option<Timestamp>,
     /// End, exclusive.
     pub until: Timestamp,
@@ -171,7 +171,7 @@ pub fn addresses_cutoff(
     cutoff.min(compacted_until.map_or(waiting, |until| waiting.max(until)))
 }
 
-/// Returns how long a partition's time range is: an eighth of the retention period in whole weeks.
+/// Returns the length of a partition: an eighth of the retention period, rounded up to whole weeks.
 fn width(retention: Duration) -> Duration {
     let weeks = retention
         .as_secs()

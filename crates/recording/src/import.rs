@@ -120,7 +120,7 @@ async fn read_references<'a, T: ImportTable>(
 }
 
 /// Reads the verified events that report the same events as the batch, and reserves the ids of new
-/// events. Returns the SDK events that do so.
+/// events. Returns the stored SDK events that report the same events as the batch.
 async fn read_twins<'a, T: ImportTable>(
     tables: &T,
     batch: &'a [ImportedEvent],

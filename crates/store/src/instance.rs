@@ -61,7 +61,7 @@ pub struct PartitionReport {
     pub created: u64,
     /// Number of dropped partitions.
     pub dropped: u64,
-    /// Estimated number of rows in the dropped partitions.
+    /// Estimated number of rows removed with the dropped partitions, without those that stay.
     pub removed_rows: u64,
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Number of pending increments of an app that are merged at once. A report adds up that many within
+/// Number of an app's increments at which they are merged. A report adds up that many within
 /// a millisecond. Merging fewer costs the database more than the increments themselves when a
 /// thousand apps count at the same time.
 const MERGED_AT_COUNT: u64 = 64;

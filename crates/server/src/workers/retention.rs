@@ -47,7 +47,7 @@ impl RetentionWorker {
         Timestamp::from_millis(self.runtime.now().as_millis().saturating_sub(millis))
     }
 
-    /// Removes old clicks, and the addresses of others, devices and claims. Returns the numbers of
+    /// Removes old clicks, and addresses of clicks, devices and claims. Returns the numbers of
     /// clicks and addresses.
     async fn forget_clicks(&self, partitions: PartitionReport) -> StoreResult<(u64, u64)> {
         let (store, now) = (&self.store, self.runtime.now());

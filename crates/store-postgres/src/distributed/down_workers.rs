@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 /// Interval between checks. Each opens a connection to every worker.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// Delay of a check that a failure causes, for the failures that follow.
+/// Delay before a check, so that several failures in a row lead to one check.
 const CHECK_DELAY: Duration = Duration::from_millis(500);
 
 /// Condition on an app: its shard is on one of the workers in `$1`. The coordinator knows where a shard
@@ -43,7 +43,7 @@ impl DownWorkers {
         self.lock().iter().map(|worker| worker.group).collect()
     }
 
-    /// Returns how many there are.
+    /// Returns the number of workers that did not respond to the last check.
     pub(crate) fn count(&self) -> usize {
         self.lock().len()
     }

@@ -1,5 +1,5 @@
 //! Searches all shards for due work whose hint was lost: a node was killed before it stored the hint,
-//! an older version of the program added the work, or an import did.
+//! an older version of the program added the work, or it existed before the distribution.
 //!
 //! While a worker is down, a search would fail for all apps. It waits until the worker is back; hints
 //! are not affected.
@@ -49,7 +49,7 @@ impl SearchKind {
 }
 
 impl SearchTimes {
-    /// Returns whether a search is due, and assumes that the caller searches.
+    /// Returns whether a search is due. If so, notes that it begins now.
     fn begin(&self, kind: SearchKind) -> bool {
         let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = times

@@ -19,7 +19,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::PartitionReport;
 use uuid::Uuid;
 
-/// How often the copy is brought up to date before the partitions stay for this time, and the pause
+/// Number of attempts to update the copy and to replace the partitions in one run, and the pause
 /// in between, for transactions that still read them.
 const ROUNDS: u32 = 3;
 const ROUND_PAUSE: Duration = Duration::from_secs(1);

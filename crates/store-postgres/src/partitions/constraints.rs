@@ -95,7 +95,7 @@ pub(super) async fn validate(
     }
 }
 
-/// Same as [`remove_expired`]. It fails if the tables are in use; the next node or run continues.
+/// Calls [`remove_expired`] and logs an error, such as a table in use. The next run tries again.
 pub(crate) async fn remove_expired_if_possible(client: &mut Client) {
     if let Err(error) = remove_expired(client).await {
         tracing::warn!(%error, "cannot remove an expired constraint of a partition");

@@ -98,7 +98,7 @@ async fn read_state(
     })
 }
 
-/// Rejects ids from the end on. They lie weeks ahead.
+/// Adds a constraint that rejects ids from `end` on, which lies weeks ahead.
 async fn add_constraint(
     tx: &Transaction<'_>,
     table: PartitionedTable,

@@ -38,7 +38,7 @@ const MERGED_ROWS_MAX: usize = 200;
 pub(crate) const UNMERGED_ROWS_MAX: usize = 20_000;
 
 /// How often a node searches for increments of nodes that do not merge, or that stopped before they
-/// did. Longer, and a report could find more than it adds up.
+/// did. With a longer interval, a report could find more increments than it can add up.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
 /// The same on a distributed database, where a search queries every shard.
 const DISTRIBUTED_SEARCH_INTERVAL: Duration = Duration::from_mins(1);

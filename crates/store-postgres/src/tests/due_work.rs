@@ -113,7 +113,7 @@ async fn a_leased_queue_is_looked_at_when_it_is_released() {
     app.lease(LEASE, 12, 100).await.expect("a lease");
     assert_eq!(scene.due(13).await, []);
     assert_eq!(scene.next_look().await, Some(at(100).as_millis()));
-    // New work does not lead to a look, because nobody could take it.
+    // New work does not lead to a look, because no node could take it.
     scene.app.send_events("phone", &["e1"], "sign_up", 14).await;
     store_hints(&scene.accepting.pool).await.expect("hints");
     assert_eq!(scene.next_look().await, Some(at(100).as_millis()));

@@ -13,7 +13,7 @@ use crate::vocabulary::id::DeliveryId;
 use crate::vocabulary::time::Timestamp;
 
 /// Number of parts, and so of nodes that work on a queue at the same time. Each holder sends up to
-/// [`BATCHES_IN_FLIGHT`] requests at once. More parts than that would mostly meet the rate limits
+/// [`BATCHES_IN_FLIGHT`] requests at once. With more parts, nodes would mostly hit the rate limits
 /// of the networks.
 pub const PARTS: u8 = 4;
 /// Full rounds in each part of a backlog that is large enough to be shared. With fewer, requests

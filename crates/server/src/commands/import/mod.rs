@@ -1,6 +1,6 @@
 //! `tributary import`: stores the events of an NDJSON export in an app, in bulk.
 //!
-//! One thread reads and parses lines while the store writes the batch before. The server may be
+//! One thread reads and parses lines while the store writes earlier batches. The server may be
 //! running. The import can be repeated: events that are stored already are skipped.
 
 mod account;
