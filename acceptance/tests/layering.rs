@@ -90,6 +90,8 @@ const ADAPTERS_CALL: &[&str] = &[
     "event::sdk::planning_click",
     "forwarding::skipped::skipped_since",
     "report::split_by_grain",
+    // Whether the facts can be trusted.
+    "partitioning::clocks_agree",
     // Derived ids and keys.
     "billing::transaction_key",
     "forwarding::delivery::delivery_id",

@@ -35,8 +35,9 @@ pub async fn import_events<T: ImportTable>(
     }
     let mut facts = ImportFacts::new(&stored, tables.integrations(app).await?);
     read_ids(tables, app, batch, &mut facts).await?;
-    // Ids are reserved before devices are locked, and all devices are locked at once, as for recorded
-    // events. Otherwise two transactions could wait for each other.
+    // Ids that sources share are reserved before devices are locked, and all devices are locked at once,
+    // as for recorded events. Otherwise two transactions could wait for each other. The ids of new web
+    // events are claimed later; the one transaction that the database then ends is run again.
     let reported = read_twins(tables, batch, mode, &mut facts).await?;
     facts.sdk_events = match mode {
         ImportMode::Write => {

@@ -77,10 +77,16 @@ impl QueueChange {
 }
 
 impl QueueState {
-    /// Returns whether a change from a round that began at this time has an effect. The problems of
-    /// a round that began before the queue was resumed have none, because they may be fixed.
-    pub fn admits(&self, change: &QueueChange, begun_at: Timestamp) -> bool {
-        !change.is_problem() || self.resumed_at.is_none_or(|resumed| resumed <= begun_at)
+    /// Returns whether a change from a round between these times has an effect. The problems of a
+    /// round during which the queue was resumed have none, because they may be fixed. A resume that
+    /// lies after the round was stamped by a clock that is fast, so it says nothing.
+    pub fn admits(
+        &self,
+        change: &QueueChange,
+        (begun_at, settled_at): (Timestamp, Timestamp),
+    ) -> bool {
+        let is_resumed_during = |resumed| begun_at < resumed && resumed <= settled_at;
+        !change.is_problem() || !self.resumed_at.is_some_and(is_resumed_during)
     }
 
     /// Applies a change. Returns whether the change requires a pause. A queue that is paused

@@ -14,7 +14,7 @@ pub struct DeliverySettlement {
     /// Time of the settlement.
     pub at: Timestamp,
     /// When the process began with these deliveries. A back-off that ended before has no effect, and
-    /// problems have none if the queue was resumed since then.
+    /// problems have none if the queue was resumed during the round.
     pub begun_at: Timestamp,
     /// Changes to the state of the queue.
     pub changes: Vec<QueueChange>,
@@ -76,7 +76,7 @@ impl DeliverySettlement {
         stored.clear_ended_backoff(self.begun_at);
         let mut unpaused = stored.clone();
         for change in &self.changes {
-            if stored.admits(change, self.begun_at) {
+            if stored.admits(change, (self.begun_at, self.at)) {
                 stored.apply(change);
                 unpaused.apply_unless_pausing(change);
             }
@@ -108,6 +108,8 @@ impl DeliverySettlement {
                 alerts.extend(pause.and_then(|pause| self.alert_of_pause(pause)));
             } else {
                 unpaused.is_probing = true;
+                // They were counted with the earlier settings.
+                unpaused.rejections = None;
                 state = unpaused;
                 is_pausing = false;
             }
@@ -298,21 +300,24 @@ mod tests {
         let decision = settlement.decide(merged, facts);
         let expected = QueueState {
             is_probing: true,
+            rejections: None,
             ..stored
         };
         assert_eq!(decision.queue.state, expected);
     }
 
     #[rstest]
-    #[case::before_it_was_resumed(999, false)]
-    #[case::when_it_was_resumed(1_000, true)]
+    #[case::before_it_was_resumed(999, 1_000, false)]
+    #[case::when_it_was_resumed(1_000, 1_000, true)]
+    #[case::resumed_by_a_node_with_a_fast_clock(999, 1_001, true)]
     fn problems_of_rounds_that_began_before_a_resume_have_no_effect(
         #[case] begun_at: i64,
+        #[case] resumed_at: i64,
         #[case] has_effect: bool,
     ) {
         let mut stored = QueueState::default();
         stored.pause(NOW, "190", None);
-        stored.resume(NOW);
+        stored.resume(Timestamp::from_millis(resumed_at));
         let end = Timestamp::from_millis(60_000);
         let mut settlement = settlement(true);
         settlement.begun_at = Timestamp::from_millis(begun_at);

@@ -1,8 +1,8 @@
 //! Makes partitions ahead.
 
 use super::catalog::{bounds, partitions, ranges};
-use super::constraints::{WAIT_FOR_HARMLESS_LOCK, exclude, readmission, readmit};
-use super::{PartitionedTable, begin, is_locked};
+use super::constraints::{WAIT_FOR_HARMLESS_LOCK, exclude, is_excluded, readmission, readmit};
+use super::{PartitionedTable, begin, is_disturbed};
 use deadpool_postgres::Object;
 use std::time::Duration;
 use tokio_postgres::error::SqlState;
@@ -21,7 +21,7 @@ pub(super) async fn make(
     let made = made?;
     if made > 0 || !is_analyzed(connection, table).await? {
         match analyze(connection, table).await {
-            Err(error) if is_locked(&error) => {
+            Err(error) if is_disturbed(&error) => {
                 tracing::debug!(table = table.name, "cannot collect statistics now");
             }
             outcome => outcome?,
@@ -64,13 +64,16 @@ async fn attach_empty(
     table: PartitionedTable,
     range: PartitionRange,
 ) -> Result<Option<bool>, tokio_postgres::Error> {
-    let is_excluded = exclude(connection, table, range).await?;
-    if is_excluded != Some(true) {
-        return Ok(is_excluded);
+    let excluded = exclude(connection, table, range).await?;
+    if excluded != Some(true) {
+        return Ok(excluded);
     }
     let Some(tx) = begin(connection).await? else {
         return Ok(None);
     };
+    if !is_excluded(&tx, table, range).await? {
+        return Ok(None);
+    }
     let (name, label, bounds) = (table.name, range.label(), bounds(range));
     let sql = format!(
         "create table {name}_{label} (like {name} including all);

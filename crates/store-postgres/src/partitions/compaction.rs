@@ -8,8 +8,8 @@
 //! the partitions stay until every such transaction has ended.
 
 use super::catalog::{Partition, bounds, in_range, partitions};
-use super::constraints::{exclude, readmission};
-use super::{PartitionedTable, begin, is_locked, lock};
+use super::constraints::{exclude, is_excluded, readmission};
+use super::{PartitionedTable, begin, is_disturbed, lock};
 use deadpool_postgres::{Object, Transaction};
 use std::time::Duration;
 use tokio_postgres::types::Type;
@@ -141,7 +141,7 @@ pub(crate) async fn finish(
             match swap(connection, table, sources, copy).await {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
-                Err(error) if is_locked(&error) => break,
+                Err(error) if is_disturbed(&error) => break,
                 Err(error) => return Err(error),
             }
         }
@@ -364,7 +364,10 @@ async fn swap(
     let Some(tx) = begin_with_copy(connection, table, copy.id).await? else {
         return Ok(false);
     };
-    if !lock(&tx, table).await? || !is_complete(&*tx, table, copy).await? {
+    if !lock(&tx, table).await?
+        || !is_complete(&*tx, table, copy).await?
+        || !is_excluded(&tx, table, copy.range).await?
+    {
         return Ok(false);
     }
     let name = table.name;

@@ -4,7 +4,7 @@
 //! rows of its range. While such a constraint exists, it rejects rows, so it is removed at once, by
 //! the next run, or by the next node that starts.
 
-use super::catalog::{in_range, quoted_time};
+use super::catalog::{first_id, in_range, quoted_time};
 use super::{CHANGE_SETTINGS, CLICKS, DELIVERIES, PartitionedTable, begin, conversion, try_lock};
 use deadpool_postgres::{Object, Transaction};
 use tokio_postgres::Client;
@@ -56,6 +56,26 @@ pub(crate) async fn exclude(
     tx.rollback().await?;
     readmit(connection, table).await?;
     Ok(Some(false))
+}
+
+/// Returns whether attaching a partition with this range does not read the default partition. Another
+/// node may have removed the constraint since [`exclude`].
+pub(super) async fn is_excluded(
+    tx: &Transaction<'_>,
+    table: PartitionedTable,
+    range: PartitionRange,
+) -> Result<bool, tokio_postgres::Error> {
+    let name = table.name;
+    let sql = format!(
+        "select pg_relation_size('{name}_other') = 0
+                or exists (select from pg_constraint
+                           where conrelid = '{name}_other'::regclass
+                             and conname = '{name}_other_range' and convalidated
+                             and strpos(pg_get_constraintdef(oid), $1) > 0)"
+    );
+    let until = first_id(range.until).to_string();
+    let params = [(&until as _, Type::TEXT)];
+    tx.query_typed_one(&sql, &params).await?.try_get(0)
 }
 
 /// Removes the constraint on the default partition, if it exists.

@@ -115,7 +115,7 @@ pub(crate) async fn maintain(
     );
     match done.await {
         Ok(()) => Ok(report),
-        Err(error) if is_locked(&error) => {
+        Err(error) if is_disturbed(&error) => {
             tracing::info!(
                 table = table.name,
                 "the table is in use; changing its partitions later"
@@ -180,11 +180,16 @@ async fn lock(
     tx.query_typed_one(sql, &[]).await?.try_get(0)
 }
 
-/// Returns whether a change gave up waiting for a lock.
-fn is_locked(error: &tokio_postgres::Error) -> bool {
-    let locked = [
+/// Returns whether others are in the way of a change: it gave up waiting for a lock, or another node
+/// made the change after this one had read the catalog.
+fn is_disturbed(error: &tokio_postgres::Error) -> bool {
+    let disturbed = [
         SqlState::LOCK_NOT_AVAILABLE,
         SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::DUPLICATE_TABLE,
+        SqlState::DUPLICATE_OBJECT,
+        SqlState::UNDEFINED_TABLE,
+        SqlState::UNDEFINED_OBJECT,
     ];
-    error.code().is_some_and(|code| locked.contains(code))
+    error.code().is_some_and(|code| disturbed.contains(code))
 }
