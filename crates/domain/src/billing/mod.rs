@@ -261,7 +261,7 @@ impl Chain {
         }
     }
 
-    /// Returns the imported event that this stands for.
+    /// Returns the imported event, if [`Chain::of_imported`] made this chain.
     pub fn imported_event(&self) -> Option<EventId> {
         EventId::parse(self.name.strip_prefix(IMPORTED)?).ok()
     }

@@ -110,8 +110,8 @@ impl PostgresMoveSource {
     pub async fn fence(&mut self, tables: &[TransferTable]) -> Result<(), PostgresMoveError> {
         let tx = self.client.transaction().await?;
         // Wait for a node that is migrating (at most `lock_timeout`), and let none begin until the
-        // commit. The lock is shared by all schemas of the database, so waiting is no sign that this
-        // schema was migrated: the check after it tells.
+        // commit. All schemas of the database share the lock, so the node may be migrating another
+        // schema. Only the check of the log shows whether this one was migrated.
         let lock = format!("select pg_advisory_xact_lock({})", migrate::LOCK);
         tx.batch_execute(&lock).await?;
         check_log(&*tx, tables).await?;

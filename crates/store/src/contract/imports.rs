@@ -113,7 +113,7 @@ async fn history(store: &SharedStore) -> (Tenant, Vec<Click>) {
 }
 
 /// Creates an app with the same clicks as another one, on another link, but without installs and
-/// events. Link ids are unique, so the copy's link stands for the other one.
+/// events. Link ids are unique, so the copy has a link with another id.
 pub(super) async fn copy_without_events(
     store: &SharedStore,
     of: &Tenant,
@@ -315,7 +315,7 @@ pub async fn an_import_beside_live_events_counts_money_once(store: &SharedStore)
     assert_eq!((new, outcomes.len()), (3, 12), "{outcomes:?}");
     let figures = total(&live).await;
     assert_eq!((figures.purchases, figures.revenue_micros), (4, 15_000_000));
-    // Both devices have an earlier payment than the live one, and a duplicate is no payment.
+    // Both devices have an earlier payment than the live one, and a duplicate does not count as one.
     let first_payments = log(&live).await.into_iter();
     let first_payments = first_payments.filter(|event| event.first_payment);
     let mut first: Vec<String> = first_payments.map(|event| event.external_id).collect();
@@ -363,8 +363,8 @@ pub async fn a_missing_link_is_removed_from_the_credit(store: &SharedStore) {
     assert_rebuild_changes_nothing(store).await;
 }
 
-/// An imported install registers its device: the device's next call is no first open, and the device
-/// cannot get another install.
+/// An imported install registers its device. The device's next call is not counted as a first open,
+/// and the device cannot get another install.
 pub async fn an_imported_device_is_installed(store: &SharedStore) {
     let (source, clicks) = history(store).await;
     let copy = copy_without_events(store, &source, &clicks).await;
@@ -387,8 +387,8 @@ pub async fn an_imported_device_is_installed(store: &SharedStore) {
     assert_eq!(total(&copy).await.installs, 2);
 }
 
-/// The events of a device register it, even if its install is not imported: its next call is no first
-/// open and changes no credit. The install can be imported later.
+/// The events of a device register it, even if its install is not imported. Its next call is not
+/// counted as a first open and does not change the credit. The install can be imported later.
 pub async fn events_without_their_install_register_the_device(store: &SharedStore) {
     let (source, clicks) = history(store).await;
     let copy = copy_without_events(store, &source, &clicks).await;
