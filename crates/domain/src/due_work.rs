@@ -1,14 +1,54 @@
-//! When to look for an app's due work again.
+//! Kinds of work that become due, and when to look for an app's due work again.
 //!
 //! On a distributed database, workers do not search all shards for due work. A table of hints says
 //! which app to look at, and when. After each look, the rules here decide about the next one.
 
+use crate::integration::Network;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
 /// Delay after an app's work could not be read. Its database server may be down, and asking it more
 /// often would keep connections waiting.
 const FAILED_LOOK_DELAY: Duration = Duration::from_secs(5);
+
+/// A kind of work that becomes due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WorkKind {
+    /// Deliveries to a network, and checks of their status.
+    Deliveries(Network),
+    /// Trials on hold.
+    Trials,
+    /// AdServices tokens.
+    Tokens,
+    /// Alerts.
+    Alerts,
+    /// Increments of nodes that do not merge.
+    Increments,
+}
+
+impl WorkKind {
+    /// Returns the name in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Deliveries(network) => network.as_str(),
+            Self::Trials => "trials",
+            Self::Tokens => "tokens",
+            Self::Alerts => "alerts",
+            Self::Increments => "increments",
+        }
+    }
+
+    /// Parses the name in the database.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "trials" => Some(Self::Trials),
+            "tokens" => Some(Self::Tokens),
+            "alerts" => Some(Self::Alerts),
+            "increments" => Some(Self::Increments),
+            network => Network::parse(network).map(Self::Deliveries),
+        }
+    }
+}
 
 /// An app's work of one kind, as a look found it or left it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -146,6 +186,16 @@ mod tests {
         };
         assert_eq!(work.next_look(time(NOW)), expected);
         assert_eq!(work.can_be_taken(time(NOW)), can_be_taken);
+    }
+
+    #[test]
+    fn kinds_are_parsed_from_their_names() {
+        use WorkKind::{Alerts, Deliveries, Increments, Tokens, Trials};
+        let others = [Trials, Tokens, Alerts, Increments];
+        for kind in Network::ALL.map(Deliveries).into_iter().chain(others) {
+            assert_eq!(WorkKind::parse(kind.as_str()), Some(kind));
+        }
+        assert_eq!(WorkKind::parse("unknown"), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod judge;
 mod lease;
 pub mod metrics;
 mod pacing;
+mod polling;
 mod prepare;
 mod probe;
 mod queue;
@@ -27,6 +28,7 @@ mod transport;
 #[cfg(test)]
 mod tests;
 
+pub use polling::{DueReceiver, Poller};
 pub use probe::{NetworkProbeResponse, Prober};
 pub use transport::{RequestTarget, Transport, TransportOutcome};
 
@@ -39,14 +41,13 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::forwarding::round::DecisionContext;
 use tributary_domain::integration::Network;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::runtime::Runtime;
 use tributary_store::{QueueRef, Store};
 
-/// Interval between polls. Events accumulate for this long, so that they can share requests.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Queues processed concurrently per network. Separate limits keep a hanging network from blocking
 /// the others.
 const QUEUES_PER_NETWORK: usize = 32;
@@ -106,26 +107,31 @@ impl Forwarder {
         }
     }
 
-    /// Runs until `stop` completes. Finishes the requests in progress; everything else stays in the
-    /// database.
-    pub async fn run(self, stop: impl Future<Output = ()>) {
+    /// Sends what polls find due, until `stop` completes. Finishes the requests in progress;
+    /// everything else stays in the database.
+    pub async fn run(self, mut due: DueReceiver, stop: impl Future<Output = ()>) {
         let stopping = CancellationToken::new();
         let mut tasks = JoinSet::new();
         let mut stop = std::pin::pin!(stop);
         let mut is_failing = false;
         loop {
-            let wait = if is_failing {
-                POLL_RETRY_WAIT
-            } else {
-                POLL_INTERVAL
+            let next_poll = async {
+                if is_failing {
+                    tokio::time::sleep(POLL_RETRY_WAIT).await;
+                }
+                due.next_poll().await
             };
-            tokio::select! {
+            let kinds = tokio::select! {
                 () = &mut stop => break,
-                () = tokio::time::sleep(wait) => {}
-            }
+                kinds = next_poll => kinds,
+            };
+            let Some(kinds) = kinds else {
+                break;
+            };
             while tasks.try_join_next().is_some() {}
+            let is_due = |network: &Network| kinds.contains(&WorkKind::Deliveries(*network));
             let mut all_queried = true;
-            for network in Network::ALL {
+            for network in Network::ALL.into_iter().filter(is_due) {
                 all_queried &= self
                     .start_due_queues(network, &mut tasks, &stopping, is_failing)
                     .await;

@@ -1,6 +1,6 @@
 //! Alerts for operators, sent by webhook.
 
-use crate::due_work::{Look, WorkKind, earliest, look_at_apps};
+use crate::due_work::{Look, earliest, look_at_apps};
 use crate::params::column;
 use crate::pool::Pool;
 use crate::rows::{APP_COLUMNS, id, read_apps, uuid};
@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_postgres::Row;
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::forwarding::alert::{Alert, AlertKind};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AlertId, AppId};

@@ -34,7 +34,8 @@ const CONCURRENT_WRITES: &str = "set local citus.enable_deadlock_prevention = of
 /// settings of its role: it might commit without a sync, or wait for a lock without a limit.
 const SETTINGS_FOR_WORKERS: &str = "set local citus.propagate_set_commands = 'local'";
 
-/// Returns the statements that begin a transaction, to be sent together in one round trip.
+/// Returns the statements that begin a transaction, to be sent together in one round trip. A single
+/// read needs none.
 ///
 /// A single server gets all settings in one `select`. On a distributed database each setting for the
 /// workers is a separate `set`: Citus sends the whole text that contains a `set` to the workers, once
@@ -45,6 +46,7 @@ pub(crate) fn begin_statements(
     statement_timeout: Duration,
 ) -> Vec<String> {
     let kind = match mode {
+        TransactionMode::ReadOnce => return Vec::new(),
         TransactionMode::Read => "isolation level repeatable read, read only",
         TransactionMode::Write | TransactionMode::PipelinedWrite => {
             "isolation level read committed, read write"

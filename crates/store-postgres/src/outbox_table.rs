@@ -2,7 +2,6 @@
 
 use crate::clicks::CLICK_COLUMNS;
 use crate::deliveries::find;
-use crate::due_work::WorkKind;
 use crate::outbox::settle::write_settled;
 use crate::outbox::terminal::{self, TerminalDelivery};
 use crate::params::{Param, column, placeholders};
@@ -11,6 +10,7 @@ use crate::tx::Tx;
 use crate::{Failure, queues};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::click::Click;
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::event::Event;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_id};

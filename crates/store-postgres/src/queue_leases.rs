@@ -1,11 +1,11 @@
 //! Leases of queues and of their parts.
 
 use crate::Failure;
-use crate::due_work::WorkKind;
 use crate::queues::{key_columns, version_row};
 use crate::rows::{read_row, read_row_at, uuid};
 use crate::tx::Tx;
 use tokio_postgres::Row;
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::forwarding::settlement::IntegrationVersion;
 use tributary_domain::forwarding::sharing::QueueSharing;
 use tributary_domain::vocabulary::time::Timestamp;

@@ -43,7 +43,7 @@ pub(crate) async fn collect_missing(pool: &Pool) -> StoreResult<()> {
         let names = rows.iter().map(|row| Ok(row.try_get::<_, String>(0)?));
         names.collect::<Result<Vec<_>, Failure>>()
     };
-    let tables = tx::run(pool, "find_new_tables", TransactionMode::Read, find).await?;
+    let tables = tx::run(pool, "find_new_tables", TransactionMode::ReadOnce, find).await?;
     for table in tables {
         // Another node may be collecting them.
         let sql = format!("analyze (skip_locked) {table}");

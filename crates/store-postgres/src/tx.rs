@@ -17,7 +17,7 @@ use crate::abandoned::UsedConnection;
 use crate::attempt_error::{AttemptError, classify_before_commit, classify_commit_error};
 use crate::begin::begin_statements;
 use crate::database_error::{DatabaseError, is_read_only_server};
-use crate::due_work::{Hints, WorkKind};
+use crate::due_work::Hints;
 use crate::params::{Param, typed, values};
 use crate::pool::Pool;
 use crate::rollups::CountedApps;
@@ -34,6 +34,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Statement};
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::connection_share::ConnectionShare;
@@ -49,6 +50,8 @@ const RETRY_DELAY_FIRST_MAX: Duration = Duration::from_millis(20);
 pub(crate) enum TransactionMode {
     /// Reads one snapshot.
     Read,
+    /// Reads with one statement, which needs neither `begin` nor `commit`.
+    ReadOnce,
     /// Reads, decides and writes. Each statement sees all earlier commits, as needed for reads
     /// after waiting for a lock.
     Write,
@@ -59,7 +62,7 @@ pub(crate) enum TransactionMode {
 
 impl TransactionMode {
     fn writes(self) -> bool {
-        self != Self::Read
+        matches!(self, Self::Write | Self::PipelinedWrite)
     }
 }
 
@@ -204,12 +207,10 @@ pub(crate) async fn try_on<T>(
         counted: tx.counted.take(),
         hints: std::mem::take(&mut tx.hints),
     };
-    let committed = tx.commit().await;
+    let committed = tx.commit(mode).await;
     drop(added);
     match committed {
-        Err(error) if mode == TransactionMode::Read => {
-            Err(classify_before_commit(Failure::Postgres(error)))
-        }
+        Err(error) if !mode.writes() => Err(classify_before_commit(Failure::Postgres(error))),
         Err(error) => Err(classify_commit_error(&error)),
         // The notice may have been about another transaction's commit; reporting an error is safe
         // either way.
@@ -446,8 +447,11 @@ impl Tx {
         self.failed.load(Ordering::Relaxed)
     }
 
-    async fn commit(self) -> Result<(), tokio_postgres::Error> {
-        let outcome = self.connection().batch_execute("commit").await;
+    async fn commit(self, mode: TransactionMode) -> Result<(), tokio_postgres::Error> {
+        let outcome = match mode {
+            TransactionMode::ReadOnce => Ok(()),
+            _ => self.connection().batch_execute("commit").await,
+        };
         self.end(outcome.is_ok());
         outcome
     }

@@ -34,6 +34,7 @@ mod billing;
 mod clicks;
 mod deliveries;
 mod devices;
+mod due_kinds;
 mod duplicates;
 mod event_rows;
 mod event_tables;

@@ -24,6 +24,7 @@ const WORKER: &[&str] = &[
     "claim_postbacks",
     "collect_statistics",
     "due_deliveries",
+    "due_kinds",
     "due_queues",
     "due_status_checks",
     "expire_deliveries",

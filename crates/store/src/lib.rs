@@ -34,6 +34,7 @@ mod billing;
 mod clicks;
 mod deliveries;
 mod devices;
+mod due_kinds;
 mod events;
 mod holds;
 mod imports;
@@ -61,6 +62,7 @@ pub use devices::{
     ADDRESS_CLICKS_SCANNED_MAX, AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX,
     DeviceDetails, Devices, INSTALL_BURST_WINDOW, LeasedToken, SdkApp, TokenOutcome,
 };
+pub use due_kinds::DueKinds;
 pub use error::{DatabaseDamaged, ReportTimeout, StoreError};
 pub use events::{EventPage, Events};
 pub use holds::{HOLD_REVIEWS_MAX, HeldInstall, HoldReviewCount, Holds};
@@ -108,6 +110,7 @@ pub trait Store:
     + Rates
     + Integrations
     + Outbox
+    + DueKinds
     + Deliveries
     + Alerts
     + Traffic
@@ -135,6 +138,7 @@ impl<T> Store for T where
         + Rates
         + Integrations
         + Outbox
+        + DueKinds
         + Deliveries
         + Alerts
         + Traffic

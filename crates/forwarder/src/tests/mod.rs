@@ -4,5 +4,6 @@ mod ambiguity;
 mod isolation;
 mod outcomes;
 mod pacing;
+mod polling;
 mod scene;
 mod sharing;

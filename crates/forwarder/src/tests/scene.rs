@@ -33,6 +33,7 @@ pub(super) const BEGIN: i64 = 1_000;
 pub(super) const SECRET: &str = "canary-token-0123456789";
 
 /// A clock that the test sets.
+#[derive(Default)]
 pub(super) struct SceneClock(AtomicI64);
 
 impl Clock for SceneClock {
@@ -122,6 +123,11 @@ pub(super) struct Scene {
     _folder: TempDir,
 }
 
+/// Creates a runtime with this clock.
+pub(super) fn runtime(clock: Arc<SceneClock>) -> Runtime {
+    Runtime::new(clock, Arc::new(CountingRandom(AtomicU64::new(1))))
+}
+
 impl Scene {
     /// Creates an app connected to a scripted network.
     pub(super) async fn new(
@@ -142,7 +148,7 @@ impl Scene {
             token_requests: AtomicU64::new(0),
         });
         let clock = Arc::new(SceneClock(AtomicI64::new(at(BEGIN).as_millis())));
-        let runtime = Runtime::new(clock.clone(), Arc::new(CountingRandom(AtomicU64::new(1))));
+        let runtime = runtime(clock.clone());
         let parts = ForwarderParts {
             store: store.clone(),
             runtime,

@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tributary_api::RateLimits;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::node_role::NodeRole;
-use tributary_forwarder::Forwarder;
+use tributary_forwarder::{Forwarder, Poller};
 use tributary_store::Store;
 
 /// Interval for aggregating histogram samples and dropping idle rate limits.
@@ -176,13 +176,15 @@ fn spawn_tasks(
     stopped: watch::Receiver<bool>,
 ) -> anyhow::Result<JoinSet<()>> {
     let mut tasks = JoinSet::new();
+    let poller = Poller::new(started.store.clone(), system::runtime());
+    let due = poller.subscribe();
     workers::start(
         config,
         &started.store,
-        &system::runtime(),
         &started.keyring,
         started.geo.clone(),
         &mut tasks,
+        &due,
         || wait_for_stop(stopped.clone()),
     )?;
     let forwarding = tributary_forwarder::ForwarderParts {
@@ -193,7 +195,9 @@ fn spawn_tasks(
         base_url: started.base_url.trim_end_matches('/').into(),
     };
     if config.roles.has(NodeRole::Forward) {
-        tasks.spawn(Forwarder::new(forwarding.clone()).run(wait_for_stop(stopped.clone())));
+        tasks.spawn(poller.run(wait_for_stop(stopped.clone())));
+        let forwarder = Forwarder::new(forwarding.clone());
+        tasks.spawn(forwarder.run(due, wait_for_stop(stopped.clone())));
     }
     let served_here = config.metrics.on_public_port.then(|| metrics.clone());
     let parts = ServerParts::new(

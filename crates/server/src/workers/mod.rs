@@ -17,6 +17,7 @@ mod trials;
 use crate::config::Config;
 use crate::geo::GeoFiles;
 use crate::outbound::AddressPolicy;
+use crate::system;
 use ad_services::AdServicesWorker;
 use alerts::AlertsWorker;
 use deliveries::DeliveriesWorker;
@@ -32,6 +33,7 @@ use trials::TrialsWorker;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::node_role::NodeRoles;
 use tributary_domain::runtime::Runtime;
+use tributary_forwarder::DueReceiver;
 use tributary_store::Store;
 
 /// Names of all workers, as shown in metrics and logs.
@@ -47,17 +49,18 @@ pub const NAMES: [&str; 9] = [
     TrialsWorker::NAME,
 ];
 
-/// Starts the workers of this node's roles. Each worker stops when its future from `stop`
+/// Starts the workers of this node's roles. `due` tells them about due work. Each worker stops when its future from `stop`
 /// completes. Wait for the tasks before closing the database.
 pub fn start<F: Future<Output = ()> + Send + 'static>(
     config: &Config,
     store: &Arc<dyn Store>,
-    runtime: &Runtime,
     keyring: &Keyring,
     geo: Arc<GeoFiles>,
     tasks: &mut JoinSet<()>,
+    due: &DueReceiver,
     stop: impl Fn() -> F,
 ) -> anyhow::Result<()> {
+    let runtime = &system::runtime();
     let networks = AddressPolicy::allowing(config.networks.allow_private_addresses);
     // Tenants choose these URLs, so the networks' setting for a simulator does not apply to them.
     let webhooks = AddressPolicy::allowing(config.webhooks.allow_private_addresses);
@@ -73,6 +76,7 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
     let mut spawner = WorkerSpawner {
         roles: config.roles,
         runtime,
+        due,
         tasks,
         stop,
     };
@@ -92,6 +96,7 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
 struct WorkerSpawner<'a, S> {
     roles: NodeRoles,
     runtime: &'a Runtime,
+    due: &'a DueReceiver,
     tasks: &'a mut JoinSet<()>,
     stop: S,
 }
@@ -100,7 +105,8 @@ impl<F: Future<Output = ()> + Send + 'static, S: Fn() -> F> WorkerSpawner<'_, S>
     fn spawn<W: Worker + 'static>(&mut self, worker: W) {
         if self.roles.has(W::ROLE) {
             let (runtime, stop) = (self.runtime.clone(), (self.stop)());
-            self.tasks.spawn(periodic::run(worker, runtime, stop));
+            let due = self.due.clone();
+            self.tasks.spawn(periodic::run(worker, runtime, due, stop));
         }
     }
 }

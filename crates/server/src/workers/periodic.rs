@@ -10,8 +10,10 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 use tracing::Instrument as _;
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::node_role::NodeRole;
 use tributary_domain::runtime::Runtime;
+use tributary_forwarder::DueReceiver;
 
 /// Upper bound for the random delay before the first run, so that nodes started together do not all
 /// act at the same moment.
@@ -34,6 +36,9 @@ pub(super) trait Worker: Send {
     const NAME: &'static str;
     /// Time from the end of one run to the start of the next.
     const PERIOD: Duration;
+    /// The kind of work that the worker does. After the period it waits until a poll finds such
+    /// work. A worker without a kind runs every period.
+    const KIND: Option<WorkKind> = None;
     /// Role of the nodes that run the worker.
     const ROLE: NodeRole = NodeRole::Forward;
     /// How long a shutdown waits for the current run. Not zero for workers that lease what they work
@@ -44,10 +49,11 @@ pub(super) trait Worker: Send {
     fn run_once(&mut self) -> impl Future<Output = anyhow::Result<WorkerActivity>> + Send;
 }
 
-/// Runs a worker every period until `stop` completes.
+/// Runs a worker every period, or when its kind of work is due, until `stop` completes.
 pub(super) async fn run<W: Worker>(
     mut worker: W,
     runtime: Runtime,
+    mut due: DueReceiver,
     stop: impl Future<Output = ()>,
 ) {
     let mut stop = pin!(stop);
@@ -57,10 +63,20 @@ pub(super) async fn run<W: Worker>(
         W::PERIOD.min(JITTER_MAX),
         u64::from_be_bytes(runtime.random_bytes()),
     );
+    let mut is_more_due = false;
     loop {
+        let next_run = async {
+            tokio::time::sleep(wait).await;
+            match W::KIND {
+                Some(kind) if !is_more_due => due.wait_until_due(kind).await,
+                _ => Some(()),
+            }
+        };
         tokio::select! {
             () = &mut stop => return,
-            () = tokio::time::sleep(wait) => {}
+            next = next_run => if next.is_none() {
+                return;
+            }
         }
         let mut activation = pin!(catch_panic(worker.run_once()).instrument(span.clone()));
         let (outcome, is_stopping) = tokio::select! {
@@ -70,9 +86,11 @@ pub(super) async fn run<W: Worker>(
                 Err(_cancelled) => return,
             },
         };
-        wait = match outcome {
-            Ok(WorkerActivity::More) => Duration::ZERO,
-            _ => W::PERIOD,
+        is_more_due = matches!(outcome, Ok(WorkerActivity::More));
+        wait = if is_more_due {
+            Duration::ZERO
+        } else {
+            W::PERIOD
         };
         is_failing = span.in_scope(|| record_outcome(W::NAME, is_failing, outcome));
         if is_stopping {
@@ -133,12 +151,66 @@ mod tests {
     use crate::config::RetentionConfig;
     use crate::workers::retention::RetentionWorker;
     use crate::{system, testing};
+    use async_trait::async_trait;
     use rstest::rstest;
+    use std::collections::BTreeSet;
     use std::fs::{self, File};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
     use tokio::time::Instant;
     use tracing::subscriber::NoSubscriber;
+    use tributary_domain::vocabulary::time::Timestamp;
+    use tributary_forwarder::Poller;
+    use tributary_store::{DueKinds, StoreResult};
+
+    /// Always finds the same kind of work due.
+    struct AlwaysDue(Option<WorkKind>);
+
+    #[async_trait]
+    impl DueKinds for AlwaysDue {
+        async fn due_kinds(&self, _: Timestamp) -> StoreResult<BTreeSet<WorkKind>> {
+            Ok(self.0.into_iter().collect())
+        }
+    }
+
+    /// Starts polls that find this kind of work due.
+    fn due(kind: Option<WorkKind>) -> DueReceiver {
+        let poller = Poller::new(Arc::new(AlwaysDue(kind)), system::runtime());
+        let receiver = poller.subscribe();
+        tokio::spawn(poller.run(std::future::pending()));
+        receiver
+    }
+
+    /// Counts its runs.
+    struct CountingWorker(Arc<AtomicU32>);
+
+    impl Worker for CountingWorker {
+        const NAME: &'static str = "counting";
+        const PERIOD: Duration = Duration::from_secs(10);
+        const KIND: Option<WorkKind> = Some(WorkKind::Alerts);
+
+        async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Ok(WorkerActivity::Done)
+        }
+    }
+
+    #[rstest]
+    #[case::due(Some(WorkKind::Alerts), 9..=10)]
+    #[case::another_kind(Some(WorkKind::Trials), 0..=0)]
+    #[case::nothing(None, 0..=0)]
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_waits_until_its_kind_of_work_is_due(
+        #[case] kind: Option<WorkKind>,
+        #[case] expected: std::ops::RangeInclusive<u32>,
+    ) {
+        let runs = Arc::new(AtomicU32::new(0));
+        let stop = tokio::time::sleep(Duration::from_secs(100));
+        let worker = CountingWorker(runs.clone());
+        run(worker, system::runtime(), due(kind), stop).await;
+        let runs = runs.load(Ordering::SeqCst);
+        assert!(expected.contains(&runs), "{runs}");
+    }
 
     /// Fails, panics, then succeeds.
     struct FlakyWorker(Arc<AtomicU32>);
@@ -161,7 +233,13 @@ mod tests {
         let runs = Arc::new(AtomicU32::new(0));
         let started_at = Instant::now();
         let stop = tokio::time::sleep(Duration::from_hours(3) - Duration::from_mins(1));
-        run(FlakyWorker(runs.clone()), system::runtime(), stop).await;
+        run(
+            FlakyWorker(runs.clone()),
+            system::runtime(),
+            due(None),
+            stop,
+        )
+        .await;
         assert_eq!(
             runs.load(Ordering::SeqCst),
             3,
@@ -185,7 +263,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stop_does_not_wait_for_a_run() {
         let stop = tokio::time::sleep(Duration::from_secs(10));
-        run(HangingWorker, system::runtime(), stop).await;
+        run(HangingWorker, system::runtime(), due(None), stop).await;
     }
 
     /// Holds a lease during its run, which takes a second. More is always due.
@@ -208,7 +286,13 @@ mod tests {
         let runs = Arc::new(AtomicU32::new(0));
         let (started_at, stopped_at) = (Instant::now(), Duration::from_millis(60_500));
         let stop = tokio::time::sleep(stopped_at);
-        run(LeasingWorker(runs.clone()), system::runtime(), stop).await;
+        run(
+            LeasingWorker(runs.clone()),
+            system::runtime(),
+            due(None),
+            stop,
+        )
+        .await;
         let late = started_at.elapsed().saturating_sub(stopped_at);
         assert!(late <= Duration::from_secs(1), "{late:?}");
         // The first run begins within the jitter; each takes a second, and the last one ends late.
@@ -245,7 +329,7 @@ mod tests {
         let worker = RetentionWorker::new(store, runtime.clone(), settings);
         tokio::time::pause();
         let stop = tokio::time::sleep(Duration::from_hours(3) - Duration::from_mins(1));
-        run(worker, runtime, stop).await;
+        run(worker, runtime, due(None), stop).await;
         drop(listening);
 
         let log = fs::read_to_string(&log).unwrap();

@@ -4,6 +4,7 @@
 use super::periodic::{Worker, WorkerActivity};
 use std::sync::Arc;
 use std::time::Duration;
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::runtime::Runtime;
 use tributary_store::Store;
 
@@ -27,6 +28,7 @@ impl TrialsWorker {
 impl Worker for TrialsWorker {
     const NAME: &'static str = "trials";
     const PERIOD: Duration = Duration::from_secs(5);
+    const KIND: Option<WorkKind> = Some(WorkKind::Trials);
 
     async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
         let mut settled = 0;

@@ -12,7 +12,7 @@ pub(crate) mod people;
 mod trials;
 
 use crate::batch_writer::{BatchItem, BatchWriter, ShardKey};
-use crate::due_work::{Look, WorkKind, look_at_apps};
+use crate::due_work::{Look, look_at_apps};
 use crate::pool::Pool;
 use crate::rows::{AppLockMode, app_by_id, require_app, uuid};
 use crate::tx::{self, TransactionMode, Tx};
@@ -23,6 +23,7 @@ use std::sync::Arc;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::app::{AppSecret, BillingProvider};
 use tributary_domain::billing::{Chain, IncomingNotification};
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;

@@ -1,13 +1,14 @@
 //! Trials on hold.
 
 use crate::Failure;
-use crate::due_work::{WorkKind, earliest};
+use crate::due_work::earliest;
 use crate::rows::{id, read_row, uuid};
 use crate::tx::Tx;
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::Chain;
 use tributary_domain::billing::hold::{Trial, TrialState};
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::TrialTable;

@@ -3,7 +3,7 @@
 
 use super::DeviceColumns;
 use crate::Failure;
-use crate::due_work::{Look, WorkKind, earliest, look_at_apps};
+use crate::due_work::{Look, earliest, look_at_apps};
 use crate::params::{Param, column};
 use crate::pool::Pool;
 use crate::rows::{id, uuid};
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef};
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::install::ConfigureCommand;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;

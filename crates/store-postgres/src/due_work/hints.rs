@@ -2,37 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tributary_domain::integration::Network;
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-
-/// A kind of work that becomes due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum WorkKind {
-    /// Deliveries to a network, and checks of their status.
-    Deliveries(Network),
-    /// Trials on hold.
-    Trials,
-    /// AdServices tokens.
-    Tokens,
-    /// Alerts.
-    Alerts,
-    /// Increments of nodes that do not merge.
-    Increments,
-}
-
-impl WorkKind {
-    /// Returns the name in `due_work.kind`.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Deliveries(network) => network.as_str(),
-            Self::Trials => "trials",
-            Self::Tokens => "tokens",
-            Self::Alerts => "alerts",
-            Self::Increments => "increments",
-        }
-    }
-}
 
 /// When to look at an app's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

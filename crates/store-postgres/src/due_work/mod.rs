@@ -1,9 +1,9 @@
 //! Hints about due work, in a local table of the coordinator.
 //!
-//! Workers look for due work several times a second. On one server that is an index lookup. On a
-//! distributed database it would be a query to every shard, and one worker that is down would stop
-//! the work of all apps. So a transaction that adds work leaves a hint, and workers look only at the
-//! apps with due hints, each app in a separate transaction.
+//! Every node polls for due work about once a second (`kinds`). On one server that is an index
+//! lookup. On a distributed database it would be a query to every shard, and one worker that is down
+//! would stop the work of all apps. So a transaction that adds work leaves a hint, and workers look
+//! only at the apps with due hints, each app in a separate transaction.
 //!
 //! A hint is an upper bound: it says when to look at an app at the latest, never that there is work.
 //! A transaction collects its hints in [`Tx`]. After the commit the node keeps them in memory, and
@@ -15,10 +15,11 @@
 //! release ends the block.
 
 mod hints;
+mod kinds;
 mod search;
 mod table;
 
-pub(crate) use hints::{Hints, WorkKind};
+pub(crate) use hints::Hints;
 pub(crate) use table::take_increments;
 
 use crate::Failure;
@@ -30,12 +31,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use table::LookedHint;
 use tokio::sync::{Mutex, Notify};
-use tributary_domain::due_work::{AppWork, NextLook};
+use tributary_domain::due_work::{AppWork, NextLook, WorkKind};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{QueueRef, StoreResult};
 
-/// How long hints are collected before they are stored together. A forwarder looks twice a second.
+/// How long hints are collected before they are stored together. Shorter than the time between two
+/// polls.
 const STORE_DELAY: Duration = Duration::from_millis(250);
 /// Delay after hints could not be stored.
 const RETRY_DELAY: Duration = Duration::from_secs(2);

@@ -4,15 +4,17 @@
 //! While a worker is down, a search would fail for all apps. It waits until the worker is back; hints
 //! are not affected.
 
-use super::hints::{Hints, WorkKind};
+use super::hints::Hints;
 use crate::Failure;
 use crate::pool::Pool;
 use crate::rows::id;
 use crate::tx::{self, TransactionMode, Tx};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_postgres::Row;
+use tributary_domain::due_work::WorkKind;
+use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::StoreResult;
@@ -49,17 +51,41 @@ impl SearchKind {
 }
 
 impl SearchTimes {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SearchKind, Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns whether a search is due. If so, notes that it begins now.
     fn begin(&self, kind: SearchKind) -> bool {
-        let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = times
-            .get(&kind)
-            .is_none_or(|at| at.elapsed() >= SEARCH_INTERVAL);
+        let mut times = self.lock();
+        let is_due = is_due(&times, kind);
         if is_due {
             times.insert(kind, Instant::now());
         }
         is_due
     }
+}
+
+fn is_due(times: &BTreeMap<SearchKind, Instant>, kind: SearchKind) -> bool {
+    let last = times.get(&kind);
+    last.is_none_or(|at| at.elapsed() >= SEARCH_INTERVAL)
+}
+
+/// Returns a kind of work for each search that is due.
+pub(super) fn due_searches(pool: &Pool) -> Vec<WorkKind> {
+    if !pool.down_workers.groups().is_empty() {
+        return Vec::new();
+    }
+    let [network, ..] = Network::ALL;
+    let searched = [
+        WorkKind::Deliveries(network),
+        WorkKind::Trials,
+        WorkKind::Tokens,
+        WorkKind::Alerts,
+    ];
+    let times = pool.due_work.searches.lock();
+    let is_due = |kind: &WorkKind| SearchKind::of(*kind).is_some_and(|kind| is_due(&times, kind));
+    searched.into_iter().filter(is_due).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Hints in the table `due_work`.
 
-use super::hints::{Hint, WorkKind};
+use super::hints::Hint;
 use crate::Failure;
 use crate::distributed::ON_DOWN_WORKER;
 use crate::params::column;
@@ -8,7 +8,7 @@ use crate::pool::Pool;
 use crate::rows::{id, uuid};
 use crate::tx::{self, TransactionMode, Tx};
 use tokio_postgres::Row;
-use tributary_domain::due_work::NextLook;
+use tributary_domain::due_work::{NextLook, WorkKind};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::StoreResult;
@@ -79,7 +79,7 @@ pub(super) async fn find(
         };
         rows.iter().map(read_hint).collect::<Result<_, _>>()
     };
-    tx::run(pool, "find_due_work", TransactionMode::Read, find).await
+    tx::run(pool, "find_due_work", TransactionMode::ReadOnce, find).await
 }
 
 /// A hint whose app was looked at, and when to look again.

@@ -1,16 +1,21 @@
 //! Finds queues with due work.
 
-use crate::due_work::{Look, WorkKind, look_at_apps};
+use crate::due_work::{Look, look_at_apps};
 use crate::pool::Pool;
 use crate::rows::id;
 use crate::tx::{self, TransactionMode, Tx};
 use crate::{Failure, queues};
 use std::sync::Arc;
-use tributary_domain::due_work::AppWork;
+use tributary_domain::due_work::{AppWork, WorkKind};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::queue_ref;
 use tributary_store::{QueueRef, StoreResult};
+
+/// Whether a queue can be leased, or shared with its holder, at `$1`.
+pub(crate) const CAN_BE_LEASED: &str = "integrations.enabled and queues.paused_at is null
+    and coalesce(queues.not_before, 0) <= $1
+    and (coalesce(queues.leased_until, 0) <= $1 or queues.sharing <> 'off')";
 
 /// Finds queues with due work, with one index lookup per integration. A queue that nodes share is due
 /// even while it is leased. Not for a distributed database, where it would query every shard.
@@ -30,9 +35,7 @@ pub(super) async fn find_due_queues(
              from integrations
              left join queues on queues.app_id = integrations.app_id
                              and queues.network = integrations.network
-             where integrations.network = $3 and integrations.enabled and queues.paused_at is null
-               and coalesce(queues.not_before, 0) <= $1
-               and (coalesce(queues.leased_until, 0) <= $1 or queues.sharing <> 'off')
+             where integrations.network = $3 and {CAN_BE_LEASED}
                and exists (select 1 from {table}
                            where {table}.app_id = integrations.app_id
                              and {table}.network = integrations.network and {table}.due_at <= $1)"

@@ -5,7 +5,7 @@
 //! (`sending`, `settle`, `status_checks`). A node that was presumed dead does not find its lease
 //! and writes nothing.
 
-mod due_queues;
+pub(crate) mod due_queues;
 mod paused;
 mod sending;
 pub(crate) mod settle;
@@ -15,6 +15,7 @@ pub(crate) mod terminal;
 
 pub(crate) use paused::PausedCounts;
 
+use crate::tx::{self, TransactionMode};
 use crate::{PostgresStore, conversions};
 use async_trait::async_trait;
 use tributary_domain::forwarding::quota::QuotaTurns;
@@ -183,7 +184,8 @@ impl Outbox for PostgresStore {
         {
             return Ok(counts);
         }
-        let counts = self.read("paused_integrations", paused::count).await?;
+        let name = "paused_integrations";
+        let counts = tx::run(&self.pool, name, TransactionMode::ReadOnce, paused::count).await?;
         self.paused.keep(counts.clone());
         Ok(counts)
     }

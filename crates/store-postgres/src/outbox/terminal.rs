@@ -1,11 +1,11 @@
 //! Finished deliveries: moving them out of the outbox, requeueing them, and counting them.
 
 use crate::Failure;
-use crate::due_work::WorkKind;
 use crate::params::{Param, column, placeholders};
 use crate::rows::{id, uuid};
 use crate::tx::Tx;
 use std::collections::BTreeMap;
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;

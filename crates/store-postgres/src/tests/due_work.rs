@@ -2,7 +2,7 @@
 
 use super::database::{Schema, number};
 use crate::PostgresStore;
-use crate::due_work::{Look, WorkKind, look_at_apps, store_hints};
+use crate::due_work::{Look, look_at_apps, store_hints};
 use crate::tx::Tx;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use tokio_postgres::Client;
-use tributary_domain::due_work::AppWork;
+use tributary_domain::due_work::{AppWork, WorkKind};
 use tributary_domain::forwarding::alert::AlertKind;
 use tributary_domain::forwarding::queue_change::QueueChange;
 use tributary_domain::integration::{IntegrationChange, Network};

@@ -1,6 +1,6 @@
 //! The outbox: pending deliveries and their results.
 
-mod due_queues;
+pub(crate) mod due_queues;
 mod sending;
 pub(crate) mod settle;
 pub(crate) mod status_checks;

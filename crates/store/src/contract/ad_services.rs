@@ -1,11 +1,12 @@
 //! Redeeming AdServices tokens with Apple, and the effect of Apple's response on attribution.
 
-use super::fixtures::{SharedStore, at};
+use super::fixtures::{SharedStore, at, is_due};
 use super::sdk_fixtures::{Tenant, tenant};
 use crate::{LeasedToken, TokenOutcome};
 use tributary_domain::attribution::MatchType;
 use tributary_domain::attribution::ad_services::{AdServices, AdServicesRecord};
 use tributary_domain::device::Platform;
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::install::ConfigureCommand;
 
 async fn lease(store: &SharedStore, now: i64) -> Vec<LeasedToken> {
@@ -26,6 +27,8 @@ pub async fn a_token_is_leased_to_one_worker(store: &SharedStore) {
     tenant.call_configure(with_token(&tenant, "device-1")).await;
     tenant.call_configure(with_token(&tenant, "device-1")).await;
     assert!(lease(store, 59).await.is_empty(), "not due yet");
+    assert!(!is_due(store, WorkKind::Tokens, 59).await);
+    assert!(is_due(store, WorkKind::Tokens, 60).await);
     let leased = lease(store, 60).await;
     assert_eq!(leased.len(), 1);
     let first = leased[0].clone();
@@ -35,6 +38,7 @@ pub async fn a_token_is_leased_to_one_worker(store: &SharedStore) {
     );
     assert_eq!(first.received_at, at(60));
     assert!(lease(store, 61).await.is_empty(), "the token is leased");
+    assert!(!is_due(store, WorkKind::Tokens, 61).await);
     let again = lease(store, 90).await;
     assert_eq!(again[0].attempts, 1, "the first lease ended");
     let settle = async |lease: LeasedToken, outcome: TokenOutcome| {

@@ -1,8 +1,9 @@
 //! Alerts.
 
-use super::fixtures::{SharedStore, at, origin, unique};
+use super::fixtures::{SharedStore, at, is_due, origin, unique};
 use super::outbox_fixtures::{LEASE, ends_with, forwarding_app, settled};
 use tributary_domain::app::AppChange;
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::forwarding::alert::AlertKind;
 use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::vocabulary::change::Change;
@@ -31,6 +32,7 @@ pub async fn many_failures_raise_one_alert(store: &SharedStore) {
         settlement.failure_alert = Some(one.alert(AlertKind::DeliveriesFailing, 14 + round));
         assert!(one.settle(LEASE, settlement).await);
     }
+    assert!(is_due(store, WorkKind::Alerts, 20).await);
     let alerts = store
         .lease_alerts(at(20), at(80), 10)
         .await
@@ -45,6 +47,7 @@ pub async fn many_failures_raise_one_alert(store: &SharedStore) {
         [],
         "leased"
     );
+    assert!(!is_due(store, WorkKind::Alerts, 21).await);
     let alert = &alerts[0].alert;
     store
         .settle_alert(alert.app, alert.id, Some(at(90)))

@@ -1,6 +1,6 @@
 //! Billing: notifications and the events they create.
 
-use super::fixtures::{SharedStore, at, first_page, join_all, origin};
+use super::fixtures::{SharedStore, at, first_page, is_due, join_all, origin};
 use super::sdk_fixtures::{Tenant, tenant};
 use crate::NotificationOutcome;
 use crate::records::original_transaction;
@@ -13,6 +13,7 @@ use tributary_domain::billing::{
     IncomingNotification, NotificationMeaning, PaymentClaim, ProviderNotification, Subscriber,
 };
 use tributary_domain::device::{DeviceKey, IdentityClaim, UserKey};
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::day::Day;
@@ -300,6 +301,8 @@ pub async fn trials_on_hold_count_once(store: &SharedStore) {
         settled.expect("trials are settled")
     };
     assert_eq!(settled(1_099).await, 0);
+    assert!(!is_due(store, WorkKind::Trials, 1_099).await);
+    assert!(is_due(store, WorkKind::Trials, 1_100).await);
     let workers = (0..4).map(|_| {
         let store = store.clone();
         async move { store.settle_trials(at(1_100), 10).await }
@@ -308,6 +311,7 @@ pub async fn trials_on_hold_count_once(store: &SharedStore) {
         answer.expect("concurrent workers succeed");
     }
     assert_eq!(settled(1_200).await, 0);
+    assert!(!is_due(store, WorkKind::Trials, 1_200).await);
     let qualified: Vec<Event> = tenant
         .billing_events()
         .await

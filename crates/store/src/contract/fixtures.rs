@@ -8,6 +8,7 @@ use tributary_domain::access::person::{Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::{Actor, AppsWrite, Authorized, Environment, Permission};
 use tributary_domain::app::{App, AppCreation as AppBirth, FraudPolicy};
 use tributary_domain::audit::AuditContext;
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::link::{Link, LinkCreation as LinkBirth, Slug};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::{Digest, hex};
@@ -33,6 +34,12 @@ pub fn unique() -> [u8; 10] {
 /// Returns a fixed time plus some seconds.
 pub fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000)
+}
+
+/// Returns whether a poll finds this kind of work due.
+pub async fn is_due(store: &SharedStore, kind: WorkKind, second: i64) -> bool {
+    let kinds = store.due_kinds(at(second)).await;
+    kinds.expect("kinds of due work").contains(&kind)
 }
 
 /// Returns an audit log origin.

@@ -1,9 +1,10 @@
 //! The outbox: claiming and settling deliveries.
 
-use super::fixtures::{SharedStore, at};
+use super::fixtures::{SharedStore, at, is_due};
 use super::outbox_fixtures::{LEASE, ends_with, forwarding_app, settled};
 use crate::{CheckOutcome, StatusCheck};
 use std::collections::BTreeSet;
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::forwarding::lifecycle::NextStep;
 use tributary_domain::forwarding::queue_change::QueueChange;
@@ -147,6 +148,8 @@ pub async fn status_checks_are_settled(store: &SharedStore) {
     let due = |seconds| store.due_status_checks(one.queue, at(seconds), 10);
     assert_eq!(due(311).await.expect("checks"), []);
     assert_eq!(due(312).await.expect("checks").len(), 2);
+    let kind = WorkKind::Deliveries(one.queue.network);
+    assert!(is_due(store, kind, 10_000).await, "checks are due");
     let settle = |request: &str, outcome| {
         store.settle_status_check(one.queue, LEASE, request.to_owned(), outcome, at(313))
     };

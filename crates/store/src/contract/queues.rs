@@ -1,6 +1,6 @@
 //! Queues: leases, pauses and back-off.
 
-use super::fixtures::{SharedStore, at, join_all, origin, refusal};
+use super::fixtures::{SharedStore, at, is_due, join_all, origin, refusal};
 use super::outbox_fixtures::{
     LEASE, OTHER_LEASE, connected, ends_with, expired_credential, forwarding_app, settled,
 };
@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tributary_domain::access::Authorized;
 use tributary_domain::device::DeviceKey;
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::forwarding::alert::AlertKind;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
@@ -47,6 +48,9 @@ pub async fn concurrent_nodes_get_different_turns(store: &SharedStore) {
     assert_eq!(first, Some(at(10)), "quotas are independent");
 }
 
+/// The kind of work in the app's queue.
+const QUEUE: WorkKind = WorkKind::Deliveries(Network::A);
+
 /// A queue has one lease holder until the holder releases it or the lease ends.
 pub async fn a_queue_has_one_lease_holder(store: &SharedStore) {
     let one = forwarding_app(store).await;
@@ -55,6 +59,8 @@ pub async fn a_queue_has_one_lease_holder(store: &SharedStore) {
     let others = store.due_queues(Network::B, at(11), 10).await;
     assert_eq!(others.expect("queues"), [], "queues are listed per network");
     assert_eq!(due(11).await.expect("queues"), [one.queue]);
+    assert!(is_due(store, QUEUE, 11).await);
+    assert!(!is_due(store, WorkKind::Deliveries(Network::B), 11).await);
     let tries = (1..=8).map(|number| {
         let (store, queue) = (store.clone(), one.queue);
         async move {
@@ -73,6 +79,7 @@ pub async fn a_queue_has_one_lease_holder(store: &SharedStore) {
         .collect();
     assert_eq!(got.len(), 1, "one of eight callers gets it");
     assert_eq!(due(12).await.expect("queues"), [], "the queue is leased");
+    assert!(!is_due(store, QUEUE, 12).await);
     assert!(one.lease(OTHER_LEASE, 69, 200).await.is_none());
     assert!(
         one.lease(crate::LeaseId([9; 16]), 70, 200).await.is_some(),
@@ -126,6 +133,7 @@ pub async fn a_paused_queue_waits_until_it_is_resumed(store: &SharedStore) {
             .expect("queues"),
         []
     );
+    assert!(!is_due(store, QUEUE, 20).await);
     assert!(one.lease(OTHER_LEASE, 20, 100).await.is_none());
     assert_eq!(paused(store).await, [1, 0, 0, 0]);
     let alerts = store

@@ -24,6 +24,7 @@ use tracing::Instrument as _;
 use tributary_domain::attribution::ad_services::{
     AdServices, AdServicesResponse, RedemptionOutcome, TOKEN_LIFE, judge,
 };
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::runtime::Runtime;
 use tributary_store::{Devices, LeasedToken, StoreResult, TokenOutcome};
 use url::Url;
@@ -117,6 +118,7 @@ impl Worker for AdServicesWorker {
     /// Short, because apps ask for the result again within seconds, and Apple's record is ready
     /// within seconds.
     const PERIOD: Duration = Duration::from_secs(1);
+    const KIND: Option<WorkKind> = Some(WorkKind::Tokens);
     const DRAIN: Duration = BATCH_MAX;
 
     /// One batch at most: a shutdown waits for it.

@@ -13,6 +13,7 @@ use reqwest::header::CONTENT_TYPE;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
+use tributary_domain::due_work::WorkKind;
 use tributary_domain::forwarding::alert::Alert;
 use tributary_domain::integration::Network;
 use tributary_domain::keyring::Keyring;
@@ -136,6 +137,7 @@ impl AlertsWorker {
 impl Worker for AlertsWorker {
     const NAME: &'static str = "alerts";
     const PERIOD: Duration = Duration::from_secs(2);
+    const KIND: Option<WorkKind> = Some(WorkKind::Alerts);
     const DRAIN: Duration = REQUEST_MAX;
 
     async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
