@@ -10,7 +10,7 @@ use crate::devices::{find_import_facts, mark_installed};
 use crate::params::column;
 use crate::rows::{id, uuid};
 use crate::tx::Tx;
-use crate::{Failure, PostgresStore, clicks, duplicates, event_rows, rollups};
+use crate::{Failure, PostgresStore, clicks, duplicates, event_rows, rollups, statistics};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,7 +30,9 @@ use tributary_recording::{ImportTable, SharedId, import_events};
 use tributary_store::{ImportMode, Imports, StoreResult};
 use uuid::Uuid;
 
-/// Number of batches after which an import waits until their increments are merged. They count many
+/// Number of batches after which an import collects the first statistics of tables, as it does after
+/// the first batch: with a plan for an empty table, each lookup would read all events of the app.
+/// Also the number after which an import waits until their increments are merged. They count many
 /// devices, and would otherwise pile up if batches are stored faster than the background task merges.
 const BATCHES_PER_MERGE: u64 = 8;
 
@@ -59,6 +61,11 @@ impl Imports for PostgresStore {
             })
             .await?;
         let imported = self.imported_batches.fetch_add(1, Ordering::Relaxed) + 1;
+        if (imported == 1 || imported.is_multiple_of(BATCHES_PER_MERGE))
+            && let Err(error) = statistics::collect_missing(&self.pool).await
+        {
+            tracing::debug!(%error, "cannot collect statistics");
+        }
         if imported.is_multiple_of(BATCHES_PER_MERGE)
             && let Err(error) = rollups::merge_app(&self.pool, app).await
         {

@@ -20,7 +20,7 @@ pub(super) struct ImportAccount {
     lost_clicks: u64,
     /// Counted revenue of new events in millionths, by currency.
     revenue: BTreeMap<String, i64>,
-    /// The first rejected lines.
+    /// The rejected lines that were found first.
     rejections: Vec<RejectedLine>,
 }
 
@@ -103,7 +103,9 @@ impl ImportAccount {
         if mode == ImportMode::DryRun {
             lines.push("dry run: nothing was stored".to_owned());
         }
-        for RejectedLine { place, reason } in &self.rejections {
+        let mut rejections: Vec<&RejectedLine> = self.rejections.iter().collect();
+        rejections.sort_by_key(|rejected| &rejected.place);
+        for RejectedLine { place, reason } in rejections {
             lines.push(format!("{}:{}: {reason}", place.file, place.line));
         }
         let listed = u64::try_from(self.rejections.len()).unwrap_or(u64::MAX);

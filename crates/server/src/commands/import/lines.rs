@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use std::fs::File;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,7 +44,7 @@ pub(super) fn open(files: &[PathBuf]) -> anyhow::Result<Vec<LineInput>> {
 }
 
 /// Where a line is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LinePlace {
     /// Name of the file.
     pub(super) file: Arc<str>,
@@ -69,19 +70,33 @@ pub(super) struct LineBatch {
     pub(super) rejected: Vec<RejectedLine>,
 }
 
-/// Reads lines and sends them in batches.
-pub(super) struct LineReader {
-    app: AppId,
+/// Lines for one of the tasks that store batches.
+struct Lane {
     sender: mpsc::Sender<LineBatch>,
     batch: LineBatch,
 }
 
+/// Reads lines and sends them in batches. All events of a device go to the same lane.
+pub(super) struct LineReader {
+    app: AppId,
+    lanes: Vec<Lane>,
+    hashes: RandomState,
+    /// Whether a lane has stopped after an error, which it reports. The rest of the lines is dropped.
+    is_stopped: bool,
+}
+
 impl LineReader {
-    pub(super) fn new(app: AppId, sender: mpsc::Sender<LineBatch>) -> Self {
-        Self {
-            app,
+    /// Creates a reader with one lane for each sender.
+    pub(super) fn new(app: AppId, senders: Vec<mpsc::Sender<LineBatch>>) -> Self {
+        let lane = |sender| Lane {
             sender,
             batch: LineBatch::default(),
+        };
+        Self {
+            app,
+            lanes: senders.into_iter().map(lane).collect(),
+            hashes: RandomState::new(),
+            is_stopped: false,
         }
     }
 
@@ -96,7 +111,7 @@ impl LineReader {
             line_bytes.clear();
             let is_complete = read_limited(&mut input, &mut line_bytes)
                 .with_context(|| format!("cannot read {name}"))?;
-            if line_bytes.is_empty() {
+            if line_bytes.is_empty() || self.is_stopped {
                 return Ok(());
             }
             line += 1;
@@ -115,29 +130,42 @@ impl LineReader {
             let bytes_max = EXPORT_LINE_BYTES_MAX;
             Err(format!("line: Must have at most {bytes_max} bytes."))
         };
+        let hash = match &parsed {
+            Ok(Some(imported)) => self.hashes.hash_one(&imported.event.device),
+            Ok(None) | Err(_) => 0,
+        };
+        let lanes = self.lanes.len() as u64;
+        let index = usize::try_from(hash.checked_rem(lanes).unwrap_or(0)).unwrap_or(0);
+        let Some(lane) = self.lanes.get_mut(index) else {
+            return;
+        };
+        let batch = &mut lane.batch;
         match parsed {
             Ok(None) => return,
             Ok(Some(event)) => {
-                self.batch.events.push(event);
-                self.batch.places.push(place);
+                batch.events.push(event);
+                batch.places.push(place);
             }
-            Err(reason) => self.batch.rejected.push(RejectedLine { place, reason }),
+            Err(reason) => batch.rejected.push(RejectedLine { place, reason }),
         }
-        let lines = self.batch.events.len() + self.batch.rejected.len();
-        if lines >= IMPORT_BATCH_EVENTS_MAX {
-            self.send();
+        if batch.events.len() + batch.rejected.len() >= IMPORT_BATCH_EVENTS_MAX {
+            self.is_stopped |= !lane.send();
         }
     }
 
     /// Sends the last lines.
     pub(super) fn finish(mut self) {
-        self.send();
+        for lane in &mut self.lanes {
+            lane.send();
+        }
     }
+}
 
-    fn send(&mut self) {
+impl Lane {
+    /// Sends the batch. Returns false if the receiver has stopped.
+    fn send(&mut self) -> bool {
         let batch = std::mem::take(&mut self.batch);
-        // The receiver stops at an error, which it reports. The rest of the lines is dropped.
-        let _stopped = self.sender.blocking_send(batch);
+        self.sender.blocking_send(batch).is_ok()
     }
 }
 

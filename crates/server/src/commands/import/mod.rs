@@ -1,6 +1,6 @@
 //! `tributary import`: stores the events of an NDJSON export in an app, in bulk.
 //!
-//! One thread reads and parses lines while the store writes earlier batches. The server may be
+//! One thread reads and parses lines while other tasks store earlier batches. The server may be
 //! running. The import can be repeated: events that are stored already are skipped.
 
 mod account;
@@ -26,11 +26,12 @@ use tributary_domain::event::import::{ImportOutcome, ImportedEvent};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::{ImportMode, Store, StoreError};
 
-/// Batches that wait while the store writes one. More would only use memory.
+/// Batches of a lane that wait while one is stored. More would only use memory.
 const BATCHES_WAITING_MAX: usize = 2;
-/// Batches stored at the same time, so that the database also works while a batch is committed and
-/// its figures are merged.
-const BATCHES_STORED_AT_ONCE: usize = 2;
+/// Lanes store batches at the same time, so that the database also works while a batch is committed
+/// and its figures are merged. The events of a device are in one lane, because a batch locks its
+/// devices.
+const LANES: usize = 2;
 /// Attempts to store a batch. A busy server may hold the lock on an SQLite file for a while.
 const ATTEMPTS_MAX: u32 = 5;
 /// Delay before the next attempt.
@@ -119,6 +120,22 @@ async fn store_batch(
     }
 }
 
+/// Stores the batches of a lane until one fails.
+async fn store_lane(
+    store: Arc<dyn Store>,
+    (app, mode): (AppId, ImportMode),
+    mut batches: mpsc::Receiver<LineBatch>,
+    done: mpsc::Sender<StoredBatch>,
+) {
+    while let Some(batch) = batches.recv().await {
+        let stored = store_batch(store.clone(), app, mode, batch).await;
+        let has_failed = stored.outcomes.is_err();
+        if done.send(stored).await.is_err() || has_failed {
+            return;
+        }
+    }
+}
+
 /// An import in progress.
 struct RunningImport {
     store: Arc<dyn Store>,
@@ -146,40 +163,37 @@ impl RunningImport {
     }
 
     async fn run(&mut self, inputs: Vec<LineInput>) -> anyhow::Result<()> {
-        let (sender, mut batches) = mpsc::channel(BATCHES_WAITING_MAX);
         let app = self.app;
+        let (mut senders, mut lanes) = (Vec::new(), JoinSet::new());
+        let (done, mut stored) = mpsc::channel(LANES);
+        for _ in 0..LANES {
+            let (sender, batches) = mpsc::channel(BATCHES_WAITING_MAX);
+            senders.push(sender);
+            let store = self.store.clone();
+            lanes.spawn(store_lane(store, (app, self.mode), batches, done.clone()));
+        }
+        drop(done);
         let reading = tokio::task::spawn_blocking(move || {
-            let mut lines = LineReader::new(app, sender);
+            let mut lines = LineReader::new(app, senders);
             inputs.into_iter().try_for_each(|input| lines.read(input))?;
             lines.finish();
             anyhow::Ok(())
         });
-        let mut storing = JoinSet::new();
-        let mut stored = Ok(());
-        while stored.is_ok()
-            && let Some(batch) = batches.recv().await
-        {
-            storing.spawn(store_batch(self.store.clone(), app, self.mode, batch));
-            if storing.len() == BATCHES_STORED_AT_ONCE {
-                stored = self.finish_batch(&mut storing).await;
-            }
+        // After an error, the account must include the batches that other lanes still store.
+        let mut imported = Ok(());
+        while let Some(batch) = stored.recv().await {
+            let added = self.add_batch(batch);
+            imported = imported.and(added);
         }
-        // After an error, the account must include the batches that are being stored.
-        while !storing.is_empty() {
-            let last = self.finish_batch(&mut storing).await;
-            stored = stored.and(last);
+        while let Some(lane) = lanes.join_next().await {
+            lane?;
         }
-        drop(batches);
-        stored?;
+        imported?;
         reading.await?
     }
 
-    /// Waits for one of the batches and adds it to the account.
-    async fn finish_batch(&mut self, storing: &mut JoinSet<StoredBatch>) -> anyhow::Result<()> {
-        let Some(batch) = storing.join_next().await else {
-            return Ok(());
-        };
-        let batch = batch?;
+    /// Adds a batch to the account.
+    fn add_batch(&mut self, batch: StoredBatch) -> anyhow::Result<()> {
         self.account.add_rejected(batch.rejected);
         let mut outcomes = batch.outcomes?;
         if self.mode == ImportMode::DryRun {

@@ -50,10 +50,10 @@ async fn an_account_says_what_became_of_each_line() {
         ];
         account.extend(notes.iter().map(|note| (*note).to_owned()));
         account.extend([
+            format!("{name}:3: id: Another event has this id."),
             format!("{name}:5: environment: Must be one of live, test."),
             format!("{name}:6: line: Must be one JSON object per line."),
             format!("{name}:7: line: Must have at most 65536 bytes."),
-            format!("{name}:3: id: Another event has this id."),
         ]);
         account
     };
