@@ -4,7 +4,9 @@
 //! statements a second.
 
 use crate::POLL_RETRY_WAIT;
+use futures_util::FutureExt as _;
 use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -55,19 +57,30 @@ impl Poller {
                 () = &mut stop => return,
                 () = tokio::time::sleep(wait) => {}
             }
-            match self.store.due_kinds(self.runtime.now()).await {
-                Ok(kinds) => {
-                    is_failing = false;
+            // A panic counts as a failure. If polling stopped, nothing would be sent.
+            let poll = AssertUnwindSafe(self.store.due_kinds(self.runtime.now()));
+            let failure = match poll.catch_unwind().await {
+                Ok(Ok(kinds)) => {
                     self.found.send_replace(kinds);
+                    None
                 }
-                Err(error) => {
-                    if !is_failing {
-                        tracing::warn!(%error, "failed to query due work; retrying");
-                    }
-                    is_failing = true;
-                }
-            }
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_panic) => Some("the poll panicked".to_owned()),
+            };
+            log_change(is_failing, failure.as_deref());
+            is_failing = failure.is_some();
         }
+    }
+}
+
+/// Logs when polls begin to fail, and when they work again.
+fn log_change(was_failing: bool, failure: Option<&str>) {
+    match failure {
+        Some(error) if !was_failing => {
+            tracing::warn!(error, "failed to query due work; retrying");
+        }
+        None if was_failing => tracing::info!("due work can be queried again"),
+        _ => {}
     }
 }
 
@@ -79,7 +92,7 @@ impl DueReceiver {
         Some(self.0.borrow_and_update().clone())
     }
 
-    /// Waits for a poll after this call that finds the kind due. Returns `None` once polling has
+    /// Waits for a poll that ends after this call and finds the kind due. Returns `None` once polling has
     /// ended.
     pub async fn wait_until_due(&mut self, kind: WorkKind) -> Option<()> {
         self.0.mark_unchanged();

@@ -2,7 +2,7 @@
 //!
 //! The connection is busy until the server has ended the transaction, so its permit is held until
 //! then. Otherwise abandoned reports would use up the connections of the public endpoints. The query
-//! of an abandoned report is cancelled, so that this takes milliseconds.
+//! of an abandoned report or single read is cancelled, so that this takes milliseconds.
 
 use deadpool_postgres::Object;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// waits for a missing standby. Replacement connections would then use up the server's connections.
 /// A connection to a dead peer fails much earlier.
 const ROLLBACK_WAIT_MAX: Duration = Duration::from_mins(5);
-/// How long the server may take to accept a cancellation. Without it, the query runs until its
-/// timeout.
+/// How long the server may take to accept a cancellation. Without it, the query of a report runs until
+/// its timeout.
 const CANCEL_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// A pooled connection with the permit to use it.
 pub(crate) struct UsedConnection {
     connection: Object,
     permit: OwnedSemaphorePermit,
-    /// Set for reports, whose query is cancelled when they are abandoned. Other reads are short, and
-    /// a cancelled write might have been committed.
+    /// Set for reports and single reads, whose query is cancelled when they are abandoned. Other reads
+    /// have a time limit on the server, and a cancelled write might have been committed.
     cancels: Option<MakeRustlsConnect>,
 }
 
@@ -77,7 +77,7 @@ impl UsedConnection {
         let token = self.connection.cancel_token();
         let cancelled = tokio::time::timeout(CANCEL_WAIT_MAX, token.cancel_query(tls)).await;
         if !matches!(cancelled, Ok(Ok(()))) {
-            tracing::debug!("failed to cancel an abandoned query; it ends with its timeout");
+            tracing::debug!("failed to cancel an abandoned query");
         }
     }
 }

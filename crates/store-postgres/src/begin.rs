@@ -84,6 +84,14 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_secs(7);
 
     #[test]
+    fn a_single_read_is_no_transaction() {
+        for is_distributed in [false, true] {
+            let begin = begin_statements(TransactionMode::ReadOnce, is_distributed, TIMEOUT);
+            assert_eq!(begin, Vec::<String>::new());
+        }
+    }
+
+    #[test]
     fn a_plain_database_gets_one_text() {
         let [read] = &begin_statements(TransactionMode::Read, false, TIMEOUT)[..] else {
             panic!("several statements");

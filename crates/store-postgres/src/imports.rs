@@ -30,11 +30,11 @@ use tributary_recording::{ImportTable, SharedId, import_events};
 use tributary_store::{ImportMode, Imports, StoreResult};
 use uuid::Uuid;
 
-/// Number of batches after which an import collects the first statistics of tables, as it does after
-/// the first batch: with a plan for an empty table, each lookup would read all events of the app.
-/// Also the number after which an import waits until their increments are merged. They count many
+/// Number of batches after which an import waits until their increments are merged. They count many
 /// devices, and would otherwise pile up if batches are stored faster than the background task merges.
-const BATCHES_PER_MERGE: u64 = 8;
+/// Then, and after the first batch, it also collects the first statistics of tables: with a plan for an
+/// empty table, each lookup would read all events of the app.
+const BATCHES_PER_UPKEEP: u64 = 8;
 
 #[async_trait]
 impl Imports for PostgresStore {
@@ -61,12 +61,12 @@ impl Imports for PostgresStore {
             })
             .await?;
         let imported = self.imported_batches.fetch_add(1, Ordering::Relaxed) + 1;
-        if (imported == 1 || imported.is_multiple_of(BATCHES_PER_MERGE))
+        if (imported == 1 || imported.is_multiple_of(BATCHES_PER_UPKEEP))
             && let Err(error) = statistics::collect_missing(&self.pool).await
         {
             tracing::debug!(%error, "cannot collect statistics");
         }
-        if imported.is_multiple_of(BATCHES_PER_MERGE)
+        if imported.is_multiple_of(BATCHES_PER_UPKEEP)
             && let Err(error) = rollups::merge_app(&self.pool, app).await
         {
             tracing::warn!(%error, "failed to merge roll-up increments; retrying later");

@@ -50,7 +50,8 @@ const RETRY_DELAY_FIRST_MAX: Duration = Duration::from_millis(20);
 pub(crate) enum TransactionMode {
     /// Reads one snapshot.
     Read,
-    /// Reads with one statement, which needs neither `begin` nor `commit`.
+    /// Reads with one statement, without `begin` and `commit`. It is planned every time, for the
+    /// present size of the tables, and cancelled if it takes too long.
     ReadOnce,
     /// Reads, decides and writes. Each statement sees all earlier commits, as needed for reads
     /// after waiting for a lock.
@@ -161,7 +162,7 @@ async fn try_once<T>(
         .map_err(AttemptError::Unavailable)?;
     let connection = pool.connection().await.map_err(AttemptError::Unavailable)?;
     let is_report = share == ConnectionShare::Report && mode == TransactionMode::Read;
-    let cancels = is_report.then(|| pool.tls());
+    let cancels = (is_report || mode == TransactionMode::ReadOnce).then(|| pool.tls());
     let connection = UsedConnection::new(connection, permit, cancels);
     try_on(pool, connection, share, mode, work).await
 }
@@ -174,7 +175,7 @@ pub(crate) async fn try_on<T>(
     mode: TransactionMode,
     work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<T, AttemptError> {
-    let mut tx = Tx::new(connection, pool);
+    let mut tx = Tx::new(connection, pool, mode);
     let unreplicated = pool.unreplicated();
     let timeout = pool.options.statement_timeout_for(share);
     let worked = match begin_and_run(&tx, mode, timeout, work).await {
@@ -297,10 +298,10 @@ pub(crate) struct Tx {
 }
 
 impl Tx {
-    fn new(connection: UsedConnection, pool: &Pool) -> Self {
+    fn new(connection: UsedConnection, pool: &Pool, mode: TransactionMode) -> Self {
         Self {
             connection: Some(connection),
-            statement_cache: pool.options.statement_cache,
+            statement_cache: pool.options.statement_cache && mode != TransactionMode::ReadOnce,
             is_distributed: pool.is_distributed(),
             failed: AtomicBool::new(false),
             turn: Mutex::new(0),

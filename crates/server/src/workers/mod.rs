@@ -49,8 +49,8 @@ pub const NAMES: [&str; 9] = [
     TrialsWorker::NAME,
 ];
 
-/// Starts the workers of this node's roles. `due` tells them about due work. Each worker stops when its future from `stop`
-/// completes. Wait for the tasks before closing the database.
+/// Starts the workers of this node's roles. `due` tells them about due work. Each worker stops when
+/// its future from `stop` completes. Wait for the tasks before closing the database.
 pub fn start<F: Future<Output = ()> + Send + 'static>(
     config: &Config,
     store: &Arc<dyn Store>,

@@ -12,8 +12,7 @@ use tributary_domain::due_work::WorkKind;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{DueKinds, StoreError, StoreResult};
 
-/// Finds due kinds on one server. `min` reads the first entry of an index, whatever the planner knows
-/// about the table.
+/// Finds due kinds on one server. `min` reads the first entry of an index.
 async fn find_kinds(tx: &Tx, now: Timestamp) -> Result<BTreeSet<WorkKind>, Failure> {
     let earliest = |table: &str| {
         format!(
@@ -39,12 +38,14 @@ async fn find_kinds(tx: &Tx, now: Timestamp) -> Result<BTreeSet<WorkKind>, Failu
     rows.iter().map(read_kind).collect()
 }
 
-/// Finds the kinds of due hints, on a distributed database. Increments are merged elsewhere.
+/// Finds the kinds of due hints, on a distributed database, with one index lookup per kind.
 async fn find_hinted_kinds(tx: &Tx, now: Timestamp) -> Result<BTreeSet<WorkKind>, Failure> {
-    let sql = "select distinct kind from due_work
-               where greatest(due_at, blocked_until) <= $1 and kind <> $2";
-    let increments = WorkKind::Increments.as_str();
-    let rows = tx.query(sql, &[&now.as_millis(), &increments]).await?;
+    let sql = "select wanted.kind from unnest($2) as wanted (kind)
+               where exists (select 1 from due_work
+                             where due_work.kind = wanted.kind
+                               and greatest(due_at, blocked_until) <= $1)";
+    let kinds: Vec<&str> = search::SEARCHED.map(WorkKind::as_str).to_vec();
+    let rows = tx.query(sql, &[&now.as_millis(), &kinds]).await?;
     rows.iter().map(read_kind).collect()
 }
 

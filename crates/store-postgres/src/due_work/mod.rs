@@ -1,8 +1,8 @@
 //! Hints about due work, in a local table of the coordinator.
 //!
-//! Every node polls for due work about once a second (`kinds`). On one server that is an index
-//! lookup. On a distributed database it would be a query to every shard, and one worker that is down
-//! would stop the work of all apps. So a transaction that adds work leaves a hint, and workers look
+//! Every node with the role `forward` polls for due work about once a second (`kinds`). On one server
+//! that is an index lookup. On a distributed database it would be a query to every shard, and one
+//! worker that is down would stop the work of all apps. So a transaction that adds work leaves a hint, and workers look
 //! only at the apps with due hints, each app in a separate transaction.
 //!
 //! A hint is an upper bound: it says when to look at an app at the latest, never that there is work.

@@ -23,6 +23,17 @@ use tributary_store::records::queue_ref;
 /// How often a node searches all shards. A lease of a killed node takes almost as long to end.
 const SEARCH_INTERVAL: Duration = Duration::from_mins(1);
 
+/// The kinds of work that workers look for. Increments are merged elsewhere.
+pub(super) const SEARCHED: [WorkKind; 7] = [
+    WorkKind::Deliveries(Network::A),
+    WorkKind::Deliveries(Network::B),
+    WorkKind::Deliveries(Network::C),
+    WorkKind::Deliveries(Network::D),
+    WorkKind::Trials,
+    WorkKind::Tokens,
+    WorkKind::Alerts,
+];
+
 /// When this node last searched for each kind of work.
 #[derive(Debug, Default)]
 pub(super) struct SearchTimes(Mutex<BTreeMap<SearchKind, Instant>>);
@@ -71,21 +82,14 @@ fn is_due(times: &BTreeMap<SearchKind, Instant>, kind: SearchKind) -> bool {
     last.is_none_or(|at| at.elapsed() >= SEARCH_INTERVAL)
 }
 
-/// Returns a kind of work for each search that is due.
+/// Returns the kinds of work whose search is due.
 pub(super) fn due_searches(pool: &Pool) -> Vec<WorkKind> {
     if !pool.down_workers.groups().is_empty() {
         return Vec::new();
     }
-    let [network, ..] = Network::ALL;
-    let searched = [
-        WorkKind::Deliveries(network),
-        WorkKind::Trials,
-        WorkKind::Tokens,
-        WorkKind::Alerts,
-    ];
     let times = pool.due_work.searches.lock();
     let is_due = |kind: &WorkKind| SearchKind::of(*kind).is_some_and(|kind| is_due(&times, kind));
-    searched.into_iter().filter(is_due).collect()
+    SEARCHED.into_iter().filter(is_due).collect()
 }
 
 #[cfg(test)]

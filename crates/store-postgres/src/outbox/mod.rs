@@ -15,7 +15,7 @@ pub(crate) mod terminal;
 
 pub(crate) use paused::PausedCounts;
 
-use crate::tx::{self, TransactionMode};
+use crate::tx;
 use crate::{PostgresStore, conversions};
 use async_trait::async_trait;
 use tributary_domain::forwarding::quota::QuotaTurns;
@@ -185,7 +185,13 @@ impl Outbox for PostgresStore {
             return Ok(counts);
         }
         let name = "paused_integrations";
-        let counts = tx::run(&self.pool, name, TransactionMode::ReadOnce, paused::count).await?;
+        let counts = tx::run(
+            &self.pool,
+            name,
+            self.pool.read_of_all_apps(),
+            paused::count,
+        )
+        .await?;
         self.paused.keep(counts.clone());
         Ok(counts)
     }

@@ -310,7 +310,7 @@ async fn find_apps(pool: &Pool) -> StoreResult<Vec<(AppId, u64)>> {
         };
         rows.iter().map(app).collect::<Result<Vec<_>, Failure>>()
     };
-    tx::run(pool, "find_increments", TransactionMode::ReadOnce, find).await
+    tx::run(pool, "find_increments", pool.read_of_all_apps(), find).await
 }
 
 /// Merges an app's increments.

@@ -1,8 +1,10 @@
-//! Reports that take too long or wait, and reports whose caller has left.
+//! Reports and polls that take too long or wait, and reports whose caller has left.
 
 use super::database::{Schema, options, with_setting};
 use crate::{PostgresOptions, PostgresStore};
 use std::time::Duration;
+use tributary_store::DueKinds as _;
+use tributary_store::contract::fixtures::at;
 
 /// Longer than any test waits.
 const SLOW: &str = "select pg_sleep(60)::text";
@@ -121,6 +123,26 @@ async fn a_report_past_its_time_limit_is_cancelled() {
     let other = "select pg_sleep(0.5)::text";
     let public = store.read("sdk_app", async |tx| Ok(tx.query(other, &[]).await?.len()));
     public.await.expect("the limit is for reports only");
+}
+
+/// A poll has no time limit on the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_poll_that_waits_for_a_lock_is_cancelled() {
+    let schema = Schema::create().await;
+    let short = PostgresOptions {
+        connect_timeout: Duration::from_secs(1),
+        statement_timeout: Duration::from_millis(200),
+        ..options()
+    };
+    let store = open_named(&schema, short).await;
+    let client = schema.client().await;
+    let lock = "begin; lock table alerts in access exclusive mode";
+    client.batch_execute(lock).await.expect("a lock");
+    let poll = store.due_kinds(at(1)).await;
+    poll.expect_err("the poll waits for the table");
+    wait_until_idle(&schema).await;
+    client.batch_execute("rollback").await.expect("a rollback");
+    store.due_kinds(at(1)).await.expect("the next poll");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

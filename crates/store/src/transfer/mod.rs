@@ -24,6 +24,8 @@ pub const MOVE_PREFIX: &str = "move_";
 /// The column that only PostgreSQL has: the digest of a campaign, an ad set and an ad, which is
 /// short enough for an index.
 const CAMPAIGN_DIGEST: &str = "campaign_digest";
+/// Column with a link.
+const LINK: &str = "link_id";
 
 /// The columns from which [`CAMPAIGN_DIGEST`] is computed. A table may lack the last two.
 const CAMPAIGN_COLUMNS: [&str; 3] = ["campaign_id", "adset_id", "ad_id"];
@@ -50,6 +52,9 @@ pub struct CatalogTable {
 pub enum TransferType {
     /// 16 bytes.
     Uuid,
+    /// A link in a key, whose columns are never null. A missing link is empty bytes on SQLite and
+    /// zeros on PostgreSQL.
+    OptionalLink,
     /// Bytes.
     Bytes,
     /// Text.
@@ -214,6 +219,9 @@ fn match_tables(
         if column.name == CAMPAIGN_DIGEST {
             column.origin = ColumnOrigin::CampaignDigest(from);
         }
+        if column.name == LINK && sqlite.key.contains(&column.name) {
+            column.column_type = TransferType::OptionalLink;
+        }
     }
     let key = sqlite.key.iter().filter_map(|name| {
         let column = columns.iter().find(|column| column.name == *name)?;
@@ -318,6 +326,19 @@ mod tests {
             matched[0].key_types(),
             [TransferType::Boolean, TransferType::Uuid]
         );
+    }
+
+    #[test]
+    fn only_a_link_in_a_key_may_be_missing() {
+        let types = |key: &str| {
+            let sqlite = table("t", &[("k", "BLOB"), ("link_id", "BLOB")], &[key]);
+            let postgres = table("t", &[("k", "uuid"), ("link_id", "uuid")], &[key]);
+            let matched = match_schemas(&[sqlite], &[postgres]).unwrap();
+            matched[0].columns.iter().map(|c| c.column_type).collect()
+        };
+        let found: [Vec<TransferType>; 2] = [types("k"), types("link_id")];
+        assert_eq!(found[0], [TransferType::Uuid, TransferType::Uuid]);
+        assert_eq!(found[1], [TransferType::Uuid, TransferType::OptionalLink]);
     }
 
     #[test]

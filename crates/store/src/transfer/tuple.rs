@@ -9,8 +9,8 @@ pub const TUPLES_HEADER: &[u8; 19] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 pub const TUPLES_TRAILER: [u8; 2] = (-1_i16).to_be_bytes();
 /// Length of a field that is null.
 const NULL_LENGTH: i32 = -1;
-/// A missing id in a key, whose columns are never null. SQLite stores empty bytes instead.
-const NO_ID: [u8; 16] = [0; 16];
+/// How PostgreSQL stores a missing link in a key.
+const NO_LINK: [u8; 16] = [0; 16];
 
 /// A value as SQLite stores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,10 +122,12 @@ fn put_cell(kind: TransferType, cell: CellValue<'_>, tuples: &mut Vec<u8>) -> Op
             tuples.extend_from_slice(&NULL_LENGTH.to_be_bytes());
             Some(())
         }
-        (TransferType::Uuid, CellValue::Bytes(bytes)) if bytes.len() == 16 => {
+        (TransferType::OptionalLink, CellValue::Bytes(&[])) => put_bytes(&NO_LINK, tuples),
+        (TransferType::Uuid | TransferType::OptionalLink, CellValue::Bytes(bytes))
+            if bytes.len() == 16 =>
+        {
             put_bytes(bytes, tuples)
         }
-        (TransferType::Uuid, CellValue::Bytes(&[])) => put_bytes(&NO_ID, tuples),
         (TransferType::Bytes, CellValue::Bytes(bytes))
         | (TransferType::Text, CellValue::Text(bytes)) => put_bytes(bytes, tuples),
         (TransferType::BigInt, CellValue::Integer(number)) => {
@@ -167,8 +169,10 @@ pub fn decode_cells<'a>(
 
 fn cell_from(kind: TransferType, bytes: &[u8]) -> Option<CellValue<'_>> {
     Some(match kind {
-        TransferType::Uuid if bytes == NO_ID => CellValue::Bytes(&[]),
-        TransferType::Uuid | TransferType::Bytes => CellValue::Bytes(bytes),
+        TransferType::OptionalLink if bytes == NO_LINK => CellValue::Bytes(&[]),
+        TransferType::Uuid | TransferType::OptionalLink | TransferType::Bytes => {
+            CellValue::Bytes(bytes)
+        }
         TransferType::Text => CellValue::Text(bytes),
         TransferType::BigInt => CellValue::Integer(i64::from_be_bytes(bytes.try_into().ok()?)),
         TransferType::Integer => {
@@ -324,18 +328,25 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_id_is_zeros_on_postgres_and_empty_on_sqlite() {
-        let (types, cells) = ([TransferType::Uuid], [CellValue::Bytes(b"")]);
-        let mut tuple = Vec::new();
-        encode_cells(&types, &cells, &mut tuple).unwrap();
-        assert_eq!(tuple, [&[0, 1, 0, 0, 0, 16], &[0; 16][..]].concat());
-        assert_eq!(decode_cells(&types, &tuple).unwrap(), cells);
+    fn a_missing_link_is_zeros_on_postgres_and_empty_on_sqlite() {
+        let zeros = [&[0, 1, 0, 0, 0, 16], &[0; 16][..]].concat();
+        for (kind, value) in [
+            (TransferType::OptionalLink, &[][..]),
+            (TransferType::Uuid, &[0; 16]),
+        ] {
+            let (types, cells) = ([kind], [CellValue::Bytes(value)]);
+            let mut tuple = Vec::new();
+            encode_cells(&types, &cells, &mut tuple).unwrap();
+            assert_eq!(tuple, zeros);
+            assert_eq!(decode_cells(&types, &tuple).unwrap(), cells);
+        }
     }
 
     #[test]
     fn rejects_values_that_the_column_cannot_store() {
         let cases = [
             (TransferType::Uuid, CellValue::Bytes(&[7; 15])),
+            (TransferType::Uuid, CellValue::Bytes(b"")),
             (TransferType::Text, CellValue::Bytes(b"x")),
             (TransferType::Integer, CellValue::Integer(1 << 31)),
             (TransferType::SmallInt, CellValue::Integer(1 << 15)),

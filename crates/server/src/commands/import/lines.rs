@@ -20,15 +20,17 @@ const READ_BYTES: usize = 256 * 1_024;
 
 /// An opened file.
 pub(super) struct LineInput {
+    position: usize,
     name: String,
     bytes: Box<dyn Read + Send>,
 }
 
 /// Opens all files, so that a wrong name is found before anything is stored.
 pub(super) fn open(files: &[PathBuf]) -> anyhow::Result<Vec<LineInput>> {
-    let open = |file: &PathBuf| {
+    let open = |(position, file): (usize, &PathBuf)| {
         if file.as_path() == Path::new(STANDARD_INPUT) {
             return Ok(LineInput {
+                position,
                 name: "standard input".to_owned(),
                 bytes: Box::new(io::stdin()),
             });
@@ -36,16 +38,19 @@ pub(super) fn open(files: &[PathBuf]) -> anyhow::Result<Vec<LineInput>> {
         let name = file.display().to_string();
         let opened = File::open(file).with_context(|| format!("cannot open {name}"))?;
         Ok(LineInput {
+            position,
             name,
             bytes: Box::new(opened),
         })
     };
-    files.iter().map(open).collect()
+    files.iter().enumerate().map(open).collect()
 }
 
 /// Where a line is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LinePlace {
+    /// Position of the file among the arguments.
+    pub(super) position: usize,
     /// Name of the file.
     pub(super) file: Arc<str>,
     /// Number of the line, counted from one.
@@ -81,8 +86,6 @@ pub(super) struct LineReader {
     app: AppId,
     lanes: Vec<Lane>,
     hashes: RandomState,
-    /// Whether a lane has stopped after an error, which it reports. The rest of the lines is dropped.
-    is_stopped: bool,
 }
 
 impl LineReader {
@@ -96,13 +99,16 @@ impl LineReader {
             app,
             lanes: senders.into_iter().map(lane).collect(),
             hashes: RandomState::new(),
-            is_stopped: false,
         }
     }
 
     /// Reads a file. Its lines are sent when a batch is full.
     pub(super) fn read(&mut self, input: LineInput) -> anyhow::Result<()> {
-        let LineInput { name, mut bytes } = input;
+        let LineInput {
+            position,
+            name,
+            mut bytes,
+        } = input;
         let mut input = BufReader::with_capacity(READ_BYTES, &mut bytes);
         let file: Arc<str> = name.as_str().into();
         let mut line_bytes = Vec::new();
@@ -111,11 +117,12 @@ impl LineReader {
             line_bytes.clear();
             let is_complete = read_limited(&mut input, &mut line_bytes)
                 .with_context(|| format!("cannot read {name}"))?;
-            if line_bytes.is_empty() || self.is_stopped {
+            if line_bytes.is_empty() || self.has_failed_lane() {
                 return Ok(());
             }
             line += 1;
             let place = LinePlace {
+                position,
                 file: file.clone(),
                 line,
             };
@@ -149,8 +156,13 @@ impl LineReader {
             Err(reason) => batch.rejected.push(RejectedLine { place, reason }),
         }
         if batch.events.len() + batch.rejected.len() >= IMPORT_BATCH_EVENTS_MAX {
-            self.is_stopped |= !lane.send();
+            lane.send();
         }
+    }
+
+    /// Returns whether a lane has stopped after an error. The rest of the lines is then dropped.
+    fn has_failed_lane(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.sender.is_closed())
     }
 
     /// Sends the last lines.
@@ -162,10 +174,10 @@ impl LineReader {
 }
 
 impl Lane {
-    /// Sends the batch. Returns false if the receiver has stopped.
-    fn send(&mut self) -> bool {
+    fn send(&mut self) {
         let batch = std::mem::take(&mut self.batch);
-        self.sender.blocking_send(batch).is_ok()
+        // A receiver that has stopped after an error reports it.
+        let _stopped = self.sender.blocking_send(batch);
     }
 }
 

@@ -81,6 +81,47 @@ async fn the_list_of_rejected_lines_is_bounded() {
     assert_eq!(account.last().unwrap(), "and 1 more rejected lines");
 }
 
+/// Otherwise two batches would wait for each other's devices.
+#[test]
+fn all_events_of_a_device_are_in_one_lane() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines: Vec<String> = (0..200)
+        .map(|number| {
+            let device = format!("\"device-{}\"", number % 20);
+            line(&number.to_string(), "1").replace("\"d1\"", &device)
+        })
+        .collect();
+    let (senders, mut receivers): (Vec<_>, Vec<_>) = (0..LANES).map(|_| mpsc::channel(1)).unzip();
+    let mut reader = LineReader::new(AppId::from_bytes([9; 16]), senders);
+    for input in lines::open(&[file(&folder, &lines)]).unwrap() {
+        reader.read(input).unwrap();
+    }
+    reader.finish();
+    let devices = receivers.iter_mut().map(|receiver| {
+        let events = receiver.try_recv().unwrap().events;
+        let devices: HashSet<_> = events.into_iter().map(|one| one.event.device).collect();
+        devices
+    });
+    let devices: Vec<HashSet<_>> = devices.collect();
+    assert_eq!(devices.iter().map(HashSet::len).sum::<usize>(), 20);
+}
+
+/// A lane that fails ends the import, and the account includes what was stored.
+#[tokio::test]
+async fn an_import_ends_with_the_error_of_a_lane() {
+    let (store, folder) = testing::store().await;
+    let tenant = tenant(&store).await;
+    let path = file(&folder, &[line("a", "1"), "{".to_owned()]);
+    let mut import = RunningImport::new(
+        tenant.store.clone(),
+        AppId::from_bytes([9; 16]),
+        ImportMode::Write,
+    );
+    let error = import.run(lines::open(&[path]).unwrap()).await.unwrap_err();
+    assert_eq!(error.to_string(), "App not found.");
+    assert_eq!(import.account.read(), 1, "the line that cannot be read");
+}
+
 /// Lines of a dry run are compared across batches.
 #[tokio::test]
 async fn a_dry_run_finds_repeated_lines_in_later_batches() {
