@@ -34,6 +34,16 @@ const CONCURRENT_WRITES: &str = "set local citus.enable_deadlock_prevention = of
 /// settings of its role: it might commit without a sync, or wait for a lock without a limit.
 const SETTINGS_FOR_WORKERS: &str = "set local citus.propagate_set_commands = 'local'";
 
+/// Returns the mode for one read of all apps. A distributed database needs a transaction, whose time
+/// limit also holds on its workers.
+pub(crate) fn read_of_all_apps(is_distributed: bool) -> TransactionMode {
+    if is_distributed {
+        TransactionMode::Read
+    } else {
+        TransactionMode::ReadOnce
+    }
+}
+
 /// Returns the statements that begin a transaction, to be sent together in one round trip. A single
 /// read needs none.
 ///

@@ -5,7 +5,6 @@ use crate::distributed::{DownWorkers, KnownShards};
 use crate::due_work::DueWork;
 use crate::rollups::PendingApps;
 use crate::tls;
-use crate::tx::TransactionMode;
 use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, PoolError, RecyclingMethod};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -211,16 +210,6 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Returns the mode for one read of all apps. A distributed database needs a transaction, whose
-    /// time limit also holds on its workers.
-    pub(crate) fn read_of_all_apps(&self) -> TransactionMode {
-        if self.is_distributed() {
-            TransactionMode::Read
-        } else {
-            TransactionMode::ReadOnce
-        }
-    }
-
     /// Creates the pool without connecting.
     pub(crate) fn open(url: &str, options: PostgresOptions) -> Result<Self, PostgresOpenError> {
         let shares = ConnectionShares::divide(

@@ -72,7 +72,7 @@ impl DueKinds for PostgresStore {
         }
         super::store_hints(pool).await?;
         let mut kinds = find(pool, async move |tx| find_hinted_kinds(tx, now).await).await?;
-        // Whoever looks for such work searches for lost hints first.
+        // The look for such work begins with a search for lost hints.
         kinds.extend(search::due_searches(pool));
         Ok(kinds)
     }

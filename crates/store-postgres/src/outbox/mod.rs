@@ -15,6 +15,7 @@ pub(crate) mod terminal;
 
 pub(crate) use paused::PausedCounts;
 
+use crate::begin::read_of_all_apps;
 use crate::tx;
 use crate::{PostgresStore, conversions};
 use async_trait::async_trait;
@@ -185,13 +186,8 @@ impl Outbox for PostgresStore {
             return Ok(counts);
         }
         let name = "paused_integrations";
-        let counts = tx::run(
-            &self.pool,
-            name,
-            self.pool.read_of_all_apps(),
-            paused::count,
-        )
-        .await?;
+        let mode = read_of_all_apps(self.pool.is_distributed());
+        let counts = tx::run(&self.pool, name, mode, paused::count).await?;
         self.paused.keep(counts.clone());
         Ok(counts)
     }

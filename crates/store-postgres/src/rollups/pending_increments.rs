@@ -11,6 +11,7 @@
 
 use crate::Failure;
 use crate::background_task::BackgroundTask;
+use crate::begin::read_of_all_apps;
 use crate::distributed::find_on_down_workers;
 use crate::due_work::take_increments;
 use crate::params::column;
@@ -310,7 +311,8 @@ async fn find_apps(pool: &Pool) -> StoreResult<Vec<(AppId, u64)>> {
         };
         rows.iter().map(app).collect::<Result<Vec<_>, Failure>>()
     };
-    tx::run(pool, "find_increments", pool.read_of_all_apps(), find).await
+    let mode = read_of_all_apps(pool.is_distributed());
+    tx::run(pool, "find_increments", mode, find).await
 }
 
 /// Merges an app's increments.
