@@ -185,6 +185,12 @@ fn migrate(database: &TestDatabase) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Creates the tables and distributes them.
+pub(crate) fn distribute(database: &TestDatabase) -> anyhow::Result<()> {
+    run_tributary(database, &["migrate", "--distributed"])?;
+    Ok(())
+}
+
 /// Runs a `tributary` command to its end. Returns its output.
 pub(crate) fn run_tributary(database: &TestDatabase, arguments: &[&str]) -> anyhow::Result<String> {
     let arguments = [&["tributary"], arguments].concat();

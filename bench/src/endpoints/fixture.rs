@@ -2,7 +2,7 @@
 
 use super::EndpointsBenchOptions;
 use super::traffic::{EndpointTraffic, MeasuredEndpoint};
-use crate::child::{Server, full_key};
+use crate::child::{Server, distribute, full_key};
 use crate::load::StopCondition;
 use crate::load_process::{LoadOrder, LoadProcess};
 use crate::pace::{LoadPace, per_second};
@@ -78,6 +78,9 @@ impl EndpointFixture {
             options.run.connections, options.run.seconds
         ));
         options.run.engine.print_conditions(&database)?;
+        if options.distributed {
+            distribute(&database)?;
+        }
         let sites = create_sites(&database, apps)?;
         let (is_click, is_event) = match endpoint {
             MeasuredEndpoint::Clicks | MeasuredEndpoint::Configure => (true, false),

@@ -54,6 +54,10 @@ pub(crate) struct EndpointsBenchOptions {
     /// Configured devices that send `sdk-events`.
     #[arg(long, default_value_t = 10_000)]
     devices: u64,
+    /// Distribute the tables first. `TEST_DATABASE_URL` then names the coordinator of a Citus
+    /// cluster, whose setting `citus.shard_count` says how many shards there are.
+    #[arg(long)]
+    distributed: bool,
     /// Measure throughput only, not latency.
     #[arg(long)]
     no_latency: bool,

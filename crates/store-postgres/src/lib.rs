@@ -59,6 +59,7 @@ mod due_work;
 mod migrate;
 mod params;
 mod partitions;
+mod pipeline;
 mod pool;
 mod probe;
 mod rows;
@@ -69,6 +70,7 @@ pub mod transfer;
 mod tx;
 
 mod abandoned;
+mod added_work;
 mod alerts;
 mod app_table;
 mod apps;
@@ -104,6 +106,7 @@ mod statistics;
 mod store_ids;
 mod tenants;
 mod traffic;
+mod values_insert;
 mod web_events;
 
 #[cfg(any(test, feature = "testing"))]

@@ -7,17 +7,29 @@ use uuid::Uuid;
 pub(crate) trait Param: ToSql + Sync {
     /// The SQL type.
     fn sql_type(&self) -> Type;
+
+    /// The elements of an array; empty for other types.
+    fn elements(&self) -> Vec<&dyn Param>;
 }
 
 /// A Rust type with a fixed SQL type.
 pub(crate) trait SqlTyped {
     /// The SQL type.
     const TYPE: Type;
+
+    /// The elements of an array; empty for other types.
+    fn elements(&self) -> Vec<&dyn Param> {
+        Vec::new()
+    }
 }
 
 impl<T: SqlTyped + ToSql + Sync> Param for T {
     fn sql_type(&self) -> Type {
         T::TYPE
+    }
+
+    fn elements(&self) -> Vec<&dyn Param> {
+        SqlTyped::elements(self)
     }
 }
 
@@ -29,24 +41,40 @@ macro_rules! typed {
     )*};
 }
 
+macro_rules! arrays {
+    ($($element:ty = $sql:ident;)*) => {$(
+        impl SqlTyped for Vec<$element> {
+            const TYPE: Type = Type::$sql;
+
+            fn elements(&self) -> Vec<&dyn Param> {
+                self.iter().map(|element| element as &dyn Param).collect()
+            }
+        }
+    )*};
+}
+
 typed! {
     Uuid = UUID;
+    i32 = INT4;
     i64 = INT8;
     bool = BOOL;
     String = TEXT;
     &str = TEXT;
     &[u8] = BYTEA;
-    Vec<Uuid> = UUID_ARRAY;
-    Vec<Option<Uuid>> = UUID_ARRAY;
-    Vec<i32> = INT4_ARRAY;
-    Vec<Option<i32>> = INT4_ARRAY;
-    Vec<i64> = INT8_ARRAY;
-    Vec<Option<i64>> = INT8_ARRAY;
-    Vec<bool> = BOOL_ARRAY;
-    Vec<&str> = TEXT_ARRAY;
-    Vec<Option<&str>> = TEXT_ARRAY;
-    Vec<&[u8]> = BYTEA_ARRAY;
-    Vec<Option<&[u8]>> = BYTEA_ARRAY;
+}
+
+arrays! {
+    Uuid = UUID_ARRAY;
+    Option<Uuid> = UUID_ARRAY;
+    i32 = INT4_ARRAY;
+    Option<i32> = INT4_ARRAY;
+    i64 = INT8_ARRAY;
+    Option<i64> = INT8_ARRAY;
+    bool = BOOL_ARRAY;
+    &str = TEXT_ARRAY;
+    Option<&str> = TEXT_ARRAY;
+    &[u8] = BYTEA_ARRAY;
+    Option<&[u8]> = BYTEA_ARRAY;
 }
 
 impl<T: SqlTyped> SqlTyped for Option<T> {

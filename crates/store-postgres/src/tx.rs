@@ -14,29 +14,26 @@
 
 use crate::Failure;
 use crate::abandoned::UsedConnection;
+use crate::added_work::AddedWork;
 use crate::attempt_error::{AttemptError, classify_before_commit, classify_commit_error};
 use crate::begin::begin_statements;
 use crate::database_error::{DatabaseError, is_read_only_server};
 use crate::due_work::Hints;
 use crate::params::{Param, typed, values};
+use crate::pipeline::{send_all, send_in_turn};
 use crate::pool::Pool;
 use crate::rollups::CountedApps;
 use crate::statement_text::statement_text;
 use deadpool_postgres::Object;
-use std::collections::BTreeSet;
 use std::collections::hash_map::RandomState;
 use std::future::poll_fn;
 use std::hash::BuildHasher;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::Mutex;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Statement};
-use tributary_domain::due_work::WorkKind;
-use tributary_domain::vocabulary::id::AppId;
-use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::connection_share::ConnectionShare;
 use tributary_store::{ReportTimeout, StoreError};
 
@@ -223,36 +220,6 @@ pub(crate) async fn try_on<T>(
     }
 }
 
-/// Work that a transaction adds. Dropping it tells the workers, also if the outcome of the commit is
-/// unknown or the caller stops waiting for it. A hint without work is harmless.
-struct AddedWork<'a> {
-    pool: &'a Pool,
-    counted: BTreeSet<AppId>,
-    hints: Hints,
-}
-
-impl Drop for AddedWork<'_> {
-    fn drop(&mut self) {
-        let counted = std::mem::take(&mut self.counted);
-        if !counted.is_empty() {
-            note_counted(self.pool, counted, &self.hints);
-        }
-        self.pool.due_work.add(&self.hints);
-    }
-}
-
-/// Notes apps with increments to merge. On a distributed database, a node that does not merge leaves
-/// hints for those that do.
-fn note_counted(pool: &Pool, apps: BTreeSet<AppId>, hints: &Hints) {
-    if pool.is_distributed() && !pool.options.merges_increments {
-        for app in apps {
-            hints.add(WorkKind::Increments, app, Timestamp::from_millis(0), None);
-        }
-    } else {
-        pool.pending_apps.add(apps);
-    }
-}
-
 /// Begins the transaction and runs the work. The outer error comes from `begin`. Results arrive in
 /// order and `begin` is polled first, so the work continues only after the transaction has begun.
 async fn begin_and_run<T>(
@@ -328,34 +295,10 @@ impl Tx {
         statement_timeout: Duration,
     ) -> Result<(), tokio_postgres::Error> {
         let statements = begin_statements(mode, self.is_distributed, statement_timeout);
-        self.execute_pipelined(&statements).await
-    }
-
-    /// Sends statements at once and waits for all of them. Returns the first error.
-    async fn execute_pipelined(&self, statements: &[String]) -> Result<(), tokio_postgres::Error> {
-        let mut running: Vec<_> = statements
-            .iter()
-            .map(|sql| Box::pin(self.connection().batch_execute(sql)))
-            .collect();
-        let mut outcome = Ok(());
-        poll_fn(|context| {
-            running.retain_mut(|statement| {
-                let Poll::Ready(executed) = statement.as_mut().poll(context) else {
-                    return true;
-                };
-                if outcome.is_ok() {
-                    outcome = executed;
-                }
-                false
-            });
-            if running.is_empty() {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
-        })
-        .await;
-        outcome
+        let statements = statements.iter();
+        let sent = statements.map(|sql| Box::pin(self.connection().batch_execute(sql)));
+        send_all(sent.collect()).await?;
+        Ok(())
     }
 
     /// Returns the rows of a statement.
@@ -364,17 +307,28 @@ impl Tx {
         sql: &str,
         params: &[&dyn Param],
     ) -> Result<Vec<Row>, Failure> {
+        if let Some(returned) = self.insert_values(sql, params).await? {
+            return Ok(returned);
+        }
         let sql = statement_text(sql, self.is_distributed);
-        let sql = sql.as_ref();
         let turn = self.turn.lock().await;
-        let rows = if let Some(statement) = self.cached_statement(sql, params).await? {
-            let values = values(params);
-            send_in_turn(turn, Box::pin(self.connection().query(&statement, &values))).await
-        } else {
-            let typed = typed(params);
-            send_in_turn(turn, Box::pin(self.connection().query_typed(sql, &typed))).await
-        };
-        self.checked(rows)
+        let statement = self.cached_statement(&sql, params).await?;
+        let sent = self.send_query(&sql, statement.as_ref(), params);
+        self.checked(send_in_turn(turn, Box::pin(sent)).await)
+    }
+
+    /// Sends a statement with the first poll, prepared or with the types of its parameters. Returns
+    /// its rows.
+    pub(crate) async fn send_query(
+        &self,
+        sql: &str,
+        statement: Option<&Statement>,
+        params: &[&dyn Param],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        match statement {
+            Some(statement) => self.connection().query(statement, &values(params)).await,
+            None => self.connection().query_typed(sql, &typed(params)).await,
+        }
     }
 
     /// Returns the only row of a statement that always returns one.
@@ -408,6 +362,9 @@ impl Tx {
         sql: &str,
         params: &[&dyn Param],
     ) -> Result<u64, Failure> {
+        if let Some(returned) = self.insert_values(sql, params).await? {
+            return Ok(u64::try_from(returned.len()).unwrap_or(u64::MAX));
+        }
         let sql = statement_text(sql, self.is_distributed);
         let sql = sql.as_ref();
         let turn = self.turn.lock().await;
@@ -427,7 +384,7 @@ impl Tx {
 
     /// Returns the prepared statement, or `None` if statements are not cached. In that case the
     /// statement is sent unnamed.
-    async fn cached_statement(
+    pub(crate) async fn cached_statement(
         &self,
         sql: &str,
         params: &[&dyn Param],
@@ -440,7 +397,10 @@ impl Tx {
         self.checked(prepared).map(Some)
     }
 
-    fn checked<T>(&self, outcome: Result<T, tokio_postgres::Error>) -> Result<T, Failure> {
+    pub(crate) fn checked<T>(
+        &self,
+        outcome: Result<T, tokio_postgres::Error>,
+    ) -> Result<T, Failure> {
         Ok(outcome.inspect_err(|_| self.failed.store(true, Ordering::Relaxed))?)
     }
 
@@ -482,19 +442,5 @@ impl Drop for Tx {
         if let Some(connection) = self.connection.take() {
             connection.abandon();
         }
-    }
-}
-
-/// Waits for a statement. Releases the turn once the first poll has sent it.
-async fn send_in_turn<T, F>(mut turn: MutexGuard<'_, u64>, mut statement: Pin<Box<F>>) -> T
-where
-    F: Future<Output = T>,
-{
-    let first = poll_fn(|context| Poll::Ready(statement.as_mut().poll(context))).await;
-    *turn += 1;
-    drop(turn);
-    match first {
-        Poll::Ready(outcome) => outcome,
-        Poll::Pending => statement.await,
     }
 }

@@ -125,6 +125,32 @@ async fn workers_use_the_settings_of_the_transaction() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_small_insert_commits_in_one_phase() {
+    let Some(schema) = CitusSchema::take().await else {
+        return;
+    };
+    let store = schema.open().await;
+    let client = client(&schema.url).await;
+    for (rows, phases) in [(20_usize, 1), (500, 2)] {
+        let session = store.run_write(async |tx| {
+            let (apps, bodies) = (vec![uuid::Uuid::nil(); rows], vec!["{}"; rows]);
+            let sql = "insert into rollup_increments (app_id, body) select * from unnest($1, $2)";
+            tx.execute(sql, &[&apps, &bodies]).await?;
+            let row = tx.query_one("select pg_backend_pid()::bigint", &[]).await?;
+            Ok(row.try_get::<_, i64>(0)?)
+        });
+        let session = session.await.expect("rows");
+        // Citus records a transaction with a second phase until it has checked it.
+        let recorded = format!(
+            "select count(*) from pg_dist_transaction where gid like 'citus\\_%\\_{session}\\_%'"
+        );
+        assert_eq!(number(&client, &recorded).await, phases - 1, "{rows} rows");
+    }
+    let stored = number(&client, "select count(*) from rollup_increments").await;
+    assert_eq!(stored, 520);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_of_apps_are_in_the_same_shards() {
     let Some(schema) = CitusSchema::take().await else {
         return;
