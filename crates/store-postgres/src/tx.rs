@@ -307,7 +307,9 @@ impl Tx {
         sql: &str,
         params: &[&dyn Param],
     ) -> Result<Vec<Row>, Failure> {
-        if let Some(returned) = self.insert_values(sql, params).await? {
+        if self.is_distributed
+            && let Some(returned) = Box::pin(self.insert_values(sql, params)).await?
+        {
             return Ok(returned);
         }
         let sql = statement_text(sql, self.is_distributed);
@@ -362,7 +364,9 @@ impl Tx {
         sql: &str,
         params: &[&dyn Param],
     ) -> Result<u64, Failure> {
-        if let Some(returned) = self.insert_values(sql, params).await? {
+        if self.is_distributed
+            && let Some(returned) = Box::pin(self.insert_values(sql, params)).await?
+        {
             return Ok(u64::try_from(returned.len()).unwrap_or(u64::MAX));
         }
         let sql = statement_text(sql, self.is_distributed);

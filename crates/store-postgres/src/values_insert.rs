@@ -62,12 +62,12 @@ impl<'a> ArrayInsert<'a> {
             return None;
         }
         let names: Vec<&str> = list(names).collect();
-        let value = |word: &str| match parameter(word) {
-            Some(number) => Some(RowValue::Same(number)),
-            None => {
-                let position = names.iter().position(|name| *name == word)?;
-                arrays.get(position).copied().map(RowValue::Element)
+        let value = |word: &str| {
+            if let Some(number) = parameter(word) {
+                return Some(RowValue::Same(number));
             }
+            let position = names.iter().position(|name| *name == word)?;
+            arrays.get(position).copied().map(RowValue::Element)
         };
         let values = match selected.trim() {
             "*" => arrays.into_iter().map(RowValue::Element).collect(),
@@ -89,18 +89,17 @@ impl<'a> ArrayInsert<'a> {
 
     /// Returns the values of all rows, in order.
     fn rows<'p>(&self, params: &[&'p dyn Param]) -> Vec<&'p dyn Param> {
-        let columns = self.values.iter().map(|value| match value {
-            RowValue::Element(index) => (None, params[*index].elements()),
-            RowValue::Same(index) => (Some(params[*index]), Vec::new()),
-        });
-        let columns: Vec<(Option<&'p dyn Param>, Vec<&'p dyn Param>)> = columns.collect();
-        let count = columns.iter().map(|(_, elements)| elements.len()).max();
-        let row = |number: usize| {
-            let columns = columns.iter();
-            columns
-                .filter_map(move |(same, elements)| same.or_else(|| elements.get(number).copied()))
-        };
-        (0..count.unwrap_or_default()).flat_map(row).collect()
+        let elements = params.iter().map(|param| param.elements());
+        let elements: Vec<Vec<&'p dyn Param>> = elements.collect();
+        let count = elements.iter().map(Vec::len).max().unwrap_or_default();
+        let mut values = Vec::new();
+        for row in 0..count {
+            values.extend(self.values.iter().filter_map(|value| match value {
+                RowValue::Element(index) => elements[*index].get(row).copied(),
+                RowValue::Same(index) => Some(params[*index]),
+            }));
+        }
+        values
     }
 }
 
@@ -124,14 +123,13 @@ const fn next_rows(rows: usize) -> usize {
 
 impl Tx {
     /// Inserts the rows of arrays with `values`, in several statements. Returns the rows that the
-    /// statements return, or `None` if this is not a small insert into a distributed database.
+    /// statements return, or `None` if this is not a small insert.
     pub(crate) async fn insert_values(
         &self,
         sql: &str,
         params: &[&dyn Param],
     ) -> Result<Option<Vec<Row>>, Failure> {
-        let insert = self.is_distributed().then(|| ArrayInsert::parse(sql));
-        let Some(insert) = insert.flatten() else {
+        let Some(insert) = ArrayInsert::parse(sql) else {
             return Ok(None);
         };
         let values = insert.rows(params);
