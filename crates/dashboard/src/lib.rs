@@ -109,10 +109,16 @@ fn app_routes() -> Router<DashboardHandles> {
         )
         .route("/links/preview", post(links::preview::preview))
         .route(
+            "/links/bulk",
+            get(links::bulk::show).post(links::bulk::submit),
+        )
+        .route(
             "/links/{link}",
             get(links::update::show).post(links::update::update),
         )
         .route("/links/{link}/delete", post(links::update::delete))
+        .route("/links/{link}/qr.svg", get(links::qr::svg))
+        .route("/links/{link}/qr.png", get(links::qr::png))
         .route("/integrations", get(integrations::list::show))
         .route(
             "/integrations/{network}",

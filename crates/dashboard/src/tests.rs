@@ -18,6 +18,7 @@ const FORMS: &[(&str, Role)] = &[
     ("/keys/key_0/revoke", Role::Admin),
     ("/apps/{app}/links/new", Role::Admin),
     ("/apps/{app}/links/preview", Role::Admin),
+    ("/apps/{app}/links/bulk", Role::Admin),
     ("/apps/{app}/links/lnk_0", Role::Admin),
     ("/apps/{app}/links/lnk_0/delete", Role::Admin),
     ("/apps/{app}/integrations/network_a", Role::Admin),
@@ -73,6 +74,10 @@ const PAGES: &[(&str, Role)] = &[
     ("/apps/{app}/events", Role::Viewer),
     ("/apps/{app}/start", Role::Analyst),
     ("/apps/{app}/links", Role::Analyst),
+    (
+        "/apps/{app}/links?search=spring&tag=a&folder=b",
+        Role::Analyst,
+    ),
     ("/apps/{app}/integrations", Role::Analyst),
     ("/apps/{app}/integrations/network_a", Role::Analyst),
     ("/apps/{app}/integrations/network_b", Role::Analyst),
@@ -89,6 +94,7 @@ const PAGES: &[(&str, Role)] = &[
     ("/audit-log", Role::Analyst),
     ("/apps/new", Role::Admin),
     ("/apps/{app}/links/new", Role::Admin),
+    ("/apps/{app}/links/bulk", Role::Admin),
 ];
 
 /// Returns whether `role` is at least `least`. Roles are listed with the most powerful first.

@@ -38,6 +38,11 @@ pub(crate) fn moment(at: Timestamp, zone: &Timezone) -> String {
     format_time(at, to_time_zone(zone), "%-d %b %Y, %H:%M:%S")
 }
 
+/// Formats a day in the app's time zone: `15 Nov 2026`.
+pub(crate) fn date(at: Timestamp, zone: &Timezone) -> String {
+    format_time(at, to_time_zone(zone), "%-d %b %Y")
+}
+
 /// Formats an hour: `15 Nov 2026, 12:00 +01:00`. The offset distinguishes the repeated autumn hour.
 pub(crate) fn hour(at: Timestamp, zone: &Timezone) -> String {
     format_time(at, to_time_zone(zone), "%-d %b %Y, %H:%M %:z")
@@ -165,6 +170,7 @@ mod tests {
         let berlin = Timezone::parse("Europe/Berlin").unwrap();
         assert_eq!(moment(at, &berlin), "15 Nov 2025, 03:17:00");
         assert_eq!(moment_utc(at), "15 Nov 2025, 02:17 UTC");
+        assert_eq!(date(at, &berlin), "15 Nov 2025");
         assert_eq!(rfc3339(at), "2025-11-15T02:17:00.007Z");
     }
 

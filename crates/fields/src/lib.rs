@@ -22,6 +22,7 @@ pub mod app;
 pub mod integration;
 pub mod json;
 pub mod link;
+pub mod link_csv;
 
 mod describe;
 mod form;

@@ -1,11 +1,14 @@
 //! The writable fields of a link, for creation and changes.
 
-use crate::{Fields, choice, flag, text_as, text_list, text_map};
+use crate::{Fields, choice, flag, objects, text_as, text_list, text_map};
 use tributary_domain::integration::Network;
 use tributary_domain::link::{
-    LinkChange, LinkKind, PASS_PARAMS_MAX, Slug, campaign_id, campaign_name, custom_data,
-    pass_param,
+    BULK_LINKS_MAX, FOLDER_CHARS_MAX, LinkChange, LinkDraft, LinkKind, PASS_PARAMS_MAX, Slug,
+    TAGS_MAX, UtmParameters, campaign_id, campaign_name, custom_data, distinct_tags, folder,
+    pass_param, tag, utm_value,
 };
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::text::{NAME_CHARS_MAX, Name};
 use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl, URL_CHARS_MAX};
 
@@ -18,12 +21,71 @@ pub fn read_new(fields: &mut Fields<'_>) -> Option<(Name, Option<Slug>, LinkChan
     Some((name?, slug, change))
 }
 
+/// Reads a list of new links.
+pub fn read_bulk(fields: &mut Fields<'_>) -> Option<Vec<LinkDraft>> {
+    let list = objects()
+        .required()
+        .size(1..=BULK_LINKS_MAX)
+        .about("A link, as for creating a single one. At most 500 items.");
+    let read = |fields: &mut Fields<'_>| {
+        let (name, slug, change) = read_new(fields)?;
+        Some(LinkDraft { name, slug, change })
+    };
+    let items = fields.items("links", list.expecting_each("an object"), read);
+    let items = items.value().unwrap_or_default().into_iter();
+    Some(items.filter_map(|item| item.value()?).collect())
+}
+
 /// Reads a change to a link.
 pub fn read_change(fields: &mut Fields<'_>) -> LinkChange {
     let name = text_as(Name::parse).size(1..=NAME_CHARS_MAX);
     LinkChange {
         name: fields.settable("name", name.about("1–200 characters.")),
         ..read_common(fields)
+    }
+}
+
+/// Reads a new link from a form, which may set UTM parameters in the destination URL.
+pub fn read_new_form(fields: &mut Fields<'_>) -> Option<(Name, Option<Slug>, LinkChange)> {
+    let (name, slug, change) = read_new(fields)?;
+    Some((name, slug, with_utm(fields, change)))
+}
+
+/// Reads a change to a link from a form, which may set UTM parameters in the destination URL.
+pub fn read_change_form(fields: &mut Fields<'_>) -> LinkChange {
+    let change = read_change(fields);
+    with_utm(fields, change)
+}
+
+/// Reads the UTM parameters of a form and sets them in the destination URL.
+fn with_utm(fields: &mut Fields<'_>, change: LinkChange) -> LinkChange {
+    let mut section = fields.section("utm");
+    let mut value = |name| section.optional(name, text_as(utm_value));
+    let utm = UtmParameters {
+        source: value("source"),
+        medium: value("medium"),
+        campaign: value("campaign"),
+        term: value("term"),
+        content: value("content"),
+    };
+    if utm.is_empty() {
+        return change;
+    }
+    let composed = match &change.destination_url {
+        Change::Set(url) => utm.applied_to(url),
+        // An invalid URL has its fault already.
+        Change::Keep => return change,
+        Change::Reset => Err(Problem::new(
+            FaultCode::Required,
+            "Required for UTM parameters, because they are added to this URL.",
+        )),
+    };
+    match fields.check(|faults| faults.check("destinationUrl", composed)) {
+        Some(url) => LinkChange {
+            destination_url: Change::Set(url),
+            ..change
+        },
+        None => change,
     }
 }
 
@@ -77,6 +139,20 @@ fn read_common(fields: &mut Fields<'_>) -> LinkChange {
             text_map()
                 .then(custom_data)
                 .about("At most 50 keys and 4,096 bytes in total. Replaces the stored object."),
+        ),
+        tags: fields.change(
+            "tags",
+            text_list(TAGS_MAX, tag)
+                .then(|tags| Ok(distinct_tags(tags)))
+                .about(
+                    "At most 20 tags of 1–40 characters without commas. Replaces the stored list.",
+                ),
+        ),
+        folder: fields.change(
+            "folder",
+            text_as(folder)
+                .size(1..=FOLDER_CHARS_MAX)
+                .about("Folder that contains the link."),
         ),
         ..LinkChange::default()
     };

@@ -5,21 +5,24 @@ use crate::rows::{AppLockMode, Conditions, read_row, require_app, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
+use tokio_postgres::Row;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::audit::AuditContext;
-use tributary_domain::link::{Link, LinkChange};
+use tributary_domain::link::{LINKS_SEARCHED_MAX, Link, LinkChange, LinkFilter, LinkLabels};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::TrackingLinkTable;
-use tributary_recording::admin::{create_link, delete_link, update_link};
-use tributary_store::records::{Columns, LinkRow};
+use tributary_recording::admin::{create_link, create_links, delete_link, update_link};
+use tributary_store::records::{Columns, LinkRow, link_tags};
 use tributary_store::{Links, StoreResult};
 
 /// The columns of `links`.
 pub(crate) const LINK_COLUMNS: &str = LinkRow::COLUMNS;
+/// Links that a search reads at once.
+const SEARCH_BATCH: i64 = 1_000;
 
 impl TrackingLinkTable for Tx {
     async fn tracking_link(&self, app: AppId, link: LinkId) -> Result<Option<Link>, Failure> {
@@ -38,7 +41,7 @@ impl TrackingLinkTable for Tx {
         let row = LinkRow::write(link);
         let sql = format!(
             "insert into links ({LINK_COLUMNS}) values ({})",
-            placeholders(11)
+            placeholders(13)
         );
         self.execute(
             &sql,
@@ -54,6 +57,8 @@ impl TrackingLinkTable for Tx {
                 &row.created_at,
                 &row.updated_at,
                 &row.revision,
+                &row.tags,
+                &row.folder,
             ],
         )
         .await?;
@@ -64,7 +69,8 @@ impl TrackingLinkTable for Tx {
         let row = LinkRow::write(link);
         self.execute(
             "update links set slug = $3, name = $4, kind = $5, network = $6, active = $7,
-                              settings = $8, updated_at = $9, revision = $10
+                              settings = $8, updated_at = $9, revision = $10,
+                              tags = $11, folder = $12
              where app_id = $1 and link_id = $2",
             &[
                 &uuid(&row.app_id),
@@ -77,6 +83,8 @@ impl TrackingLinkTable for Tx {
                 &row.settings,
                 &row.updated_at,
                 &row.revision,
+                &row.tags,
+                &row.folder,
             ],
         )
         .await?;
@@ -119,6 +127,23 @@ impl TrackingLinkTable for Tx {
     }
 }
 
+/// Reads an app's links, newest first.
+async fn newest_links(
+    tx: &Tx,
+    app: AppId,
+    before: Option<[u8; 16]>,
+    rows: i64,
+) -> Result<Vec<Link>, Failure> {
+    let (app, before) = (uuid(app.as_bytes()), before.as_ref().map(uuid));
+    let (conditions, params) = Conditions::new("archived_at is null and app_id", &app)
+        .and("link_id <", before.as_ref())
+        .newest("link_id", &rows);
+    let sql = format!("select {LINK_COLUMNS} from links where {conditions}");
+    let rows = tx.query(&sql, &params).await?;
+    let links = rows.iter().map(|row| Ok(read_row::<LinkRow>(row)?.read()?));
+    links.collect()
+}
+
 #[async_trait]
 impl Links for PostgresStore {
     async fn create_link(
@@ -131,6 +156,21 @@ impl Links for PostgresStore {
         self.write("create_link", async move |tx| {
             create_link(tx, organization, &link, &origin).await?;
             Ok(link.clone())
+        })
+        .await
+    }
+
+    async fn create_links(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        links: Vec<Link>,
+        origin: AuditContext,
+    ) -> StoreResult<Vec<Link>> {
+        let organization = caller.organization();
+        self.write("create_links", async move |tx| {
+            create_links(tx, (organization, app), &links, &origin).await?;
+            Ok(links.clone())
         })
         .await
     }
@@ -154,23 +194,55 @@ impl Links for PostgresStore {
         &self,
         caller: &Authorized<AppsRead>,
         app: AppId,
+        filter: LinkFilter,
         page: PageRequest,
     ) -> StoreResult<Page<Link>> {
         let organization = caller.organization();
-        let before = page.before.as_ref().map(uuid);
         self.read("links", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
-            let (app, rows) = (uuid(app.as_bytes()), page.limit.rows());
-            let (conditions, params) = Conditions::new("archived_at is null and app_id", &app)
-                .and("link_id <", before.as_ref())
-                .newest("link_id", &rows);
-            let sql = format!("select {LINK_COLUMNS} from links where {conditions}");
-            let rows = tx.query(&sql, &params).await?;
-            let links = rows
-                .iter()
-                .map(|row| Ok(read_row::<LinkRow>(row)?.read()?))
-                .collect::<Result<_, Failure>>()?;
+            if filter.is_empty() {
+                let links = newest_links(tx, app, page.before, page.limit.rows()).await?;
+                return Ok(Page::from_rows(links, page.limit));
+            }
+            let (mut links, mut before, mut searched) = (Vec::new(), page.before, 0);
+            while links.len() <= page.limit.items() && searched < i64::from(LINKS_SEARCHED_MAX) {
+                let found = newest_links(tx, app, before, SEARCH_BATCH).await?;
+                let Some(last) = found.last() else { break };
+                before = Some(*last.id.as_bytes());
+                searched += SEARCH_BATCH;
+                links.extend(found.into_iter().filter(|link| filter.admits(link)));
+            }
             Ok(Page::from_rows(links, page.limit))
+        })
+        .await
+    }
+
+    async fn link_labels(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+    ) -> StoreResult<LinkLabels> {
+        let organization = caller.organization();
+        self.read("link_labels", async move |tx| {
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
+            let rows = tx
+                .query(
+                    "select distinct folder, tags from links
+                     where app_id = $1 and archived_at is null
+                       and (folder is not null or tags is not null)
+                     limit $2",
+                    &[&uuid(app.as_bytes()), &i64::from(LINKS_SEARCHED_MAX)],
+                )
+                .await?;
+            let label = |row: &Row| {
+                let (folder, tags): (_, Option<&str>) = (row.try_get(0)?, row.try_get(1)?);
+                Ok((folder, link_tags(app, tags)?))
+            };
+            let labels = rows
+                .iter()
+                .map(label)
+                .collect::<Result<Vec<_>, Failure>>()?;
+            Ok(LinkLabels::of(labels))
         })
         .await
     }

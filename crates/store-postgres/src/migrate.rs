@@ -171,6 +171,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "resumed_queues",
         sql: include_str!("../migrations/0032_resumed_queues.sql"),
     },
+    Migration {
+        number: 34,
+        name: "link_labels",
+        sql: include_str!("../migrations/0034_link_labels.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

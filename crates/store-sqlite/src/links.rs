@@ -7,16 +7,16 @@ use async_trait::async_trait;
 use rusqlite::{OptionalExtension, params};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::audit::AuditContext;
-use tributary_domain::link::{Link, LinkChange};
+use tributary_domain::link::{LINKS_SEARCHED_MAX, Link, LinkChange, LinkFilter, LinkLabels};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::TrackingLinkTable;
-use tributary_recording::admin::{create_link, delete_link, update_link};
-use tributary_store::records::{Columns, LinkRow};
-use tributary_store::{Links, StoreResult};
+use tributary_recording::admin::{create_link, create_links, delete_link, update_link};
+use tributary_store::records::{Columns, LinkRow, link_tags};
+use tributary_store::{Links, StoreError, StoreResult};
 
 pub(crate) const LINK_COLUMNS: &str = LinkRow::COLUMNS;
 
@@ -38,7 +38,7 @@ impl TrackingLinkTable for SqliteTables<'_> {
         let row = LinkRow::write(link);
         let sql = format!(
             "insert into links ({LINK_COLUMNS})
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
         );
         self.0.prepare_cached(&sql)?.execute(params![
             row.app_id,
@@ -51,7 +51,9 @@ impl TrackingLinkTable for SqliteTables<'_> {
             row.settings,
             row.created_at,
             row.updated_at,
-            row.revision
+            row.revision,
+            row.tags,
+            row.folder
         ])?;
         Ok(())
     }
@@ -61,7 +63,8 @@ impl TrackingLinkTable for SqliteTables<'_> {
         self.0
             .prepare_cached(
                 "update links set slug = ?3, name = ?4, kind = ?5, network = ?6, active = ?7,
-                                  settings = ?8, updated_at = ?9, revision = ?10
+                                  settings = ?8, updated_at = ?9, revision = ?10,
+                                  tags = ?11, folder = ?12
                  where app_id = ?1 and link_id = ?2",
             )?
             .execute(params![
@@ -74,7 +77,9 @@ impl TrackingLinkTable for SqliteTables<'_> {
                 row.active,
                 row.settings,
                 row.updated_at,
-                row.revision
+                row.revision,
+                row.tags,
+                row.folder
             ])?;
         Ok(())
     }
@@ -120,6 +125,22 @@ impl Links for SqliteStore {
         .await
     }
 
+    async fn create_links(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        links: Vec<Link>,
+        origin: AuditContext,
+    ) -> StoreResult<Vec<Link>> {
+        let organization = caller.organization();
+        self.write("create_links", move |connection| {
+            let (tables, of) = (SqliteTables(connection), (organization, app));
+            run(create_links(&tables, of, &links, &origin))?;
+            Ok(links)
+        })
+        .await
+    }
+
     async fn link(
         &self,
         caller: &Authorized<AppsRead>,
@@ -139,6 +160,7 @@ impl Links for SqliteStore {
         &self,
         caller: &Authorized<AppsRead>,
         app: AppId,
+        filter: LinkFilter,
         page: PageRequest,
     ) -> StoreResult<Page<Link>> {
         let organization = caller.organization();
@@ -149,18 +171,48 @@ impl Links for SqliteStore {
                  where app_id = ?1 and link_id < ?2 and archived_at is null
                  order by link_id desc limit ?3"
             );
-            let rows: Vec<LinkRow> = connection
-                .prepare_cached(&sql)?
-                .query_map(
-                    params![app.as_bytes(), page_start(page.before), page.limit.rows()],
-                    read_row::<LinkRow>,
-                )?
-                .collect::<Result<_, _>>()?;
-            let links = rows
-                .into_iter()
-                .map(LinkRow::read)
-                .collect::<Result<_, _>>()?;
+            let before = page_start(page.before);
+            let mut statement = connection.prepare_cached(&sql)?;
+            let mut rows = statement.query(params![app.as_bytes(), before, LINKS_SEARCHED_MAX])?;
+            let mut links = Vec::new();
+            // Stops at the page's last row, so that only a filter reads more rows than the page has.
+            while links.len() <= page.limit.items()
+                && let Some(row) = rows.next()?
+            {
+                let link = read_row::<LinkRow>(row)?.read()?;
+                if filter.admits(&link) {
+                    links.push(link);
+                }
+            }
             Ok(Page::from_rows(links, page.limit))
+        })
+        .await
+    }
+
+    async fn link_labels(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+    ) -> StoreResult<LinkLabels> {
+        let organization = caller.organization();
+        self.read("link_labels", move |connection| {
+            require_app(connection, organization, app)?;
+            let rows: Vec<(Option<String>, Option<String>)> = connection
+                .prepare_cached(
+                    "select distinct folder, tags from links
+                     where app_id = ?1 and archived_at is null
+                       and (folder is not null or tags is not null)
+                     limit ?2",
+                )?
+                .query_map(params![app.as_bytes(), LINKS_SEARCHED_MAX], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })?
+                .collect::<Result<_, _>>()?;
+            let labels = rows
+                .into_iter()
+                .map(|(folder, tags)| Ok((folder, link_tags(app, tags.as_deref())?)))
+                .collect::<Result<Vec<_>, StoreError>>()?;
+            Ok(LinkLabels::of(labels))
         })
         .await
     }

@@ -72,6 +72,7 @@ const WORKER: &[&str] = &[
 pub const REPORT: &[&str] = &[
     "audit_log",
     "billing_figures",
+    "click_breakdown",
     "cohorts",
     "cost_sums",
     "costs",
@@ -103,6 +104,7 @@ pub const DURING_OUTAGE: &[&str] = &[
     "integrations",
     "key_by_digest",
     "link",
+    "link_labels",
     "link_names",
     "links",
     "session",

@@ -4,7 +4,7 @@ use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::audit::AuditContext;
-use tributary_domain::link::{Link, LinkChange};
+use tributary_domain::link::{Link, LinkChange, LinkFilter, LinkLabels};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
@@ -21,6 +21,15 @@ pub trait Links: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<Link>;
 
+    /// Stores new links for an app: all of them or none.
+    async fn create_links(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        links: Vec<Link>,
+        origin: AuditContext,
+    ) -> StoreResult<Vec<Link>>;
+
     /// Returns a link.
     async fn link(
         &self,
@@ -29,13 +38,22 @@ pub trait Links: Send + Sync {
         link: LinkId,
     ) -> StoreResult<Link>;
 
-    /// Lists an app's links, newest first.
+    /// Lists an app's links that pass the filter, newest first. With a filter, one call searches at
+    /// most [`LINKS_SEARCHED_MAX`](tributary_domain::link::LINKS_SEARCHED_MAX) links.
     async fn links(
         &self,
         caller: &Authorized<AppsRead>,
         app: AppId,
+        filter: LinkFilter,
         page: PageRequest,
     ) -> StoreResult<Page<Link>>;
+
+    /// Returns the tags and folders of an app's links.
+    async fn link_labels(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+    ) -> StoreResult<LinkLabels>;
 
     /// Changes a link. The link can still be found by its former slugs.
     async fn update_link(

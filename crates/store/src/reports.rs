@@ -10,7 +10,9 @@ use tributary_domain::event::Event;
 use tributary_domain::integration::Network;
 use tributary_domain::report::cohort::{CohortReportQuery, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, StoredCost};
-use tributary_domain::report::{CostSum, Dimension, Figures, Period, ReportQuery, StatsRow};
+use tributary_domain::report::{
+    ClickBreakdown, CostSum, Dimension, Figures, Period, ReportQuery, StatsRow,
+};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -138,6 +140,17 @@ pub trait Reports: Send + Sync {
         app: AppId,
         now: Timestamp,
     ) -> StoreResult<Vec<(Network, IntegrationHealth)>>;
+
+    /// Counts a link's stored clicks in a period by country and platform. Reads at most the newest
+    /// [`CLICKS_SCANNED_MAX`](tributary_domain::report::CLICKS_SCANNED_MAX) clicks of the app in the
+    /// period. Clicks from bots do not count.
+    async fn click_breakdown(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        link: LinkId,
+        period: Period,
+    ) -> StoreResult<ClickBreakdown>;
 
     /// Returns the names of links, including archived ones.
     async fn link_names(

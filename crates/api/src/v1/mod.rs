@@ -48,6 +48,9 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
             links::update::update,
             links::delete::delete
         ))
+        .routes(routes!(links::bulk::create))
+        .routes(routes!(links::qr::svg))
+        .routes(routes!(links::qr::png))
         .routes(routes!(integrations::list::list))
         .routes(routes!(
             integrations::get::get,

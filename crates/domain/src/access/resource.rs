@@ -79,8 +79,18 @@ resources! {
     }
     /// Scope for links.
     LinksRead = AppsRead {
-        endpoints: ["/api/v1/apps/{appId}/links", "/api/v1/apps/{appId}/links/{linkId}"],
-        pages: ["/apps/{app}/links", "/apps/{app}/links/{link}"]
+        endpoints: [
+            "/api/v1/apps/{appId}/links",
+            "/api/v1/apps/{appId}/links/{linkId}",
+            "/api/v1/apps/{appId}/links/{linkId}/qr.svg",
+            "/api/v1/apps/{appId}/links/{linkId}/qr.png"
+        ],
+        pages: [
+            "/apps/{app}/links",
+            "/apps/{app}/links/{link}",
+            "/apps/{app}/links/{link}/qr.svg",
+            "/apps/{app}/links/{link}/qr.png"
+        ]
     }
     /// Scope for integrations with networks and billing providers.
     IntegrationsRead = AppsRead {
@@ -127,7 +137,7 @@ resources! {
     /// Scope for secrets and for forms that create something.
     SecretsRead = AppsWrite {
         endpoints: ["/api/v1/apps/{appId}/alert-webhook"],
-        pages: ["/apps/new", "/apps/{app}/links/new"]
+        pages: ["/apps/new", "/apps/{app}/links/new", "/apps/{app}/links/bulk"]
     }
 }
 

@@ -37,6 +37,8 @@ pub struct LinkChange {
     pub adset_name: Change<String>,
     pub ad_id: Change<String>,
     pub ad_name: Change<String>,
+    pub tags: Change<Vec<String>>,
+    pub folder: Change<String>,
 }
 
 impl Link {
@@ -114,6 +116,8 @@ impl Link {
             .apply_optional(&mut self.campaign.adset_name);
         change.ad_id.apply_optional(&mut self.campaign.ad_id);
         change.ad_name.apply_optional(&mut self.campaign.ad_name);
+        change.tags.apply(&mut self.tags, Vec::new());
+        change.folder.apply_optional(&mut self.folder);
     }
 }
 
@@ -158,6 +162,8 @@ fn audit_values(link: &Link) -> Vec<(&'static str, Option<String>)> {
         ("campaign.adsetName", adset_name.clone()),
         ("campaign.adId", ad_id.clone()),
         ("campaign.adName", ad_name.clone()),
+        ("tags", Some(link.tags.join(", "))),
+        ("folder", link.folder.clone()),
     ]
 }
 

@@ -1,16 +1,28 @@
 //! Tracking links: where a click is redirected to and which campaign it counts for.
 
+mod bulk;
 mod change;
 mod deep_link;
 mod fields;
+mod labels;
 pub mod qr;
+mod utm;
 
+pub use bulk::{
+    BULK_LINKS_MAX, LinkDraft, check_bulk_size, check_deep_links, check_slugs_claimed, new_links,
+    split_item_field,
+};
 pub use change::LinkChange;
 pub use deep_link::{DEEP_LINK_SCHEMES_MAX, check_deep_link, deep_link_scheme};
 pub use fields::{
     CAMPAIGN_ID_CHARS_MAX, CUSTOM_DATA_BYTES_MAX, CUSTOM_DATA_KEYS_MAX, PASS_PARAMS_DEFAULT,
     PASS_PARAMS_MAX, SLUG_CHARS, Slug, campaign_id, campaign_name, custom_data, pass_param,
 };
+pub use labels::{
+    FOLDER_CHARS_MAX, LINK_LABELS_MAX, LINK_SEARCH_CHARS_MAX, LINKS_SEARCHED_MAX, LinkFilter,
+    LinkLabels, TAG_CHARS_MAX, TAGS_MAX, distinct_tags, folder, link_search, tag,
+};
+pub use utm::{UTM_CHARS_MAX, UtmParameters, utm_value};
 
 use crate::integration::Network;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
@@ -55,6 +67,10 @@ pub struct Link {
     pub custom_data: BTreeMap<String, String>,
     /// Campaign for clicks whose URL names none.
     pub campaign: Campaign,
+    /// Tags, without duplicates.
+    pub tags: Vec<String>,
+    /// Folder that contains the link.
+    pub folder: Option<String>,
     /// Time of creation.
     pub created_at: Timestamp,
     /// Time of the last change.
@@ -124,6 +140,8 @@ impl Link {
             deep_link: None,
             custom_data: BTreeMap::new(),
             campaign: Campaign::default(),
+            tags: Vec::new(),
+            folder: None,
             created_at: creation.at,
             updated_at: creation.at,
             revision: Revision::FIRST,

@@ -8,6 +8,7 @@ pub mod postback;
 pub mod range;
 pub mod tally;
 
+mod click_breakdown;
 mod day_values;
 mod figures;
 mod grain;
@@ -19,6 +20,7 @@ mod spend;
 mod spreadsheet;
 mod unmerged;
 
+pub use click_breakdown::{CLICKS_SCANNED_MAX, ClickBreakdown};
 pub use day_values::{ChangedValues, DayValues};
 pub use figures::Figures;
 pub use grain::{Bucket, Grain, GrainSpan, Period, split_by_grain};

@@ -33,6 +33,11 @@ impl Form {
         fits.then(|| Self(form_urlencoded::parse(body).into_owned().collect()))
     }
 
+    /// Builds a form from names and values, for text that is read like a form.
+    pub const fn of(fields: Vec<(String, String)>) -> Self {
+        Self(fields)
+    }
+
     /// Reads the fields, collecting every fault.
     pub fn read<T>(&self, read: impl FnOnce(&mut Fields<'_>) -> T) -> (T, Faults) {
         let mut faults = Faults::new();

@@ -3,7 +3,9 @@
 use crate::day_values::learn;
 use crate::tables::Tables;
 use tributary_domain::audit::{Action, AuditContext};
-use tributary_domain::link::{Link, LinkChange, check_deep_link};
+use tributary_domain::link::{
+    Link, LinkChange, check_deep_link, check_deep_links, check_slugs_claimed,
+};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::cardinality_cap::ValueKind;
 use tributary_domain::vocabulary::id::{AppId, LinkId, OrganizationId};
@@ -33,6 +35,36 @@ pub async fn create_link<T: Tables>(
         &changes,
     );
     tables.insert_audit(&row).await
+}
+
+/// Stores new links. Claims the slugs last and in order, so that two such transactions cannot wait for
+/// each other.
+pub async fn create_links<T: Tables>(
+    tables: &T,
+    (organization, app): (OrganizationId, AppId),
+    links: &[Link],
+    origin: &AuditContext,
+) -> Result<(), T::Failure> {
+    tables.require_app(organization, app).await?;
+    let stored = tables.app(app).await?.ok_or(Refusal::AppNotFound)?;
+    check_deep_links(links, &stored.deep_link_schemes).map_err(Refusal::Invalid)?;
+    for link in links {
+        tables.insert_link(link).await?;
+        learn_campaign(tables, link).await?;
+        let (action, changes) = (Action::LinkCreated, link.creation_changes());
+        let row = audit_row(organization, origin, action, Some(app), link.id, &changes);
+        tables.insert_audit(&row).await?;
+    }
+    let mut by_slug: Vec<(usize, &Link)> = links.iter().enumerate().collect();
+    by_slug.sort_by_key(|(_, link)| link.slug.as_str());
+    let mut taken = Vec::new();
+    for (index, link) in by_slug {
+        if !tables.claim_slug(link).await? {
+            taken.push(index);
+        }
+    }
+    taken.sort_unstable();
+    Ok(check_slugs_claimed(&taken).map_err(Refusal::Invalid)?)
 }
 
 /// Changes a link. Returns the updated link.

@@ -16,7 +16,7 @@ pub use costs::put_costs;
 pub use deliveries::{retry_deliveries, retry_delivery};
 pub(crate) use integrations::read_integration;
 pub use integrations::{integration_health, resume_integration, update_integration};
-pub use links::{create_link, delete_link, update_link};
+pub use links::{create_link, create_links, delete_link, update_link};
 pub use members::{change_member_role, remove_member, withdraw_invitation};
 pub use skan::{patch_skan, put_skan, skan_for_device};
 pub use store_ids::prove_store_id;

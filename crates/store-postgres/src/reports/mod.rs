@@ -1,5 +1,6 @@
 //! Reports: statistics, cohorts, costs and log exports.
 
+mod click_breakdown;
 mod cohorts;
 mod costs;
 mod stats;
@@ -9,6 +10,7 @@ use crate::params::{Param, column};
 use crate::rows::{AppLockMode, read_row, require_app, uuid};
 use crate::{PostgresStore, event_rows};
 use async_trait::async_trait;
+use click_breakdown::find_click_breakdown;
 use cohorts::find_cohorts;
 use costs::{COST_COLUMNS, find_costs};
 use stats::find_stats;
@@ -20,7 +22,7 @@ use tributary_domain::integration::Network;
 use tributary_domain::report::CostSum;
 use tributary_domain::report::cohort::{CohortReportQuery, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, CostKey, StoredCost};
-use tributary_domain::report::{Figures, Period, ReportQuery, StatsRow};
+use tributary_domain::report::{ClickBreakdown, Figures, Period, ReportQuery, StatsRow};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -160,6 +162,21 @@ impl Reports for PostgresStore {
                 return Ok(Vec::new());
             }
             integration_health(tx, app, now).await
+        })
+        .await
+    }
+
+    async fn click_breakdown(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        link: LinkId,
+        period: Period,
+    ) -> StoreResult<ClickBreakdown> {
+        let (organization, environment) = (caller.organization(), caller.environment());
+        self.read_for(caller, "click_breakdown", async move |tx| {
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
+            find_click_breakdown(tx, app, environment, link, period).await
         })
         .await
     }

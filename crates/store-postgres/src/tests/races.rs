@@ -8,7 +8,7 @@ use std::task::Poll;
 use tributary_domain::access::{AppsWrite, Authorized};
 use tributary_domain::app::{App, AppChange};
 use tributary_domain::integration::{IntegrationChange, Network, SettingValue};
-use tributary_domain::link::{LinkChange, Slug};
+use tributary_domain::link::{LinkChange, LinkFilter, Slug};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::skan::Document;
 use tributary_domain::vocabulary::change::Change;
@@ -135,7 +135,9 @@ async fn one_of_many_new_links_claims_the_slug() {
     let mut links = 0;
     for app in apps {
         let reading = caller.read_access();
-        let page = nodes.nodes[1].links(&reading, app, first_page("50")).await;
+        let page = nodes.nodes[1]
+            .links(&reading, app, LinkFilter::default(), first_page("50"))
+            .await;
         links += page.expect("a list").items.len();
     }
     assert_eq!(links, 1, "a rejected link is not stored");

@@ -1,5 +1,6 @@
 //! Reports: statistics, cohorts, costs and log exports.
 
+mod click_breakdown;
 mod cohorts;
 mod costs;
 mod stats;
@@ -10,6 +11,7 @@ use crate::rows::{read_row, require_app};
 use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
+use click_breakdown::find_click_breakdown;
 use cohorts::find_cohorts;
 use costs::{find_cost_sums, find_costs};
 use rusqlite::{Connection, OptionalExtension, ToSql, params, params_from_iter};
@@ -22,7 +24,7 @@ use tributary_domain::integration::Network;
 use tributary_domain::report::CostSum;
 use tributary_domain::report::cohort::{CohortReportQuery, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, StoredCost};
-use tributary_domain::report::{Figures, Period, ReportQuery, StatsRow};
+use tributary_domain::report::{ClickBreakdown, Figures, Period, ReportQuery, StatsRow};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -164,6 +166,21 @@ impl Reports for SqliteStore {
                 return Ok(Vec::new());
             }
             run(integration_health(&SqliteTables(connection), app, now))
+        })
+        .await
+    }
+
+    async fn click_breakdown(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        link: LinkId,
+        period: Period,
+    ) -> StoreResult<ClickBreakdown> {
+        let (organization, environment) = (caller.organization(), caller.environment());
+        self.read("click_breakdown", move |connection| {
+            require_app(connection, organization, app)?;
+            find_click_breakdown(connection, app, environment, link, period)
         })
         .await
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::{AppsWrite, Authorized};
 use tributary_domain::app::{App, AppChange};
 use tributary_domain::integration::Network;
-use tributary_domain::link::{LinkChange, LinkKind, Slug};
+use tributary_domain::link::{LinkChange, LinkFilter, LinkKind, Slug};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::page::PageRequest;
@@ -38,6 +38,8 @@ fn everything() -> LinkChange {
         adset_name: Change::Set("4".to_owned()),
         ad_id: Change::Set("5".to_owned()),
         ad_name: Change::Set("6".to_owned()),
+        tags: Change::Set(vec!["Influencer".to_owned(), "q\"4".to_owned()]),
+        folder: Change::Set("Frühling 2026".to_owned()),
     }
 }
 
@@ -158,11 +160,21 @@ pub async fn a_link_needs_an_app_of_the_organization(store: &SharedStore) {
         .await;
     assert_eq!(refusal(outcome), Refusal::AppNotFound);
     let outcome = store
-        .links(&stranger.read_access(), app.id, first_page("50"))
+        .links(
+            &stranger.read_access(),
+            app.id,
+            LinkFilter::default(),
+            first_page("50"),
+        )
         .await;
     assert_eq!(refusal(outcome), Refusal::AppNotFound);
     let links = store
-        .links(&owner.read_access(), app.id, first_page("50"))
+        .links(
+            &owner.read_access(),
+            app.id,
+            LinkFilter::default(),
+            first_page("50"),
+        )
         .await
         .expect("a list");
     assert!(links.items.is_empty());
@@ -302,7 +314,12 @@ pub async fn a_deleted_link_is_not_found(store: &SharedStore) {
         .await;
     assert_eq!(refusal(outcome), Refusal::LinkNotFound);
     let links = store
-        .links(&caller.read_access(), app.id, first_page("50"))
+        .links(
+            &caller.read_access(),
+            app.id,
+            LinkFilter::default(),
+            first_page("50"),
+        )
         .await
         .expect("a list");
     assert_eq!(links.items, [other]);
@@ -381,7 +398,12 @@ pub async fn pages_neither_skip_nor_repeat_while_links_arrive(store: &SharedStor
     let mut request = first_page("7");
     for seconds in 100.. {
         let page = store
-            .links(&caller.read_access(), app.id, request)
+            .links(
+                &caller.read_access(),
+                app.id,
+                LinkFilter::default(),
+                request,
+            )
             .await
             .expect("a page");
         seen.extend(page.items.iter().map(|link| link.id));

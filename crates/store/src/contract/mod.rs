@@ -28,6 +28,7 @@ pub mod import_duplicates;
 pub mod imports;
 pub mod instance;
 pub mod integrations;
+pub mod link_lists;
 pub mod links;
 pub mod members;
 pub mod outbox;
@@ -151,6 +152,10 @@ macro_rules! contract_suite {
                 another_app_finds_no_link,
                 deep_links_use_listed_schemes,
                 pages_neither_skip_nor_repeat_while_links_arrive,
+            }
+            link_lists: {
+                links_are_filtered_by_search_tag_and_folder,
+                many_links_are_created_or_none,
             }
             clicks: {
                 a_link_is_found_by_id_and_slugs,
@@ -384,6 +389,7 @@ macro_rules! contract_suite {
             reports: {
                 a_report_contains_everything_answered_before_it,
                 figures_are_grouped_by_the_requested_dimensions,
+                clicks_of_a_link_are_counted_by_country_and_platform,
                 another_organization_reads_no_reports,
                 merging_changes_no_report,
                 names_beyond_the_daily_limit_count_together,

@@ -7,16 +7,20 @@ use super::fixtures::{
 use super::sdk_fixtures::{Tenant, event, payment, tenant};
 use crate::LogPart;
 use std::sync::atomic::{AtomicI64, Ordering};
-use tributary_domain::access::Authorized;
+use tributary_domain::access::{Authorized, Environment};
 use tributary_domain::attribution::CreditedNetwork;
+use tributary_domain::click::Click;
+use tributary_domain::click::agent::BotReason;
+use tributary_domain::device::Platform;
 use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::cardinality_cap::NAMES_PER_DAY_MAX;
 use tributary_domain::report::cohort::{AGE_DAYS_MAX, CohortDimension, CohortReportQuery};
 use tributary_domain::report::cost::{Cost, CostFilter};
-use tributary_domain::report::{Dimension, Figures, OTHER, ReportQuery, StatsRow};
+use tributary_domain::report::{ClickBreakdown, Dimension, Figures, OTHER, ReportQuery, StatsRow};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
+use tributary_domain::vocabulary::id::LinkId;
 use tributary_domain::vocabulary::money::Amount;
 
 fn report_query(by: &[Dimension]) -> ReportQuery {
@@ -432,4 +436,37 @@ pub async fn a_long_search_stops_early_and_returns_its_position(store: &SharedSt
         (rest.items.len(), rest.has_more, rest.stopped_at),
         (0, false, None)
     );
+}
+
+/// A link's clicks in a period are counted by country and platform, without bots, other links and
+/// other environments.
+pub async fn clicks_of_a_link_are_counted_by_country_and_platform(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let record = async |seconds: i64, change: fn(&mut Click)| {
+        let mut click = tenant.click(seconds);
+        change(&mut click);
+        let recorded = store.record_click(click).await;
+        recorded.expect("a click is recorded");
+    };
+    record(10, |_| {}).await;
+    record(20, |click| click.country = None).await;
+    record(30, |click| click.agent.platform = Platform::Ios).await;
+    record(40, |click| click.bot = Some(BotReason::KnownAgent)).await;
+    record(50, |click| click.environment = Some(Environment::Test)).await;
+    record(5_000, |_| {}).await;
+    let count = async |period| {
+        let (app, link) = (tenant.app.id, tenant.link.id);
+        let counted = store.click_breakdown(&tenant.reader, app, link, period);
+        counted.await.expect("clicks are counted")
+    };
+    let counted = count((at(0), at(1_000))).await;
+    assert_eq!(counted.clicks, 3);
+    let sum = |name: &str, clicks| (name.to_owned(), clicks);
+    assert_eq!(counted.countries, [sum("DE", 2), sum("", 1)]);
+    assert_eq!(counted.platforms, [sum("android", 2), sum("ios", 1)]);
+    assert_eq!(count((at(0), at(10_000))).await.clicks, 4);
+    assert_eq!(count((at(11), at(20))).await, ClickBreakdown::default());
+    let other = LinkId::from_bytes([9; 16]);
+    let none = store.click_breakdown(&tenant.reader, tenant.app.id, other, (at(0), at(1_000)));
+    assert_eq!(none.await.expect("clicks are counted").clicks, 0);
 }

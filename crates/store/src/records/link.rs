@@ -5,6 +5,7 @@ use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use tributary_domain::integration::Network;
 use tributary_domain::link::{Campaign, Link, LinkKind, Slug};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
@@ -29,7 +30,16 @@ row! {
         pub created_at: i64,
         pub updated_at: i64,
         pub revision: i64,
+        /// A JSON list; null if there are no tags.
+        pub tags: Option<String>,
+        pub folder: Option<String>,
     }
+}
+
+/// Reads the tags of a link, or of a link of an app.
+pub fn link_tags(id: impl Display, column: Option<&str>) -> Result<Vec<String>, StoreError> {
+    let read = |text| from_json("links", "tags", id, text);
+    Ok(column.map(read).transpose()?.unwrap_or_default())
 }
 
 #[derive(Serialize, Deserialize)]
@@ -81,6 +91,8 @@ impl LinkRow {
             created_at: link.created_at.as_millis(),
             updated_at: link.updated_at.as_millis(),
             revision: link.revision.number(),
+            tags: (!link.tags.is_empty()).then(|| to_json(&link.tags)),
+            folder: link.folder.clone(),
         }
     }
 
@@ -121,6 +133,8 @@ impl LinkRow {
                 ad_id: stored.ad_id,
                 ad_name: stored.ad_name,
             },
+            tags: link_tags(id, self.tags.as_deref())?,
+            folder: self.folder,
             created_at: Timestamp::from_millis(self.created_at),
             updated_at: Timestamp::from_millis(self.updated_at),
             revision: Revision::from_number(self.revision),

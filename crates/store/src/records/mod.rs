@@ -43,7 +43,7 @@ pub use erasure::{ERASED_CLICK, ERASED_EVENT, TraceRow, json_string};
 pub use event::{CampaignCache, CreditColumns, EventRow, IS_PAYMENT, uncounted_reason};
 pub use increments::{increments_from_json, increments_to_json};
 pub use integration::IntegrationRow;
-pub use link::LinkRow;
+pub use link::{LinkRow, link_tags};
 pub use notification::{
     ChainRow, NotificationRow, billing_event, billing_provider, original_transaction,
 };

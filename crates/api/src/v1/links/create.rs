@@ -26,7 +26,9 @@ use tributary_domain::vocabulary::id::LinkId;
         "network": "network_a",
         "fallbackUrl": "https://example.com/",
         "deepLink": "runner://offer/42",
-        "customData": {"invite": "abc"}
+        "customData": {"invite": "abc"},
+        "tags": ["influencer", "q4"],
+        "folder": "Spring 2026"
     })),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
         Code::LiveOnly, Code::AppNotFound, Code::SlugTaken

@@ -1,7 +1,7 @@
 //! Request bodies for links, described by their readers.
 
 use crate::fields::described_body;
-use crate::fields::link::{read_change, read_new};
+use crate::fields::link::{read_bulk, read_change, read_new};
 
 described_body! {
     /// A link's settings. Missing or null fields get their default.
@@ -11,4 +11,9 @@ described_body! {
 described_body! {
     /// A link's settings. Missing fields are unchanged; null resets a field to its default.
     pub(super) ChangedLink("LinkFields") = read_change
+}
+
+described_body! {
+    /// Links to create.
+    pub(super) BulkLinks("LinksToCreate") = read_bulk
 }

@@ -35,6 +35,8 @@ pub(crate) struct LinkOut {
     deep_link: Option<String>,
     custom_data: BTreeMap<String, String>,
     campaign: CampaignOut,
+    tags: Vec<String>,
+    folder: Option<String>,
     /// URL to use in ads.
     url: String,
     /// Landing page with store buttons, for networks that forbid bare redirects; null for
@@ -76,6 +78,8 @@ impl LinkOut {
                 .map(|deep_link| deep_link.as_str().to_owned()),
             custom_data: link.custom_data,
             campaign: link.campaign.into(),
+            tags: link.tags,
+            folder: link.folder,
             created_at: rfc3339(link.created_at),
             updated_at: rfc3339(link.updated_at),
         }
@@ -83,6 +87,8 @@ impl LinkOut {
 }
 
 pub(crate) type LinkEnvelope = Envelope<LinkOut>;
+
+pub(crate) type LinksEnvelope = Envelope<Vec<LinkOut>>;
 
 pub(crate) type LinkListEnvelope = List<LinkOut>;
 
@@ -106,6 +112,8 @@ pub(crate) fn example() -> serde_json::Value {
         "campaign": {
             "id": null, "name": null, "adsetId": null, "adsetName": null, "adId": null, "adName": null
         },
+        "tags": ["influencer", "q4"],
+        "folder": "Spring 2026",
         "url": "https://t.example.com/c/spring-social",
         "landingUrl": "https://t.example.com/g/spring-social",
         "urlParameters": "campaign_id={{campaign.id}}&ad_id={{ad.id}}",

@@ -15,6 +15,7 @@ use tributary_domain::event::EventFilter;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::integration::Integration;
+use tributary_domain::link::LinkFilter;
 use tributary_domain::vocabulary::page::{Limit, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -61,7 +62,9 @@ async fn load_progress(
 ) -> Result<SetupProgress, Failure> {
     let (caller, store) = (&context.authorized, &handles.store);
     let now = handles.runtime.now();
-    let links = store.links(caller, app.id, ONE()).await?;
+    let links = store
+        .links(caller, app.id, LinkFilter::default(), ONE())
+        .await?;
     let live = context.session.authorize(Environment::Live)?;
     let back = i64::try_from(CLICK_LOOKBACK.as_millis()).unwrap_or(0);
     let year_ago = Timestamp::from_millis(now.as_millis() - back);

@@ -17,8 +17,8 @@ use tributary_domain::link::{Link, LinkChange, LinkCreation, Slug};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::Faults;
 use tributary_domain::vocabulary::id::LinkId;
-use tributary_domain::vocabulary::text::Name;
-use tributary_fields::link::read_new;
+use tributary_domain::vocabulary::text::{NAME_CHARS_MAX, Name};
+use tributary_fields::link::read_new_form;
 use tributary_store::StoreError;
 
 async fn page(
@@ -31,16 +31,46 @@ async fn page(
         .store
         .app(&context.authorized.read_access(), id)
         .await?;
-    let draft = draft(&app);
-    let empty = || filled(&draft).with("name", "").with("slug", "");
+    let mut draft = draft(&app);
+    let original = match context.query.get("from").map(LinkId::parse) {
+        Some(Ok(link)) => {
+            let caller = context.authorized.read_access();
+            Some(handles.store.link(&caller, id, link).await?)
+        }
+        _ => None,
+    };
+    let form = form.unwrap_or_else(|| prefilled(original.as_ref(), &draft));
+    if let Some(original) = original {
+        draft = Link {
+            slug: draft.slug,
+            ..original
+        };
+    }
     Ok(LinkPage {
         shell: context.shell(Section::Links),
         id: None,
         name: "New link".to_owned(),
         tag: String::new(),
         preview: Preview::of(&draft, &app, &handles.base_url, Vec::new()),
-        form: form.unwrap_or_else(empty),
+        form,
+        analytics: None,
     })
+}
+
+/// Fills the form for a new link, from the link to duplicate if there is one. A slug belongs to one
+/// link, so it is not copied.
+fn prefilled(original: Option<&Link>, draft: &Link) -> FormState {
+    let name = original.map(|link| copy_name(link.name.as_str()));
+    filled(original.unwrap_or(draft))
+        .with("name", name.unwrap_or_default())
+        .with("slug", "")
+}
+
+/// Returns the name of a copy, cut to the length of a name.
+fn copy_name(name: &str) -> String {
+    let ending = " (copy)";
+    let kept = name.chars().take(NAME_CHARS_MAX - ending.len());
+    kept.collect::<String>() + ending
 }
 
 /// Shows the form.
@@ -56,7 +86,7 @@ pub(crate) async fn create(
     State(handles): State<DashboardHandles>,
     submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (read, mut faults) = submission.form.read(read_new);
+    let (read, mut faults) = submission.form.read(read_new_form);
     if let (Some((name, slug, change)), true) = (read, faults.is_empty()) {
         match store(&handles, &submission, name, slug, change).await? {
             Ok(link) => {
@@ -110,5 +140,18 @@ pub(super) fn fault_or_failure(
                 .map_err(|refusal| StoreError::Refused(refusal).into())
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_copy_is_a_name() {
+        assert_eq!(copy_name("Spring"), "Spring (copy)");
+        let long = copy_name(&"ä".repeat(NAME_CHARS_MAX));
+        assert!(Name::parse(&long).is_ok());
+        assert!(long.ends_with("ä (copy)"));
     }
 }

@@ -38,6 +38,8 @@ pub(super) fn filled(link: &Link) -> FormState {
         .with_optional("campaign.adsetName", campaign.adset_name.clone())
         .with_optional("campaign.adId", campaign.ad_id.clone())
         .with_optional("campaign.adName", campaign.ad_name.clone())
+        .with("tags", link.tags.join(", "))
+        .with_optional("folder", link.folder.clone())
 }
 
 /// Converts a refusal into field errors. Returns a refusal that is not about a field unchanged.

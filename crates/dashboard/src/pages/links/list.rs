@@ -2,7 +2,9 @@
 
 use crate::access::{PageContext, ReportContext};
 use crate::failure::Failure;
+use crate::form_state::FormState;
 use crate::network_label::NetworkLabel;
+use crate::query::UrlQuery;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::{paging, text};
@@ -12,9 +14,11 @@ use axum::response::Response;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tributary_domain::access::AppsRead;
-use tributary_domain::link::{Link, LinkKind};
+use tributary_domain::app::App;
+use tributary_domain::link::{Link, LinkFilter, LinkKind, LinkLabels, folder, link_search, tag};
 use tributary_domain::report::{Dimension, Figures, ReportQuery};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
+use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 
 #[derive(Template)]
@@ -23,6 +27,31 @@ struct LinksPage {
     shell: Shell,
     links: Vec<Row>,
     older: Option<String>,
+    query: UrlQuery,
+    form: FormState,
+    labels: LinkLabels,
+    is_filtered: bool,
+}
+
+impl LinksPage {
+    /// Returns the query string with one filter replaced.
+    fn narrowed(&self, name: &str, value: impl AsRef<str>) -> String {
+        let changes = [(name, Some(value.as_ref())), ("before", None)];
+        self.query.with(&changes)
+    }
+
+    fn folders(&self) -> Vec<(&str, &str)> {
+        choices("All folders", &self.labels.folders)
+    }
+
+    fn tags(&self) -> Vec<(&str, &str)> {
+        choices("All tags", &self.labels.tags)
+    }
+}
+
+fn choices<'a>(all: &'a str, labels: &'a [String]) -> Vec<(&'a str, &'a str)> {
+    let labels = labels.iter().map(|label| (label.as_str(), label.as_str()));
+    std::iter::once(("", all)).chain(labels).collect()
 }
 
 struct Row {
@@ -32,8 +61,12 @@ struct Row {
     kind: &'static str,
     network: NetworkLabel,
     active: bool,
+    tags: Vec<String>,
+    folder: Option<String>,
+    created: String,
     clicks: String,
     installs: String,
+    revenue: String,
 }
 
 /// Period of the displayed figures.
@@ -67,12 +100,13 @@ async fn figures(
 }
 
 impl Row {
-    fn of(link: &Link, base: &str, figures: &BTreeMap<String, Figures>) -> Self {
+    fn of(link: &Link, app: &App, base: &str, figures: &BTreeMap<String, Figures>) -> Self {
         let id = link.id.to_string();
         let found = figures.get(&id).copied().unwrap_or_default();
         Self {
             clicks: text::count(found.clicks),
             installs: text::count(found.installs),
+            revenue: text::usd(Amount::from_micros(found.net_micros())),
             id,
             name: link.name.as_str().to_owned(),
             url: link.url(base),
@@ -82,8 +116,33 @@ impl Row {
             },
             network: link.network.map_or(NetworkLabel::NONE, NetworkLabel::of),
             active: link.active,
+            tags: link.tags.clone(),
+            folder: link.folder.clone(),
+            created: text::date(link.created_at, &app.timezone),
         }
     }
+}
+
+/// Reads the filter from the query. Unreadable values are ignored.
+fn filter(query: &UrlQuery) -> LinkFilter {
+    LinkFilter {
+        search: query.get("search").and_then(|text| link_search(text).ok()),
+        tag: query.get("tag").and_then(|text| tag(text).ok()),
+        folder: query.get("folder").and_then(|text| folder(text).ok()),
+    }
+}
+
+/// Fills the filter form. Labels are compared without case, so that the list offers the chosen one.
+fn filters_shown(query: &UrlQuery, labels: &LinkLabels) -> FormState {
+    let chosen = |name: &str, labels: &[String]| {
+        let wanted = query.get(name)?.to_lowercase();
+        let mut labels = labels.iter();
+        labels.find(|label| label.to_lowercase() == wanted).cloned()
+    };
+    FormState::default()
+        .with_optional("search", query.get("search"))
+        .with_optional("folder", chosen("folder", &labels.folders))
+        .with_optional("tag", chosen("tag", &labels.tags))
 }
 
 /// Shows the page.
@@ -96,10 +155,11 @@ pub(crate) async fn show(
     let before = context.query.get("before");
     let before = before.and_then(|text| LinkId::parse(text).ok());
     let request = paging::request(before.map(|id| *id.as_bytes()));
-    let found = handles
-        .store
-        .links(&context.authorized, app.id, request)
-        .await?;
+    let filter = filter(&context.query);
+    let is_filtered = !filter.is_empty();
+    let caller = &context.authorized;
+    let found = handles.store.links(caller, app.id, filter, request).await?;
+    let labels = handles.store.link_labels(caller, app.id).await?;
     let figures = figures(&handles, &context, app.id).await?;
     let base = app.link_base(&handles.base_url);
     let last = found.items.last().map(|link| link.id.to_string());
@@ -108,9 +168,13 @@ pub(crate) async fn show(
         links: found
             .items
             .iter()
-            .map(|link| Row::of(link, &base, &figures))
+            .map(|link| Row::of(link, &app, &base, &figures))
             .collect(),
         older: paging::older(&context.query, found.has_more, last),
+        form: filters_shown(&context.query, &labels),
+        query: context.query.clone(),
+        labels,
+        is_filtered,
     };
     Ok(context.page(&page))
 }

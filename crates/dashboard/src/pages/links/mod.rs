@@ -1,13 +1,17 @@
 //! `/apps/{app}/links` — tracking links: create, edit, preview.
 
+mod analytics;
+pub(crate) mod bulk;
 pub(crate) mod create;
 mod fields;
 pub(crate) mod list;
 pub(crate) mod preview;
+pub(crate) mod qr;
 pub(crate) mod update;
 
 use crate::form_state::FormState;
 use crate::shell::Shell;
+use analytics::LinkAnalytics;
 use askama::Template;
 use preview::Preview;
 
@@ -22,9 +26,35 @@ struct LinkPage {
     tag: String,
     form: FormState,
     preview: Preview,
+    /// `None` for a new link, and while a form has faults.
+    analytics: Option<LinkAnalytics>,
 }
 
+/// Form fields outside the folds. The section "Advanced" has all others.
+const SHORT_FORM: [&str; 4] = ["name", "network", "type", "destinationUrl"];
+
 impl LinkPage {
+    /// Returns whether the UTM parameters are shown: one was entered, so the form has a fault.
+    fn opens_utm(&self) -> bool {
+        let names = ["source", "medium", "campaign", "term", "content"];
+        let is_filled = |name| !self.form.value(&format!("utm.{name}")).is_empty();
+        names.into_iter().any(is_filled)
+    }
+
+    /// Returns whether "Advanced" is open, because one of its fields has a fault.
+    fn opens_advanced(&self) -> bool {
+        let is_advanced = |field: &str| !(SHORT_FORM.contains(&field) || field.starts_with("utm."));
+        let mut faults = self.form.faults().iter();
+        faults.any(|fault| is_advanced(&fault.field))
+    }
+
+    /// Returns the URL of the form for a new link with the values of this one.
+    fn duplicate_url(&self, id: &str) -> String {
+        let page = self.shell.app_url("links/new");
+        let mark = if page.contains('?') { '&' } else { '?' };
+        format!("{page}{mark}from={id}")
+    }
+
     fn action(&self) -> String {
         let id = self.id.as_deref().unwrap_or("new");
         format!("/apps/{}/links/{id}", self.shell.app_id())

@@ -11,12 +11,12 @@ use tributary_domain::app::App;
 use tributary_domain::click::ClickParameters;
 use tributary_domain::click::destination::{Destination, RedirectRequest};
 use tributary_domain::device::Platform;
-use tributary_domain::link::qr::QrCode;
+use tributary_domain::link::qr::{QrCode, QrIcon};
 use tributary_domain::link::{Link, LinkCreation, Slug};
 use tributary_domain::vocabulary::id::LinkId;
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_fields::link::read_change;
+use tributary_fields::link::read_change_form;
 
 /// Placeholder for the click id, which is different for each click.
 const CLICK: &str = "clk_…";
@@ -54,7 +54,7 @@ impl Preview {
             }
         };
         Self {
-            qr: QrCode::of(&url),
+            qr: QrCode::for_print(&url, QrIcon::Shown),
             landing: link.landing_url(&base),
             parameters: link.url_parameters(),
             ways: vec![
@@ -93,7 +93,7 @@ pub(crate) async fn preview(
         .store
         .app(&submission.authorized.read_access(), id)
         .await?;
-    let (change, faults) = submission.form.read(read_change);
+    let (change, faults) = submission.form.read(read_change_form);
     let mut link = draft(&app);
     link.apply(change);
     let mut messages: Vec<String> = faults

@@ -1,10 +1,11 @@
 //! `/apps/{app}/links/{link}` — shows, changes and deletes a link.
 
 use super::LinkPage;
+use super::analytics::LinkAnalytics;
 use super::create::fault_or_failure;
 use super::fields::filled;
 use super::preview::Preview;
-use crate::access::{FormSubmission, PageContext};
+use crate::access::{FormSubmission, PageContext, ReportContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::response::see_other;
@@ -14,27 +15,39 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::app::App;
+use tributary_domain::link::Link;
 use tributary_domain::vocabulary::id::LinkId;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_fields::Form;
-use tributary_fields::link::read_change;
+use tributary_fields::link::read_change_form;
 
-async fn page<S>(
+fn page<S>(
     handles: &DashboardHandles,
     context: &PageContext<S>,
-    caller: &Authorized<AppsRead>,
-    form: Option<FormState>,
-) -> Result<LinkPage, Failure> {
-    let app = handles.store.app(caller, context.app()?.id).await?;
-    let link = handles.store.link(caller, app.id, id(context)?).await?;
-    Ok(LinkPage {
+    app: &App,
+    link: &Link,
+) -> LinkPage {
+    LinkPage {
         shell: context.shell(Section::Links),
         id: Some(link.id.to_string()),
         name: link.name.as_str().to_owned(),
         tag: link.tag(),
-        preview: Preview::of(&link, &app, &handles.base_url, Vec::new()),
-        form: form.unwrap_or_else(|| filled(&link)),
-    })
+        preview: Preview::of(link, app, &handles.base_url, Vec::new()),
+        form: filled(link),
+        analytics: None,
+    }
+}
+
+/// Loads the link and its app.
+pub(super) async fn load<S>(
+    handles: &DashboardHandles,
+    context: &PageContext<S>,
+    caller: &Authorized<AppsRead>,
+) -> Result<(App, Link), Failure> {
+    let app = handles.store.app(caller, context.app()?.id).await?;
+    let link = handles.store.link(caller, app.id, id(context)?).await?;
+    Ok((app, link))
 }
 
 fn id<S>(context: &PageContext<S>) -> Result<LinkId, Failure> {
@@ -54,9 +67,14 @@ pub(crate) fn precondition(form: &Form) -> Precondition {
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AppsRead>,
+    context: ReportContext<AppsRead>,
 ) -> Result<Response, Failure> {
-    let page = page(&handles, &context, &context.authorized, None).await?;
+    let (app, link) = load(&handles, &context, &context.authorized).await?;
+    let analytics = LinkAnalytics::load(&handles, &context, &link, &app.timezone).await?;
+    let page = LinkPage {
+        analytics: Some(analytics),
+        ..page(&handles, &context, &app, &link)
+    };
     Ok(context.page(&page))
 }
 
@@ -66,7 +84,7 @@ pub(crate) async fn update(
     submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (app, link) = (submission.app()?.id, id(&submission)?);
-    let (change, mut faults) = submission.form.read(read_change);
+    let (change, mut faults) = submission.form.read(read_change_form);
     if faults.is_empty() {
         let (precondition, origin) = (precondition(&submission.form), submission.origin(&handles));
         let caller = &submission.authorized;
@@ -80,7 +98,11 @@ pub(crate) async fn update(
     }
     let form = FormState::from_form(&submission.form).with_faults(faults);
     let caller = submission.authorized.read_access();
-    let page = page(&handles, &submission.context, &caller, Some(form)).await?;
+    let (app, link) = load(&handles, &submission.context, &caller).await?;
+    let page = LinkPage {
+        form,
+        ..page(&handles, &submission.context, &app, &link)
+    };
     Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }
 

@@ -1,0 +1,180 @@
+//! A link's figures in a period: clicks by day, installs, revenue, countries and platforms.
+
+use crate::access::PageContext;
+use crate::chart::{Chart, Unit};
+use crate::failure::Failure;
+use crate::query::UrlQuery;
+use crate::range::{PRESETS, PageDateRange};
+use crate::state::DashboardHandles;
+use crate::text;
+use tributary_domain::access::AppsRead;
+use tributary_domain::link::Link;
+use tributary_domain::report::{
+    CLICKS_SCANNED_MAX, ClickBreakdown, Dimension, Figures, ReportQuery,
+};
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::timezone::Timezone;
+
+/// Rows of the list of countries. The rest is one row.
+const COUNTRIES_SHOWN: usize = 10;
+
+/// The figures of a link.
+pub(super) struct LinkAnalytics {
+    pub(super) range: PageDateRange,
+    query: UrlQuery,
+    /// Label and value of each key metric.
+    pub(super) metrics: Vec<(&'static str, String)>,
+    pub(super) chart: Chart,
+    pub(super) countries: Vec<Bar>,
+    pub(super) platforms: Vec<Bar>,
+    /// Says which clicks the two lists leave out, if any.
+    pub(super) coverage: Option<String>,
+}
+
+/// A row of a list of shares.
+pub(super) struct Bar {
+    pub(super) label: String,
+    pub(super) value: String,
+    pub(super) share: String,
+    /// Width relative to all clicks, in tenths of a percent.
+    pub(super) width: i64,
+}
+
+impl LinkAnalytics {
+    /// Loads the figures for the range in the page's URL.
+    pub(super) async fn load(
+        handles: &DashboardHandles,
+        context: &PageContext<AppsRead>,
+        link: &Link,
+        zone: &Timezone,
+    ) -> Result<Self, Failure> {
+        let caller = context.authorized.analytics_access();
+        let range = PageDateRange::of(&context.query, handles.runtime.now(), zone);
+        let (now, before) = (range.days(), range.before().days());
+        let days = now.len();
+        let question = ReportQuery {
+            periods: now.into_iter().chain(before).collect(),
+            group_by: Vec::new(),
+            filters: vec![(Dimension::Link, link.id.to_string())],
+            rows_max: u32::MAX,
+        };
+        let rows = handles.store.stats(&caller, link.app, question).await?;
+        let mut total = Figures::default();
+        let mut clicks = vec![0; 2 * days];
+        for row in rows {
+            if let Some(day) = clicks.get_mut(row.period) {
+                *day += row.figures.clicks;
+            }
+            if row.period < days {
+                total.add(&row.figures, 1);
+            }
+        }
+        let breakdown = handles
+            .store
+            .click_breakdown(&caller, link.app, link.id, range.whole())
+            .await?;
+        let (now, before) = clicks.split_at(days);
+        Ok(Self {
+            chart: Chart::of("Clicks", Unit::Count, &range.labels(), now, before),
+            range,
+            query: context.query.clone(),
+            metrics: metrics(&total),
+            coverage: coverage(&breakdown, total.clicks),
+            countries: countries(&breakdown),
+            platforms: bars(&breakdown.platforms, breakdown.clicks, platform_label),
+        })
+    }
+
+    pub(super) fn presets(&self) -> &'static [(&'static str, &'static str, i32)] {
+        &PRESETS[1..]
+    }
+
+    pub(super) fn with_range(&self, preset: &str) -> String {
+        let changes = [("range", Some(preset)), ("from", None), ("to", None)];
+        self.query.with(&changes)
+    }
+}
+
+fn metrics(total: &Figures) -> Vec<(&'static str, String)> {
+    vec![
+        ("Clicks", text::count(total.clicks)),
+        ("Installs", text::count(total.installs)),
+        ("Purchases", text::count(total.purchases)),
+        (
+            "Net revenue",
+            text::usd(Amount::from_micros(total.net_micros())),
+        ),
+    ]
+}
+
+/// Returns a sentence if the lists contain fewer clicks than the chart.
+fn coverage(breakdown: &ClickBreakdown, clicks: i64) -> Option<String> {
+    (breakdown.clicks < clicks).then(|| {
+        format!(
+            "Covers {} of {} clicks. The lists are counted from the newest {} stored clicks of the \
+             app, and clicks that led to no install are deleted after some time.",
+            text::count(breakdown.clicks),
+            text::count(clicks),
+            text::count(CLICKS_SCANNED_MAX.into())
+        )
+    })
+}
+
+fn countries(breakdown: &ClickBreakdown) -> Vec<Bar> {
+    let shown = breakdown.countries.len().min(COUNTRIES_SHOWN);
+    let (first, rest) = breakdown.countries.split_at(shown);
+    let mut rows = first.to_vec();
+    if !rest.is_empty() {
+        let clicks = rest.iter().map(|(_, clicks)| clicks).sum();
+        rows.push((format!("{} others", rest.len()), clicks));
+    }
+    bars(&rows, breakdown.clicks, |country| match country {
+        "" => "Unknown".to_owned(),
+        country => country.to_owned(),
+    })
+}
+
+fn platform_label(platform: &str) -> String {
+    match platform {
+        "ios" => "iPhone, iPad",
+        "android" => "Android",
+        _ => "Other devices",
+    }
+    .to_owned()
+}
+
+fn bars(rows: &[(String, i64)], clicks: i64, label: impl Fn(&str) -> String) -> Vec<Bar> {
+    let bar = |(value, part): &(String, i64)| Bar {
+        label: label(value),
+        value: text::count(*part),
+        share: text::percent(*part, clicks),
+        width: i64::try_from(i128::from(*part) * 1_000 / i128::from(clicks.max(1))).unwrap_or(0),
+    };
+    rows.iter().map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_countries_are_one_row() {
+        let groups = (0..12).map(|number| (Some(format!("C{number:02}")), "web".to_owned(), 5));
+        let breakdown = ClickBreakdown::of(groups.chain([(None, "ios".to_owned(), 40)]));
+        let rows = countries(&breakdown);
+        assert_eq!(rows.len(), COUNTRIES_SHOWN + 1);
+        assert_eq!((&*rows[0].label, rows[0].width), ("Unknown", 400));
+        assert_eq!((&*rows[10].label, &*rows[10].share), ("3 others", "15.0 %"));
+    }
+
+    #[test]
+    fn clicks_that_are_left_out_are_mentioned() {
+        let breakdown = ClickBreakdown::of([(None, "web".to_owned(), 1_000)]);
+        assert_eq!(coverage(&breakdown, 1_000), None);
+        let sentence = coverage(&breakdown, 1_500).unwrap();
+        assert!(
+            sentence.starts_with("Covers 1,000 of 1,500 clicks."),
+            "{sentence}"
+        );
+    }
+}

@@ -1,0 +1,4 @@
+-- Compatible from: 28
+-- Tags of a link as a JSON list, null without tags; and the folder that contains it.
+alter table links add column tags text collate "C";
+alter table links add column folder text collate "C";
