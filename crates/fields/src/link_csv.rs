@@ -40,7 +40,7 @@ pub const LINK_COLUMNS: [&str; 25] = [
 /// A row, with all its faults.
 pub struct LinkCsvRow {
     /// Line in the text, from 1.
-    pub line: u64,
+    pub line: usize,
     /// The values by column.
     pub values: Form,
     /// The link; `None` if the row has faults.
@@ -51,7 +51,7 @@ pub struct LinkCsvRow {
 
 /// Reads the rows. A fault in the header row or in the number of rows rejects the whole text.
 pub fn read_link_csv(text: &str) -> Result<Vec<LinkCsvRow>, Problem> {
-    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let text = text.trim_start_matches('\u{feff}');
     let mut lines = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -72,12 +72,16 @@ pub fn read_link_csv(text: &str) -> Result<Vec<LinkCsvRow>, Problem> {
         let message = format!("Must have a header row and 1 to {BULK_LINKS_MAX} further rows.");
         return Err(Problem::new(FaultCode::OutOfRange, message));
     }
-    Ok(lines.iter().map(|line| read_row(&columns, line)).collect())
+    Ok(lines
+        .iter()
+        .map(|line| read_row(text, &columns, line))
+        .collect())
 }
 
 /// Returns the separator of a spreadsheet: the one that the header row contains most often.
 fn separator(text: &str) -> u8 {
-    let header = text.lines().next().unwrap_or_default();
+    let mut lines = text.lines();
+    let header = lines.find(|line| !line.is_empty()).unwrap_or_default();
     let count = |separator: &u8| header.bytes().filter(|byte| byte == separator).count();
     // The last of several equal ones wins.
     [b'\t', b';', b',']
@@ -106,7 +110,7 @@ fn columns(header: &StringRecord) -> Result<Vec<&'static str>, Problem> {
     Ok(found)
 }
 
-fn read_row(columns: &[&'static str], line: &StringRecord) -> LinkCsvRow {
+fn read_row(text: &str, columns: &[&'static str], line: &StringRecord) -> LinkCsvRow {
     let given = columns.iter().zip(line.iter());
     let mut values: Vec<(String, String)> = given
         .map(|(column, value)| ((*column).to_owned(), value.to_owned()))
@@ -128,11 +132,23 @@ fn read_row(columns: &[&'static str], line: &StringRecord) -> LinkCsvRow {
     }
     let draft = read.filter(|_| faults.is_empty());
     LinkCsvRow {
-        line: line.position().map_or(0, csv::Position::line),
+        line: line_number(text, line),
         values,
         draft: draft.map(|(name, slug, change)| LinkDraft { name, slug, change }),
         faults,
     }
+}
+
+/// Returns the line on which a row begins. The reader's own number is one too low after `\r\n`, because
+/// it reads the `\n` with the next row.
+fn line_number(text: &str, line: &StringRecord) -> usize {
+    let start = line.position().map_or(0, csv::Position::byte);
+    let start = usize::try_from(start).unwrap_or(usize::MAX);
+    let before = text.get(..start).unwrap_or_default();
+    let rest = text.get(start..).unwrap_or_default();
+    let breaks = rest.len() - rest.trim_start_matches(['\r', '\n']).len();
+    let skipped = &rest[..breaks];
+    1 + before.matches('\n').count() + skipped.matches('\n').count()
 }
 
 /// Replaces the value of `active` with that of a form's checkbox. A link is active by default.
@@ -169,12 +185,17 @@ mod tests {
         let text = "\u{feff}Slug,NAME,tags,active,utm.source,destinationUrl,type\r\n\
                     one,\"Spring, \"\"social\"\"\",\"a, b\",,x,https://e.com/,web_funnel\r\n\
                     ,,,,,,\r\n\
-                    ,Two,,FALSE,,,\n";
+                    \r\n\
+                    ,\"Two\nlines\",,FALSE,,,\n\
+                    ,Three,,no,,,";
         let rows = read_link_csv(text)
             .map_err(|problem| problem.message)
             .unwrap();
-        assert_eq!(rows.iter().map(|row| row.line).collect::<Vec<_>>(), [2, 4]);
-        assert!(rows.iter().all(|row| row.faults.is_empty()));
+        assert_eq!(
+            rows.iter().map(|row| row.line).collect::<Vec<_>>(),
+            [2, 5, 7]
+        );
+        assert_eq!(faults(&rows[1]), ["name"], "a name is one line");
         let first = rows[0].draft.as_ref().unwrap();
         assert_eq!(first.name.as_str(), "Spring, \"social\"");
         assert_eq!(first.slug.as_ref().unwrap().as_str(), "one");
@@ -187,7 +208,7 @@ mod tests {
         };
         assert_eq!(url.as_str(), "https://e.com/?utm_source=x");
         assert!(matches!(first.change.active, Change::Set(true)));
-        let second = rows[1].draft.as_ref().unwrap();
+        let second = rows[2].draft.as_ref().unwrap();
         assert!(second.slug.is_none());
         assert!(matches!(second.change.active, Change::Set(false)));
     }

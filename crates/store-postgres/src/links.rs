@@ -164,13 +164,12 @@ impl Links for PostgresStore {
         &self,
         caller: &Authorized<AppsWrite>,
         app: AppId,
-        links: Vec<Link>,
-        origin: AuditContext,
+        links: Vec<(Link, AuditContext)>,
     ) -> StoreResult<Vec<Link>> {
         let organization = caller.organization();
         self.write("create_links", async move |tx| {
-            create_links(tx, (organization, app), &links, &origin).await?;
-            Ok(links.clone())
+            create_links(tx, (organization, app), &links).await?;
+            Ok(links.iter().map(|(link, _)| link.clone()).collect())
         })
         .await
     }

@@ -129,14 +129,13 @@ impl Links for SqliteStore {
         &self,
         caller: &Authorized<AppsWrite>,
         app: AppId,
-        links: Vec<Link>,
-        origin: AuditContext,
+        links: Vec<(Link, AuditContext)>,
     ) -> StoreResult<Vec<Link>> {
         let organization = caller.organization();
         self.write("create_links", move |connection| {
             let (tables, of) = (SqliteTables(connection), (organization, app));
-            run(create_links(&tables, of, &links, &origin))?;
-            Ok(links)
+            run(create_links(&tables, of, &links))?;
+            Ok(links.into_iter().map(|(link, _)| link).collect())
         })
         .await
     }

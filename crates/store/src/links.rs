@@ -21,13 +21,12 @@ pub trait Links: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<Link>;
 
-    /// Stores new links for an app: all of them or none.
+    /// Stores new links for an app, each with its own audit entry: all of them or none.
     async fn create_links(
         &self,
         caller: &Authorized<AppsWrite>,
         app: AppId,
-        links: Vec<Link>,
-        origin: AuditContext,
+        links: Vec<(Link, AuditContext)>,
     ) -> StoreResult<Vec<Link>>;
 
     /// Returns a link.

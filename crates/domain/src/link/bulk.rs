@@ -93,9 +93,12 @@ pub fn new_links(
 }
 
 /// Checks the deep links of new links against the app's schemes.
-pub fn check_deep_links(links: &[Link], schemes: &[String]) -> Result<(), Faults> {
+pub fn check_deep_links<'a>(
+    links: impl IntoIterator<Item = &'a Link>,
+    schemes: &[String],
+) -> Result<(), Faults> {
     let mut faults = Faults::new();
-    for (index, link) in links.iter().enumerate() {
+    for (index, link) in links.into_iter().enumerate() {
         if let Err(found) = check_deep_link(link.deep_link.as_ref(), None, schemes) {
             add_item_faults(&mut faults, index, &found);
         }

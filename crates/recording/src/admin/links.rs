@@ -42,20 +42,20 @@ pub async fn create_link<T: Tables>(
 pub async fn create_links<T: Tables>(
     tables: &T,
     (organization, app): (OrganizationId, AppId),
-    links: &[Link],
-    origin: &AuditContext,
+    links: &[(Link, AuditContext)],
 ) -> Result<(), T::Failure> {
     tables.require_app(organization, app).await?;
     let stored = tables.app(app).await?.ok_or(Refusal::AppNotFound)?;
-    check_deep_links(links, &stored.deep_link_schemes).map_err(Refusal::Invalid)?;
-    for link in links {
+    let new = links.iter().map(|(link, _)| link);
+    check_deep_links(new.clone(), &stored.deep_link_schemes).map_err(Refusal::Invalid)?;
+    for (link, origin) in links {
         tables.insert_link(link).await?;
         learn_campaign(tables, link).await?;
         let (action, changes) = (Action::LinkCreated, link.creation_changes());
         let row = audit_row(organization, origin, action, Some(app), link.id, &changes);
         tables.insert_audit(&row).await?;
     }
-    let mut by_slug: Vec<(usize, &Link)> = links.iter().enumerate().collect();
+    let mut by_slug: Vec<(usize, &Link)> = new.enumerate().collect();
     by_slug.sort_by_key(|(_, link)| link.slug.as_str());
     let mut taken = Vec::new();
     for (index, link) in by_slug {

@@ -3,7 +3,8 @@
 use super::fixtures::{
     SharedStore, app, first_page, link, name, new_link, organization, origin, refusal,
 };
-use tributary_domain::link::{LinkFilter, LinkLabels};
+use tributary_domain::audit::AuditContext;
+use tributary_domain::link::{Link, LinkFilter, LinkLabels};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::page::PageRequest;
 use tributary_domain::vocabulary::revision::Precondition;
@@ -84,6 +85,11 @@ pub async fn links_are_filtered_by_search_tag_and_folder(store: &SharedStore) {
     assert_eq!(labels.expect("labels"), LinkLabels::default());
 }
 
+fn with_origins(links: &[Link]) -> Vec<(Link, AuditContext)> {
+    let links = links.iter();
+    links.map(|link| (link.clone(), origin(2))).collect()
+}
+
 /// Many links are created together or not at all. Faults name the item.
 pub async fn many_links_are_created_or_none(store: &SharedStore) {
     let caller = organization(store).await;
@@ -99,7 +105,7 @@ pub async fn many_links_are_created_or_none(store: &SharedStore) {
     links[0].slug = taken.slug.clone();
     links[2].slug = taken.slug.clone();
     let refused = store
-        .create_links(&caller, app.id, links.clone(), origin(2))
+        .create_links(&caller, app.id, with_origins(&links))
         .await;
     let Refusal::Invalid(faults) = refusal(refused) else {
         panic!("the slugs are faults");
@@ -112,17 +118,17 @@ pub async fn many_links_are_created_or_none(store: &SharedStore) {
     let custom = DeepLink::parse("runner://offer/42").expect("a deep link");
     links[1].deep_link = Some(custom);
     let refused = store
-        .create_links(&caller, app.id, links.clone(), origin(5))
+        .create_links(&caller, app.id, with_origins(&links))
         .await;
     assert!(matches!(refusal(refused), Refusal::Invalid(_)));
     links[1].deep_link = None;
     let stranger = organization(store).await;
     let refused = store
-        .create_links(&stranger, app.id, links.clone(), origin(5))
+        .create_links(&stranger, app.id, with_origins(&links))
         .await;
     assert_eq!(refusal(refused), Refusal::AppNotFound);
     let created = store
-        .create_links(&caller, app.id, links.clone(), origin(5))
+        .create_links(&caller, app.id, with_origins(&links))
         .await;
     assert_eq!(created.expect("the links are created"), links);
     assert_eq!(count().await, 4);

@@ -44,10 +44,10 @@ pub(crate) async fn create(
     let app = state.store.app(&reader, ids.app()?).await?;
     let random = || state.runtime.random_bytes();
     let links = new_links(app.id, state.runtime.now(), drafts, random)?;
-    let origin = caller.origin(&state);
+    let links = links.into_iter().map(|link| (link, caller.origin(&state)));
     let links = state
         .store
-        .create_links(&caller.authorized, app.id, links, origin)
+        .create_links(&caller.authorized, app.id, links.collect())
         .await?;
     let base = app.link_base(&state.base_url);
     let shapes: Vec<LinkOut> = links

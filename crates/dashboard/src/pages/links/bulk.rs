@@ -30,7 +30,7 @@ struct BulkPage {
 
 /// A row as it would be created.
 struct PreviewRow {
-    line: u64,
+    line: usize,
     name: String,
     slug: String,
     kind: String,
@@ -147,10 +147,13 @@ async fn store(
     submission: &FormSubmission<AppsWrite>,
     links: Vec<Link>,
 ) -> Result<Result<(), Faults>, Failure> {
-    let (app, origin) = (submission.app()?.id, submission.origin(handles));
+    let app = submission.app()?.id;
+    let links = links
+        .into_iter()
+        .map(|link| (link, submission.origin(handles)));
     let stored = handles
         .store
-        .create_links(&submission.authorized, app, links, origin);
+        .create_links(&submission.authorized, app, links.collect());
     match stored.await {
         Ok(_) => Ok(Ok(())),
         Err(StoreError::Refused(Refusal::Invalid(faults))) => Ok(Err(faults)),
