@@ -114,6 +114,31 @@ pub struct AuditedChange<T> {
     pub changes: Vec<FieldChange>,
 }
 
+impl AttributionRules {
+    /// Returns the rules after a change.
+    #[must_use]
+    pub fn changed(&self, change: &AppChange) -> Self {
+        let (mut rules, default) = (self.clone(), Self::default());
+        let change = change.clone();
+        change
+            .click_window_hours
+            .apply(&mut rules.click_window_hours, default.click_window_hours);
+        change
+            .probabilistic_ios
+            .apply(&mut rules.probabilistic_ios, default.probabilistic_ios);
+        change.probabilistic_android.apply(
+            &mut rules.probabilistic_android,
+            default.probabilistic_android,
+        );
+        change.probabilistic_window_hours.apply(
+            &mut rules.probabilistic_window_hours,
+            default.probabilistic_window_hours,
+        );
+        change.fraud.apply(&mut rules.fraud, default.fraud);
+        rules
+    }
+}
+
 impl App {
     /// Returns the entity tag for `If-Match`.
     pub fn tag(&self) -> String {
@@ -214,7 +239,7 @@ impl App {
 
     /// Applies everything except secrets.
     pub fn apply(&mut self, change: AppChange) {
-        let rules = AttributionRules::default();
+        self.attribution = self.attribution.changed(&change);
         let trial = QualifiedTrial::default();
         if let Some(name) = change.name {
             self.name = name;
@@ -246,23 +271,6 @@ impl App {
         change
             .sdk_identity
             .apply(&mut self.sdk.identity, IdentityMode::Open);
-        let attribution = &mut self.attribution;
-        change.click_window_hours.apply(
-            &mut attribution.click_window_hours,
-            rules.click_window_hours,
-        );
-        change
-            .probabilistic_ios
-            .apply(&mut attribution.probabilistic_ios, rules.probabilistic_ios);
-        change.probabilistic_android.apply(
-            &mut attribution.probabilistic_android,
-            rules.probabilistic_android,
-        );
-        change.probabilistic_window_hours.apply(
-            &mut attribution.probabilistic_window_hours,
-            rules.probabilistic_window_hours,
-        );
-        change.fraud.apply(&mut attribution.fraud, rules.fraud);
         change
             .qualified_trial_enabled
             .apply(&mut self.qualified_trial.enabled, trial.enabled);

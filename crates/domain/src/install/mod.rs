@@ -11,6 +11,8 @@ mod configure;
 mod device_state;
 mod imported;
 
+pub mod what_if;
+
 pub use ad_services_update::{AdServicesOutcome, AttributionUpdate, apply_ad_services};
 pub use batch::{BatchChanges, independent_calls};
 pub use configure::{

@@ -38,7 +38,7 @@ pub(super) fn click_id(number: u8) -> ClickId {
     ClickId::new(at(0), [number; 10])
 }
 
-fn candidate(number: u8, seconds: i64) -> Candidate {
+pub(super) fn candidate(number: u8, seconds: i64) -> Candidate {
     let click = Click {
         id: click_id(number),
         clicked_at: at(seconds),
