@@ -108,6 +108,7 @@ mod tenants;
 mod traffic;
 mod values_insert;
 mod web_events;
+mod what_if;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod server_pair;

@@ -56,6 +56,7 @@ mod tables;
 mod tenants;
 mod traffic;
 mod web_events;
+mod what_if;
 mod write_batch;
 
 use job::CacheEffect;

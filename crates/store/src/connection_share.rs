@@ -87,6 +87,8 @@ pub const REPORT: &[&str] = &[
     "log_events",
     "postback_stats",
     "postbacks",
+    "replay_part",
+    "replay_span",
     "skan_meanings",
     "stats",
     "totals",

@@ -51,6 +51,7 @@ mod skan;
 mod tenants;
 mod traffic;
 mod web_events;
+mod what_if;
 
 pub use alerts::{Alerts, DueAlert};
 pub use apps::{APP_NAMES_MAX, AppName, Apps};
@@ -91,6 +92,7 @@ pub use tributary_domain::forwarding::lifecycle::SettledDelivery;
 pub use tributary_domain::forwarding::settlement::{DeliverySettlement, SettledQueue};
 pub use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
 pub use web_events::WebEvents;
+pub use what_if::{ReplayPart, ReplaySpan, Replays, WhatIfRequest, run_what_if};
 
 /// All operations on a database.
 pub trait Store:
@@ -117,6 +119,7 @@ pub trait Store:
     + SkanConfigurations
     + Postbacks
     + Reports
+    + Replays
     + AuditLog
 {
 }
@@ -145,6 +148,7 @@ impl<T> Store for T where
         + SkanConfigurations
         + Postbacks
         + Reports
+        + Replays
         + AuditLog
 {
 }

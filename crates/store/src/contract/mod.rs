@@ -50,6 +50,7 @@ pub mod skan;
 pub mod tenants;
 pub mod traffic;
 pub mod web_events;
+pub mod what_if;
 
 /// What opening a store for a case returns.
 pub trait OpenedStore {
@@ -359,6 +360,11 @@ macro_rules! contract_suite {
                 a_late_release_is_too_old_for_the_network,
                 held_installs_are_found_and_reviewed_by_rule,
                 reviews_stay_within_their_tenant_and_are_logged,
+            }
+            what_if: {
+                installs_are_read_in_parts_with_their_evidence,
+                a_replay_equals_recording_under_the_rules,
+                another_organization_replays_nothing,
             }
             skan: {
                 never_configured_is_version_zero,
