@@ -7,8 +7,7 @@ use crate::attribution::evidence::{ClickIdSource, DeviceFingerprint};
 use crate::attribution::referrer::Referrer;
 use crate::attribution::{
     AttributionCandidates, Candidate, ClickLookup, ConsideredCandidate, DECISION_CANDIDATES_MAX,
-    Decision, DeliveredClick, Evidence, Flag, INSTALL_BURST_MAX, MatchMethod, MatchState,
-    MatchType, Rejection,
+    Decision, DeliveredClick, Evidence, Flag, INSTALL_BURST_MAX, MatchMethod, MatchType, Rejection,
 };
 use crate::click::address::AddressClass;
 use crate::click::params::Utm;
@@ -139,7 +138,10 @@ impl<'a> RebuiltInstall<'a> {
             .candidates
             .iter()
             .filter_map(|one| self.delivered(one, &candidate));
-        let searched = self.install.same_advertising_id.iter().map(candidate);
+        let environment = self.evidence.environment;
+        let searched = self.install.same_advertising_id.iter();
+        let searched = searched.filter(|one| one.click.is_visible_to(environment));
+        let searched = searched.map(candidate);
         // The flag says that the limit was reached for the credited link.
         let burst = decision.link.filter(|_| {
             let flags = &decision.flags;
@@ -233,16 +235,16 @@ fn referrer(decision: &Decision) -> Option<Referrer> {
 
 /// Rebuilds Apple's result, and whether Apple reported an ad whose record is not stored.
 fn ad_services(decision: &Decision) -> (AdServices, bool) {
+    // A record that was rejected for its time is rejected again, whatever else it contained.
+    let is_known =
+        |one: &&ConsideredCandidate| matches!(one.rejection, None | Some(Rejection::Implausible));
     let record = |method: MatchMethod| {
-        let listed = decision.candidates.iter().find(|one| one.method == method);
-        let is_credited = decision.match_type == MatchType::AdServices;
-        let record = listed.map(|one| {
-            Box::new(AdServicesRecord {
-                at: one.clicked_at,
-                ..AdServicesRecord::default()
-            })
-        });
-        record.filter(|_| is_credited || decision.state == MatchState::Implausible)
+        let mut listed = decision.candidates.iter().filter(is_known);
+        let listed = listed.find(|one| one.method == method)?;
+        Some(Box::new(AdServicesRecord {
+            at: listed.clicked_at,
+            ..AdServicesRecord::default()
+        }))
     };
     let result = match decision.evidence.ad_services.as_deref() {
         Some("tap") => record(MatchMethod::AdServicesTap).map(AdServices::Tap),
