@@ -294,8 +294,9 @@ fn imports_are_expanded() {
 }
 
 /// Functions that call the store's report methods for handlers in other files.
-const REPORT_LOADERS: [&str; 12] = [
+const REPORT_LOADERS: [&str; 13] = [
     "LinkAnalytics::load(",
+    "run_what_if(",
     "OverviewLoader{",
     "log::count(",
     "EventDeliveries::load(",

@@ -72,6 +72,7 @@ mod spec {
     mod web_events_fields;
     mod web_events_ledger;
     mod web_events_money;
+    mod what_if;
 }
 
 mod backup;

@@ -48,6 +48,10 @@ pub(super) fn configure_body() -> Value {
     json!({"deviceId": DEVICE, "platform": "android", "model": "iPhone15,2"})
 }
 
+pub(super) fn tried_rules_body() -> Value {
+    json!({"attribution": {"clickWindowHours": 24}})
+}
+
 pub(super) fn decision_body() -> Value {
     json!({"decision": "release"})
 }

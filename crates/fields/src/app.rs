@@ -136,6 +136,26 @@ fn read_platforms(fields: &mut Fields<'_>, change: &mut AppChange, secrets: &mut
 
 fn read_attribution(fields: &mut Fields<'_>, change: &mut AppChange, secrets: &mut Secrets) {
     let mut attribution = fields.section("attribution");
+    read_rules(&mut attribution, change);
+    let key = secret(1..=SECRET_CHARS_MAX, "Write-only.");
+    secrets.push((
+        AppSecret::SocialReferrerKey,
+        attribution.change("socialReferrerKey", key),
+    ));
+    attribution.finish();
+}
+
+/// Reads attribution rules to try, as in a change to an app. Fields that are left out keep the app's
+/// rules.
+pub fn read_tried_rules(fields: &mut Fields<'_>) -> AppChange {
+    let mut change = AppChange::default();
+    let mut attribution = fields.section("attribution");
+    read_rules(&mut attribution, &mut change);
+    attribution.finish();
+    change
+}
+
+fn read_rules(attribution: &mut Fields<'_>, change: &mut AppChange) {
     change.click_window_hours =
         attribution.change("clickWindowHours", integer_in(CLICK_WINDOW_HOURS));
     let fraud = choice(FraudPolicy::ALL, FraudPolicy::as_str).about(
@@ -143,18 +163,12 @@ fn read_attribution(fields: &mut Fields<'_>, change: &mut AppChange, secrets: &m
          until they are released; or do not attribute.",
     );
     change.fraud = attribution.change("fraud", fraud);
-    let key = secret(1..=SECRET_CHARS_MAX, "Write-only.");
-    secrets.push((
-        AppSecret::SocialReferrerKey,
-        attribution.change("socialReferrerKey", key),
-    ));
     let mut probabilistic = attribution.section("probabilistic");
     change.probabilistic_ios = probabilistic.change("ios", flag());
     change.probabilistic_android = probabilistic.change("android", flag());
     change.probabilistic_window_hours =
         probabilistic.change("windowHours", integer_in(PROBABILISTIC_WINDOW_HOURS));
     probabilistic.finish();
-    attribution.finish();
 }
 
 /// Reads the billing providers' secrets.

@@ -10,6 +10,7 @@
 //!    `tributary openapi > openapi.yaml`.
 
 mod apps;
+mod attribution;
 mod audit_log;
 mod billing;
 mod cohorts;
@@ -40,6 +41,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(apps::alert_webhook::alert_webhook))
         .routes(routes!(apps::identity_secret::make))
         .routes(routes!(apps::verify_link_domain::verify))
+        .routes(routes!(attribution::what_if::what_if))
         .routes(routes!(billing::get::get))
         .routes(routes!(billing::secret::make))
         .routes(routes!(links::list::list, links::create::create))

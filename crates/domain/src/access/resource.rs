@@ -77,6 +77,8 @@ resources! {
         endpoints: ["/api/v1/apps", "/api/v1/apps/{appId}"],
         pages: ["/apps/{app}/settings", "/apps/{app}/settings/mapping", "/apps/{app}/start"]
     }
+    /// Scope for trying other attribution rules, which shows devices.
+    WhatIfRead = AppsRead { endpoints: [], pages: ["/apps/{app}/settings/what-if"] }
     /// Scope for links.
     LinksRead = AppsRead {
         endpoints: [

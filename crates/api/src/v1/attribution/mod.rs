@@ -1,0 +1,4 @@
+//! Attribution rules.
+
+mod shape;
+pub(super) mod what_if;
