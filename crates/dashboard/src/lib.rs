@@ -50,7 +50,7 @@ use axum::Router;
 use axum::routing::{get, post};
 use pages::{
     account, app, audit_log, conversion_values, deliveries, device, events, front, held, home,
-    integrations, keys, links, portfolio, settings, setup, sign_in, sign_out, team,
+    integrations, keys, links, portfolio, settings, setup, sign_in, sign_out, team, what_if,
 };
 use state::DashboardHandles;
 
@@ -179,6 +179,7 @@ fn settings_routes() -> Router<DashboardHandles> {
             "/settings/identity-secret",
             post(settings::create_identity_secret),
         )
+        .route("/settings/what-if", get(what_if::show))
         .route("/settings/mapping", get(integrations::mapping::show))
         .route(
             "/settings/mapping/{network}",

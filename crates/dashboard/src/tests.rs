@@ -87,6 +87,11 @@ const PAGES: &[(&str, Role)] = &[
     ("/apps/{app}/costs", Role::Analyst),
     ("/apps/{app}/settings", Role::Analyst),
     ("/apps/{app}/settings/mapping", Role::Analyst),
+    ("/apps/{app}/settings/what-if", Role::Analyst),
+    (
+        "/apps/{app}/settings/what-if?try=on&attribution.clickWindowHours=24",
+        Role::Analyst,
+    ),
     ("/apps/{app}/conversion-values", Role::Analyst),
     ("/apps/{app}/conversion-values/postbacks", Role::Analyst),
     ("/keys", Role::Analyst),

@@ -21,3 +21,4 @@ pub(crate) mod integrations;
 pub(crate) mod links;
 pub(crate) mod portfolio;
 pub(crate) mod settings;
+pub(crate) mod what_if;

@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::app::{App, AppChange, AppSecret};
+use tributary_domain::app::{App, AppChange, AppSecret, AttributionRules};
 use tributary_domain::device::identity_secret;
 use tributary_domain::ownership::link_domain::DomainChallenge;
 use tributary_domain::refusal::Refusal;
@@ -94,11 +94,28 @@ impl SettingsPage {
     }
 }
 
+/// Adds attribution rules to a form.
+pub(crate) fn with_rules(form: FormState, rules: &AttributionRules) -> FormState {
+    form.with(
+        "attribution.clickWindowHours",
+        rules.click_window_hours.to_string(),
+    )
+    .with_checkbox("attribution.probabilistic.ios", rules.probabilistic_ios)
+    .with_checkbox(
+        "attribution.probabilistic.android",
+        rules.probabilistic_android,
+    )
+    .with(
+        "attribution.probabilistic.windowHours",
+        rules.probabilistic_window_hours.to_string(),
+    )
+    .with("attribution.fraud", rules.fraud.as_str())
+}
+
 /// Builds the form for a stored app.
 fn filled(app: &App) -> FormState {
-    let rules = &app.attribution;
     let url = app.alert_webhook_url.as_ref().map(HttpsUrl::as_str);
-    FormState::default()
+    with_rules(FormState::default(), &app.attribution)
         .with("name", app.name.as_str())
         .with("timezone", app.timezone.as_str())
         .with_checkbox("archived", app.archived)
@@ -121,20 +138,6 @@ fn filled(app: &App) -> FormState {
         .with("sdk.identity", app.sdk.identity.as_str())
         .with("revenueEvents", app.revenue_events.join("\n"))
         .with("deepLinkSchemes", app.deep_link_schemes.join("\n"))
-        .with(
-            "attribution.clickWindowHours",
-            rules.click_window_hours.to_string(),
-        )
-        .with_checkbox("attribution.probabilistic.ios", rules.probabilistic_ios)
-        .with_checkbox(
-            "attribution.probabilistic.android",
-            rules.probabilistic_android,
-        )
-        .with(
-            "attribution.probabilistic.windowHours",
-            rules.probabilistic_window_hours.to_string(),
-        )
-        .with("attribution.fraud", rules.fraud.as_str())
         .with_checkbox("qualifiedTrial.enabled", app.qualified_trial.enabled)
         .with(
             "qualifiedTrial.delayHours",

@@ -1,0 +1,112 @@
+//! `/apps/{app}/settings/what-if` — tries other attribution rules on recorded installs. A GET
+//! request, because it changes nothing: the URL contains the rules and can be shared.
+
+mod result;
+mod stream;
+
+use crate::access::ReportContext;
+use crate::failure::Failure;
+use crate::form_state::FormState;
+use crate::pages::settings::with_rules;
+use crate::shell::{Section, Shell};
+use crate::state::DashboardHandles;
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use stream::stream_result;
+use tributary_domain::access::resource::WhatIfRead;
+use tributary_domain::click::address::AddressHasher;
+use tributary_domain::install::what_if::{WHAT_IF_DAYS, what_if_days};
+use tributary_fields::Form;
+use tributary_fields::app::read_tried_rules;
+use tributary_store::WhatIfRequest;
+
+#[derive(Template)]
+#[template(path = "what_if.html")]
+struct WhatIfPage {
+    shell: Shell,
+    form: FormState,
+    /// Whether the result follows.
+    is_running: bool,
+}
+
+impl WhatIfPage {
+    const fn days(&self) -> i32 {
+        WHAT_IF_DAYS
+    }
+}
+
+/// Shows the form with the app's rules, or the result of the submitted rules.
+pub(crate) async fn show(
+    State(handles): State<DashboardHandles>,
+    context: ReportContext<WhatIfRead>,
+) -> Result<Response, Failure> {
+    let app = handles.store.app(&context.authorized, context.app()?.id);
+    let app = app.await?;
+    let mut page = WhatIfPage {
+        shell: context.shell(Section::Settings),
+        form: with_rules(FormState::default(), &app.attribution),
+        is_running: false,
+    };
+    if context.query.get("try").is_none() {
+        return Ok(context.page(&page));
+    }
+    let form = Form::parse(context.query.with(&[]).as_bytes()).ok_or(Failure::TooLarge)?;
+    let (change, faults) = form.read(read_tried_rules);
+    page.is_running = faults.is_empty();
+    page.form = FormState::from_form(&form).with_faults(faults);
+    if !page.is_running {
+        return Ok(context.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
+    }
+    let rules = app.attribution.changed(&change);
+    page.form = with_rules(page.form, &rules);
+    let request = WhatIfRequest {
+        app: app.id,
+        rules,
+        range: what_if_days(handles.runtime.now(), app.timezone),
+        hasher: AddressHasher::new(&handles.keyring),
+    };
+    Ok(stream_result(handles, context, &page, request).await)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::TestDashboard;
+    use axum::http::StatusCode;
+    use tributary_domain::access::person::Role;
+
+    #[tokio::test]
+    async fn faulty_rules_are_shown_beside_their_fields() {
+        let dashboard = TestDashboard::start().await;
+        let owner = dashboard.sign_in_as(Role::Analyst).await;
+        let admin = dashboard.sign_in_as(Role::Admin).await;
+        let app = admin.create_app().await;
+        let path = format!("/apps/{app}/settings/what-if");
+        let query = "try=on&attribution.clickWindowHours=0&attribution.probabilistic.windowHours=99\
+                     &attribution.fraud=odd";
+        let page = owner.get(&format!("{path}?{query}")).await;
+        assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
+        for field in ["clickWindowHours", "probabilistic.windowHours", "fraud"] {
+            let id = format!("attribution.{field}-fault");
+            assert!(page.text.contains(&id), "{id}: {}", page.text);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_result_follows_the_form_and_nothing_is_saved() {
+        let dashboard = TestDashboard::start().await;
+        let admin = dashboard.sign_in_as(Role::Admin).await;
+        let app = admin.create_app().await;
+        let path = format!("/apps/{app}/settings/what-if");
+        let form = admin.get(&path).await;
+        assert!(form.text.contains("value=\"168\"") && !form.text.contains("what-if-result"));
+        let query = "try=on&attribution.clickWindowHours=24&attribution.fraud=flag";
+        let page = admin.get(&format!("{path}?{query}")).await;
+        assert_eq!(page.status, StatusCode::OK);
+        assert!(page.text.contains("what-if-result"), "{}", page.text);
+        assert!(page.text.contains("Nothing was saved") && page.text.ends_with("</html>\n"));
+        let settings = admin.get(&format!("/apps/{app}/settings")).await;
+        assert!(settings.text.contains("value=\"168\""));
+    }
+}
