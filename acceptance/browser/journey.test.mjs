@@ -231,6 +231,19 @@ test("an event and its device show attribution and delivery", async () => {
   assert.match(await page.locator(".lead").innerText(), /5 of 6 done/);
 });
 
+test("other attribution rules are tried without saving them", async () => {
+  await open(`/apps/${app}/settings`);
+  await Promise.all([page.waitForNavigation(), page.getByRole("link", { name: "Try other rules" }).click()]);
+  await page.getByLabel("Click window, in hours").fill("1");
+  await Promise.all([
+    page.waitForNavigation(), page.getByRole("button", { name: "Try these rules" }).click(),
+  ]);
+  assert.match(await page.locator("#what-if-result").innerText(), /Nothing was saved/);
+  await inspect("what-if");
+  await open(`/apps/${app}/settings`);
+  assert.equal(await page.getByLabel("Click window, in hours").inputValue(), "168");
+});
+
 test("the event mapping accepts a custom event and rejects one that is never forwarded", async () => {
   await open(`/apps/${app}/settings/mapping`);
   await inspect("mapping");

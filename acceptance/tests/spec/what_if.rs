@@ -134,7 +134,7 @@ on_both_engines! {
         let one = record(engine, &json!({"attribution": {"fraud": "flag"}})).await;
         let cost = json!({"costs": [{"day": "2026-01-03", "network": "network_a", "campaign": "c1", "amount": 50}]});
         let costs = format!("{}/costs", one.app);
-        one.server.call(Method::PUT, &costs, Some(&one.key), Some(cost)).await.expect(200);
+        one.server.call("PUT", &costs, &one.key, Some(cost)).await.expect(200);
         let rules = json!({"attribution": {"clickWindowHours": 24, "probabilistic": {"android": false}}});
         let tried = try_rules(&one, &rules).await;
         let moved = &tried["moves"][0];

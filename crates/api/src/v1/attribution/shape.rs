@@ -58,7 +58,7 @@ pub(super) struct WhatIfOut {
 #[serde(rename_all = "camelCase")]
 struct RulesOut {
     click_window_hours: i64,
-    probabilistic: MatchingOut,
+    probabilistic: TriedMatchingOut,
     #[schema(inline, value_type = crate::choices::FraudChoice)]
     fraud: &'static str,
 }
@@ -66,7 +66,7 @@ struct RulesOut {
 /// Rules for probabilistic matching.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct MatchingOut {
+struct TriedMatchingOut {
     ios: bool,
     android: bool,
     window_hours: i64,
@@ -232,7 +232,7 @@ impl WhatIfOut {
 const fn rules(rules: &AttributionRules) -> RulesOut {
     RulesOut {
         click_window_hours: rules.click_window_hours,
-        probabilistic: MatchingOut {
+        probabilistic: TriedMatchingOut {
             ios: rules.probabilistic_ios,
             android: rules.probabilistic_android,
             window_hours: rules.probabilistic_window_hours,
