@@ -54,7 +54,9 @@ async fn read_changed_rows<T: Tables>(
     let mut rows = RollupRows::default();
     if !changed.campaigns.is_empty() {
         let part = RollupPart::Quarters(&changed.campaigns);
-        read_rows(tables, day, Rollup::Credits, part, &mut rows).await?;
+        for table in [Rollup::Credits, Rollup::Pivots] {
+            read_rows(tables, day, table, part, &mut rows).await?;
+        }
         read_cohort_rows(tables, day, CohortTable::Credits, part, &mut rows).await?;
     }
     if !changed.names.is_empty() {

@@ -69,6 +69,8 @@ pub async fn rebuild_rollups<T: Tables>(
     // the roll-ups are locked, because devices are locked before figures are written.
     correct_counting(tables, day, span, &revenue_events).await?;
     settle_first_payments(tables, day, span).await?;
+    // Before the lock: filling the pivots locks its row before it stores increments.
+    tables.touch_pivot_history(day.app).await?;
     tables.lock_rollups().await?;
     tables.merge_increments(day.app).await?;
     let (mut counted, installed, events) = count(tables, day, span).await?;

@@ -93,6 +93,7 @@ mod links;
 mod members;
 mod outbox;
 mod outbox_table;
+mod pivots;
 mod postbacks;
 mod queue_leases;
 mod queues;

@@ -45,6 +45,7 @@ mod integrations;
 mod links;
 mod members;
 mod outbox;
+mod pivots;
 mod postbacks;
 mod rates;
 mod reports;

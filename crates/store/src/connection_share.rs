@@ -18,6 +18,7 @@ pub enum ConnectionShare {
 
 /// Transactions run by the forwarder, the other workers and commands.
 const WORKER: &[&str] = &[
+    "apps_to_fill",
     "begin_sending",
     "busiest_addresses",
     "check_workers",
@@ -28,6 +29,7 @@ const WORKER: &[&str] = &[
     "due_queues",
     "due_status_checks",
     "expire_deliveries",
+    "fill_pivots",
     "find_down_apps",
     "find_due_work",
     "find_increments",
@@ -43,6 +45,7 @@ const WORKER: &[&str] = &[
     "lease_alerts",
     "lease_queue",
     "merge_increments",
+    "prepare_pivots",
     "raise_alert_everywhere",
     "rebuild_rollups",
     "record_checked_hour",
@@ -85,6 +88,7 @@ pub const REPORT: &[&str] = &[
     "integration_health",
     "log_clicks",
     "log_events",
+    "pivots_complete_from",
     "postback_stats",
     "postbacks",
     "replay_part",

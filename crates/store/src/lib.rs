@@ -43,6 +43,7 @@ mod integrations;
 mod links;
 mod members;
 mod outbox;
+mod pivots;
 mod postbacks;
 mod rates;
 mod reports;
@@ -75,6 +76,7 @@ pub use integrations::Integrations;
 pub use links::Links;
 pub use members::{Invitation, Members};
 pub use outbox::{GatheredDelivery, LeaseId, LeaseRequest, LeasedQueue, Outbox, QueueRef};
+pub use pivots::Pivots;
 pub use postbacks::{
     CLAIMED_AT_ONCE_MAX, PostbackDimensions, PostbackFilter, PostbackOutcome, PostbackPage,
     PostbackReportQuery, PostbackStats, Postbacks, StoredPostback,
@@ -120,6 +122,7 @@ pub trait Store:
     + Postbacks
     + Reports
     + Replays
+    + Pivots
     + AuditLog
 {
 }
@@ -149,6 +152,7 @@ impl<T> Store for T where
         + Postbacks
         + Reports
         + Replays
+        + Pivots
         + AuditLog
 {
 }

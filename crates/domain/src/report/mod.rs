@@ -13,6 +13,7 @@ mod day_values;
 mod figures;
 mod grain;
 mod merging;
+mod pivot_history;
 mod query;
 mod report_figures;
 mod rollup;
@@ -25,12 +26,14 @@ pub use day_values::{ChangedValues, DayValues};
 pub use figures::Figures;
 pub use grain::{Bucket, Grain, GrainSpan, Period, split_by_grain};
 pub use merging::PendingIncrements;
+pub use pivot_history::{PivotFacts, PivotHistory};
 pub use query::{
     DIMENSIONS_MAX, Dimension, GroupBy, OTHER, ReportQuery, Rollup, StatsRow, TimeUnit,
 };
 pub use report_figures::{ReportFigures, quotient, ratio, share};
 pub use rollup::{
-    BucketKey, CampaignKey, CreditKey, Increments, NameKey, NetworkKey, PlaceKey, RollupRows,
+    BucketKey, CampaignKey, CreditKey, Increments, NameKey, NetworkKey, PivotKey, PlaceKey,
+    RollupRows,
 };
 pub use spend::{CostSum, ReportRowKey, Spend, report_rows};
 pub use spreadsheet::spreadsheet_field;

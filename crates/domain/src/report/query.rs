@@ -3,6 +3,7 @@
 use super::{Figures, Period};
 use crate::refusal::Refusal;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
+use crate::vocabulary::time::Timestamp;
 
 /// Maximum number of dimensions, and of filters, per query. More would give too many rows with
 /// figures too small to mean anything.
@@ -126,16 +127,19 @@ pub enum Rollup {
     Names,
     /// By country and platform.
     Places,
+    /// By network, campaign, country and platform: the pivots of a credit with a place.
+    Pivots,
 }
 
 impl Rollup {
     /// All roll-ups. A query reads the first one that has all its dimensions.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Networks,
         Self::Campaigns,
         Self::Credits,
         Self::Names,
         Self::Places,
+        Self::Pivots,
     ];
 
     /// Returns the dimensions of the table.
@@ -152,6 +156,12 @@ impl Rollup {
             ],
             Self::Names => &[Dimension::Event, Dimension::Source],
             Self::Places => &[Dimension::Country, Dimension::Platform],
+            Self::Pivots => &[
+                Dimension::Network,
+                Dimension::Campaign,
+                Dimension::Country,
+                Dimension::Platform,
+            ],
         }
     }
 
@@ -193,6 +203,18 @@ impl ReportQuery {
     pub fn dimensions(&self) -> Vec<Dimension> {
         let filtered = self.filters.iter().map(|(dimension, _)| *dimension);
         self.group_by.iter().copied().chain(filtered).collect()
+    }
+
+    /// Returns whether the query reads the pivots, whose history may be incomplete.
+    pub fn reads_pivots(&self) -> bool {
+        Rollup::for_dimensions(&self.dimensions()) == Some(Rollup::Pivots)
+    }
+
+    /// Returns the time from which the figures are complete, if they lack earlier ones.
+    /// `pivots_from` is the time from which the app's pivots are complete.
+    pub fn complete_from(&self, pivots_from: Option<Timestamp>) -> Option<Timestamp> {
+        let first = self.periods.iter().map(|(from, _)| *from).min()?;
+        pivots_from.filter(|from| self.reads_pivots() && first < *from)
     }
 }
 
@@ -244,12 +266,35 @@ mod tests {
     #[case::credit(&[Dimension::Ad, Dimension::Network], Some(Rollup::Credits))]
     #[case::name(&[Dimension::Event], Some(Rollup::Names))]
     #[case::place(&[Dimension::Platform, Dimension::Country], Some(Rollup::Places))]
-    #[case::in_two_tables(&[Dimension::Network, Dimension::Country], None)]
+    #[case::pivot(&[Dimension::Country, Dimension::Network], Some(Rollup::Pivots))]
+    #[case::pivot_of_a_campaign(&[Dimension::Campaign, Dimension::Platform], Some(Rollup::Pivots))]
+    #[case::link_and_country(&[Dimension::Link, Dimension::Country], None)]
+    #[case::event_and_country(&[Dimension::Event, Dimension::Country], None)]
     fn picks_the_smallest_table(
         #[case] dimensions: &[Dimension],
         #[case] expected: Option<Rollup>,
     ) {
         assert_eq!(Rollup::for_dimensions(dimensions), expected);
+    }
+
+    #[rstest]
+    #[case::complete(Dimension::Country, None, None)]
+    #[case::lacks_earlier_events(Dimension::Country, Some(11), Some(11))]
+    #[case::lacks_only_events_before_the_range(Dimension::Country, Some(10), None)]
+    #[case::another_table(Dimension::Link, Some(11), None)]
+    fn a_pivot_says_from_when_on_it_is_complete(
+        #[case] dimension: Dimension,
+        #[case] pivots_from: Option<i64>,
+        #[case] expected: Option<i64>,
+    ) {
+        let at = Timestamp::from_millis;
+        let query = ReportQuery {
+            periods: vec![(at(10), at(20)), (at(20), at(30))],
+            group_by: vec![Dimension::Network],
+            filters: vec![(dimension, String::new())],
+            rows_max: 1,
+        };
+        assert_eq!(query.complete_from(pivots_from.map(at)), expected.map(at));
     }
 
     #[test]

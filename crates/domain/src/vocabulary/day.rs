@@ -54,6 +54,17 @@ impl Day {
         (found.date() == (year, month, day)).then_some(found)
     }
 
+    /// Returns the first day that begins at or after a time.
+    #[must_use]
+    pub fn first_from(moment: Timestamp) -> Self {
+        let day = Self::of(moment);
+        if day.begins_at() < moment {
+            day.following()
+        } else {
+            day
+        }
+    }
+
     /// Parses `2024-03-18`, and no other format.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let number = |range: std::ops::Range<usize>| {

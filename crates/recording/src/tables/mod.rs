@@ -10,6 +10,7 @@ mod configure_batch;
 mod devices;
 mod events;
 mod import;
+mod pivots;
 mod queue_leases;
 mod replay;
 mod rollup_values;
@@ -27,6 +28,7 @@ pub use configure_batch::{
 pub use devices::{ClickTable, DeviceTable, HoldTable, TokenTable};
 pub use events::{EventTable, FirstPaymentTable, OutboxTable, StatusCheckTable};
 pub use import::ImportTable;
+pub use pivots::PivotTable;
 pub use queue_leases::QueueLeaseTable;
 pub use replay::{AdvertisingSearch, ReplayTable};
 pub use rollup_values::{RollupValueTable, ValueCounts};
@@ -78,6 +80,7 @@ pub trait Tables:
     + MemberTable
     + NotificationTable
     + OutboxTable
+    + PivotTable
     + QueueLeaseTable
     + RollupTable
     + RollupValueTable

@@ -20,6 +20,8 @@ pub enum RollupPart<'a> {
     Days,
     /// Rows by quarter hour of some campaigns or event names, with details.
     Quarters(&'a BTreeSet<String>),
+    /// Rows by quarter hour of all values, with details.
+    AllQuarters,
 }
 
 impl<'a> RollupPart<'a> {
@@ -28,14 +30,14 @@ impl<'a> RollupPart<'a> {
         match self {
             Self::All => "-1440, -15, 15, 60, 1440",
             Self::Days => "-1440, 1440",
-            Self::Quarters(_) => "-15, 15",
+            Self::Quarters(_) | Self::AllQuarters => "-15, 15",
         }
     }
 
     /// Returns the campaigns or event names to read; `None` for all.
     pub const fn values(self) -> Option<&'a BTreeSet<String>> {
         match self {
-            Self::All | Self::Days => None,
+            Self::All | Self::Days | Self::AllQuarters => None,
             Self::Quarters(values) => Some(values),
         }
     }

@@ -18,7 +18,7 @@ use crate::tx::Tx;
 use std::collections::BTreeMap;
 use tributary_domain::report::cohort::{CohortFigures, CohortKey, CohortPlaceKey};
 use tributary_domain::report::{
-    BucketKey, CampaignKey, CreditKey, Figures, NameKey, NetworkKey, PlaceKey, RollupRows,
+    BucketKey, CampaignKey, CreditKey, Figures, NameKey, NetworkKey, PivotKey, PlaceKey, RollupRows,
 };
 use tributary_domain::vocabulary::id::LinkId;
 use tributary_store::transfer::campaign_digest;
@@ -76,6 +76,13 @@ const PLACES: Table = Table {
     figures: &Figures::COLUMNS,
 };
 
+const PIVOTS: Table = Table {
+    name: "rollup_pivots",
+    key: "network, campaign_digest, country, platform",
+    further: ", campaign_id",
+    figures: &Figures::COLUMNS,
+};
+
 const COHORTS: Table = Table {
     name: "rollup_cohorts",
     key: "network, link_id, campaign_digest, age",
@@ -95,6 +102,7 @@ async fn add_pipelined(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
     let (networks, campaigns) = (listed(&rows.networks), listed(&rows.campaigns));
     let credits = listed(&rows.credits);
     let (names, places) = (listed(&rows.names), listed(&rows.places));
+    let pivots = listed(&rows.pivots);
     let cohorts = listed(&rows.cohorts.credits);
     let cohort_places = listed(&rows.cohorts.places);
     tokio::try_join!(
@@ -104,6 +112,7 @@ async fn add_pipelined(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
         add_credits(tx, &credits),
         add_names(tx, &names),
         add_places(tx, &places),
+        add_pivots(tx, &pivots),
         add_cohorts(tx, &cohorts),
         add_cohort_places(tx, &cohort_places)
     )?;
@@ -130,6 +139,9 @@ async fn add_rows(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
     }
     for rows in listed(&rows.places).chunks(STATEMENT_ROWS_MAX) {
         add_places(tx, rows).await?;
+    }
+    for rows in listed(&rows.pivots).chunks(STATEMENT_ROWS_MAX) {
+        add_pivots(tx, rows).await?;
     }
     for rows in listed(&rows.cohorts.credits).chunks(STATEMENT_ROWS_MAX) {
         add_cohorts(tx, rows).await?;
@@ -199,6 +211,19 @@ async fn add_places(tx: &Tx, rows: &[(&PlaceKey, &Figures)]) -> Result<(), Failu
     ];
     let at = column(rows, |(key, _)| key.at);
     upsert(tx, PLACES, &at, &keys, &numbers(rows)).await
+}
+
+async fn add_pivots(tx: &Tx, rows: &[(&PivotKey, &Figures)]) -> Result<(), Failure> {
+    let digests = column(rows, |(key, _)| campaign_digest(&key.campaign, "", ""));
+    let keys: [&dyn Param; 5] = [
+        &column(rows, |(key, _)| key.network),
+        &column(&digests, |digest| digest.as_bytes().as_slice()),
+        &column(rows, |(key, _)| key.country.as_str()),
+        &column(rows, |(key, _)| key.platform),
+        &column(rows, |(key, _)| key.campaign.as_str()),
+    ];
+    let at = column(rows, |(key, _)| key.at);
+    upsert(tx, PIVOTS, &at, &keys, &numbers(rows)).await
 }
 
 async fn add_cohorts(tx: &Tx, rows: &[(&CohortKey, &CohortFigures)]) -> Result<(), Failure> {

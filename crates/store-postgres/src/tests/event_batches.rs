@@ -73,6 +73,7 @@ pub(super) async fn assert_figures_match_events(schema: &Schema) {
         "rollup_credits",
         "rollup_names",
         "rollup_places",
+        "rollup_pivots",
     ] {
         for grain in [15, 60, 1440] {
             let of_table = format!(

@@ -169,6 +169,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/0032_resumed_queues.sql"),
     },
     Migration {
+        number: 33,
+        name: "pivots",
+        sql: include_str!("../../migrations/0033_pivots.sql"),
+    },
+    Migration {
         number: 34,
         name: "link_labels",
         sql: include_str!("../../migrations/0034_link_labels.sql"),

@@ -29,6 +29,10 @@ static NAMES: LazyLock<String> =
     LazyLock::new(|| upsert::<Figures>("rollup_names", &["source", "name"]));
 static PLACES: LazyLock<String> =
     LazyLock::new(|| upsert::<Figures>("rollup_places", &["country", "platform"]));
+static PIVOTS: LazyLock<String> = LazyLock::new(|| {
+    let key = ["network", "campaign_id", "country", "platform"];
+    upsert::<Figures>("rollup_pivots", &key)
+});
 static COHORTS: LazyLock<String> = LazyLock::new(|| {
     let key = ["network", "link_id", "campaign_id", "age"];
     upsert::<CohortFigures>("rollup_cohorts", &key)
@@ -62,6 +66,11 @@ fn add_rows(connection: &Connection, rows: &RollupRows) -> Result<(), Failure> {
     let mut places = Upsert::new(connection, &PLACES)?;
     for (key, figures) in &rows.places {
         places.add(&key.at, &[&key.country, &key.platform], &figures.values())?;
+    }
+    let mut pivots = Upsert::new(connection, &PIVOTS)?;
+    for (key, figures) in &rows.pivots {
+        let values: [&dyn ToSql; 4] = [&key.network, &key.campaign, &key.country, &key.platform];
+        pivots.add(&key.at, &values, &figures.values())?;
     }
     let mut cohorts = Upsert::new(connection, &COHORTS)?;
     for (key, figures) in &rows.cohorts.credits {

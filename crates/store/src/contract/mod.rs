@@ -34,6 +34,7 @@ pub mod members;
 pub mod outbox;
 pub mod outbox_fixtures;
 pub mod ownership;
+pub mod pivots;
 pub mod planning;
 pub mod postback_fixtures;
 pub mod postback_variants;
@@ -403,6 +404,10 @@ macro_rules! contract_suite {
                 a_cost_replaces_the_previous_one,
                 the_log_is_read_in_parts,
                 a_long_search_stops_early_and_returns_its_position,
+            }
+            pivots: {
+                pivots_follow_the_credit,
+                the_pivots_of_a_new_app_are_complete,
             }
             ownership: {
                 a_link_domain_belongs_to_the_first_app_that_verifies_it,

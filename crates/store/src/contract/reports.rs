@@ -17,7 +17,9 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::report::cardinality_cap::NAMES_PER_DAY_MAX;
 use tributary_domain::report::cohort::{AGE_DAYS_MAX, CohortDimension, CohortReportQuery};
 use tributary_domain::report::cost::{Cost, CostFilter};
-use tributary_domain::report::{ClickBreakdown, Dimension, Figures, OTHER, ReportQuery, StatsRow};
+use tributary_domain::report::{
+    ClickBreakdown, Dimension, Figures, OTHER, ReportQuery, Rollup, StatsRow,
+};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::LinkId;
@@ -119,13 +121,14 @@ pub async fn figures_are_grouped_by_the_requested_dimensions(store: &SharedStore
     assert!(refused.await.is_err(), "no roll-up has both");
 }
 
-/// Returns the rows of the figures and cohort reports: first without dimensions, then by one
-/// dimension at a time.
+/// Returns the rows of the figures and cohort reports: without dimensions, by the dimensions of the
+/// pivots, and by one dimension at a time.
 pub async fn all_answers(tenant: &Tenant) -> Vec<StatsRow> {
     let (store, reader, app) = (&tenant.store, &tenant.reader, tenant.app.id);
     let mut found = Vec::new();
     let questions = Dimension::ALL.iter().map(std::slice::from_ref);
-    for by in std::iter::once([].as_slice()).chain(questions) {
+    let pivots = Rollup::Pivots.dimensions();
+    for by in [[].as_slice(), pivots].into_iter().chain(questions) {
         let stats = store.stats(reader, app, report_query(by)).await;
         found.extend(stats.expect("figures are read"));
     }

@@ -12,8 +12,8 @@ use tributary_domain::report::cohort::{
 };
 use tributary_domain::report::cost::{Cost, StoredCost};
 use tributary_domain::report::{
-    BucketKey, CampaignKey, CreditKey, Dimension, Figures, Grain, NameKey, NetworkKey, PlaceKey,
-    Rollup, RollupRows,
+    BucketKey, CampaignKey, CreditKey, Dimension, Figures, Grain, NameKey, NetworkKey, PivotKey,
+    PlaceKey, Rollup, RollupRows,
 };
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
@@ -29,6 +29,7 @@ pub const fn rollup_table(rollup: Rollup) -> &'static str {
         Rollup::Credits => "rollup_credits",
         Rollup::Names => "rollup_names",
         Rollup::Places => "rollup_places",
+        Rollup::Pivots => "rollup_pivots",
     }
 }
 
@@ -51,7 +52,9 @@ pub const fn dimension_column(dimension: Dimension) -> &'static str {
 pub const fn capped_column(rollup: Rollup) -> &'static str {
     match rollup {
         Rollup::Networks | Rollup::Places => "",
-        Rollup::Campaigns | Rollup::Credits => dimension_column(Dimension::Campaign),
+        Rollup::Campaigns | Rollup::Credits | Rollup::Pivots => {
+            dimension_column(Dimension::Campaign)
+        }
         Rollup::Names => dimension_column(Dimension::Event),
     }
 }
@@ -225,6 +228,16 @@ impl RollupRow {
                     platform,
                 };
                 rows.places.entry(key).or_default()
+            }
+            Rollup::Pivots => {
+                let key = PivotKey {
+                    at,
+                    network: network(&text()).ok_or_else(|| corrupt("network"))?,
+                    campaign: text(),
+                    country: text(),
+                    platform: platform(&text()).ok_or_else(|| corrupt("platform"))?,
+                };
+                rows.pivots.entry(key).or_default()
             }
         };
         row.add(&self.figures, 1);

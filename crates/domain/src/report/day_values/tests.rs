@@ -1,7 +1,7 @@
 //! Which values are kept must depend on nothing but the day's figures and the known values.
 
 use super::super::cohort::{CohortCredit, CohortFigures, CohortKey, CohortRows};
-use super::super::{NameKey, OTHER};
+use super::super::{NameKey, OTHER, PivotKey};
 use super::*;
 use crate::event::EventSource;
 use crate::vocabulary::time::Timestamp;
@@ -45,6 +45,16 @@ fn credit(campaign: &str, quarter: u8) -> CreditKey {
     }
 }
 
+fn pivot(campaign: &str, quarter: u8) -> PivotKey {
+    PivotKey {
+        at: at(quarter),
+        network: "network_a",
+        campaign: campaign.to_owned(),
+        country: "DE".to_owned(),
+        platform: if quarter.is_multiple_of(3) { "ios" } else { "" },
+    }
+}
+
 /// Returns the counts for a step.
 fn counted(step: &Step) -> (Increments, CohortRows) {
     let (mut increments, mut cohorts) = (Increments::default(), CohortRows::default());
@@ -62,11 +72,13 @@ fn counted(step: &Step) -> (Increments, CohortRows) {
             increments
                 .credits
                 .insert(credit(campaign, *quarter), figures);
+            increments.pivots.insert(pivot(campaign, *quarter), figures);
         }
         Step::Install(campaign, quarter) => {
             increments
                 .credits
                 .insert(credit(campaign, *quarter), figures);
+            increments.pivots.insert(pivot(campaign, *quarter), figures);
             let key = CohortKey {
                 at: at(*quarter),
                 credit: CohortCredit {
@@ -124,6 +136,7 @@ fn merge(stored: &mut Stored, steps: &[Step]) {
     let mut moving = stored.rows.clone();
     let is_changed = |campaign: &String| changed.campaigns.contains(campaign);
     moving.credits.retain(|key, _| is_changed(&key.campaign));
+    moving.pivots.retain(|key, _| is_changed(&key.campaign));
     let of_cohorts = &mut moving.cohorts.credits;
     of_cohorts.retain(|key, _| is_changed(&key.credit.campaign));
     moving

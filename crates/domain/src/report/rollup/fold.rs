@@ -3,7 +3,7 @@
 //! The figures of a folded value are also stored as details, under the value itself and in grains
 //! that reports do not read. So a value can get its own rows back when it ranks higher later.
 
-use super::{CreditKey, Increments, NameKey, RollupRows};
+use super::{CreditKey, Increments, NameKey, PivotKey, RollupRows};
 use crate::report::cardinality_cap::{CapDecisions, CappedValue, Placement};
 use crate::report::cohort::{CohortFigures, CohortKey, CohortRows};
 use crate::report::grain::Grain;
@@ -75,9 +75,14 @@ pub(in crate::report) trait FoldableKey: Ord + Clone {
     }
 }
 
+/// Returns where the figures of a campaign count.
+fn campaign_placement(at: &BucketKey, campaign: &str, decisions: &CapDecisions) -> Placement {
+    decisions.placement(CappedValue::campaign(at, campaign).as_ref())
+}
+
 impl CreditKey {
     fn campaign_placement(&self, decisions: &CapDecisions) -> Placement {
-        decisions.placement(CappedValue::campaign(&self.at, &self.campaign).as_ref())
+        campaign_placement(&self.at, &self.campaign, decisions)
     }
 
     fn ad_placement(&self, decisions: &CapDecisions) -> Placement {
@@ -159,6 +164,29 @@ impl FoldableKey for NameKey {
     }
 }
 
+impl FoldableKey for PivotKey {
+    fn at(&self) -> &BucketKey {
+        &self.at
+    }
+
+    fn at_mut(&mut self) -> &mut BucketKey {
+        &mut self.at
+    }
+
+    fn capped(&self, decisions: &CapDecisions) -> Self {
+        let mut key = self.clone();
+        if campaign_placement(&self.at, &self.campaign, decisions).is_other() {
+            OTHER.clone_into(&mut key.campaign);
+        }
+        key
+    }
+
+    fn detail(&self, clicks_only: bool, decisions: &CapDecisions) -> Option<Self> {
+        let placement = campaign_placement(&self.at, &self.campaign, decisions);
+        (placement.is_other() && placement.keeps_details(clicks_only)).then(|| self.clone())
+    }
+}
+
 impl FoldableKey for CohortKey {
     fn at(&self) -> &BucketKey {
         &self.at
@@ -170,16 +198,14 @@ impl FoldableKey for CohortKey {
 
     fn capped(&self, decisions: &CapDecisions) -> Self {
         let mut key = self.clone();
-        let campaign = CappedValue::campaign(&self.at, &self.credit.campaign);
-        if decisions.placement(campaign.as_ref()).is_other() {
+        if campaign_placement(&self.at, &self.credit.campaign, decisions).is_other() {
             OTHER.clone_into(&mut key.credit.campaign);
         }
         key
     }
 
     fn detail(&self, clicks_only: bool, decisions: &CapDecisions) -> Option<Self> {
-        let campaign = CappedValue::campaign(&self.at, &self.credit.campaign);
-        let placement = decisions.placement(campaign.as_ref());
+        let placement = campaign_placement(&self.at, &self.credit.campaign, decisions);
         (placement.is_other() && placement.keeps_details(clicks_only)).then(|| self.clone())
     }
 }
@@ -192,6 +218,7 @@ impl RollupRows {
         let increments = Increments {
             credits: unfold_rows(&self.credits, decisions),
             names: unfold_rows(&self.names, decisions),
+            pivots: unfold_rows(&self.pivots, decisions),
             ..Increments::default()
         };
         let cohorts = CohortRows {

@@ -2,107 +2,27 @@
 //! stores its figures.
 //!
 //! A report then costs the same for a thousand events and for a hundred million. There are a few
-//! tables with different dimensions: credit, event name, country and platform. An event counts once
+//! tables with different dimensions: credit, event name, country and platform, and the pivots of
+//! network and campaign with country and platform. An event counts once
 //! in each table, in the quarter hour of its event time and in the hour and day that contain it
 //! ([`super::grain`]). The cardinality of values that senders choose is limited
 //! ([`super::cardinality_cap`]). Activity after the install is counted separately
 //! ([`super::cohort`]).
 
 mod fold;
+mod keys;
 
 use super::Figures;
 use super::cardinality_cap::{CapDecisions, CappedValue, KnownValue};
 use super::cohort::{CohortEntry, CohortRows};
-use super::grain::{Bucket, Grain};
-use crate::access::Environment;
+use super::grain::Grain;
 use crate::click::Click;
-use crate::event::{Credit, Event, EventSource};
-use crate::vocabulary::id::{AppId, LinkId};
-use crate::vocabulary::time::Timestamp;
+use crate::event::{Credit, Event};
+use crate::vocabulary::id::AppId;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(in crate::report) use fold::FoldableKey;
-
-/// App, environment and time bucket of a roll-up row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "columns of the key")]
-pub struct BucketKey {
-    pub app: AppId,
-    pub environment: Environment,
-    pub grain: Grain,
-    pub bucket: Bucket,
-}
-
-impl BucketKey {
-    /// Returns the quarter-hour bucket that contains `moment`.
-    pub const fn of(app: AppId, environment: Environment, moment: Timestamp) -> Self {
-        Self {
-            app,
-            environment,
-            grain: Grain::Quarter,
-            bucket: Bucket::of(moment),
-        }
-    }
-
-    /// Returns the longer bucket that contains this one.
-    #[must_use]
-    pub const fn within(self, grain: Grain) -> Self {
-        Self {
-            grain,
-            bucket: self.bucket.within(grain),
-            ..self
-        }
-    }
-}
-
-/// Key by credited network.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "columns of the key")]
-pub struct NetworkKey {
-    pub at: BucketKey,
-    pub network: &'static str,
-}
-
-/// Key by network, link and campaign. Absent texts are empty, because key columns are not nullable.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "columns of the key")]
-pub struct CampaignKey {
-    pub at: BucketKey,
-    pub network: &'static str,
-    pub link: Option<LinkId>,
-    pub campaign: String,
-}
-
-/// Key by full credit, down to the ad. Absent texts are empty, because key columns are not
-/// nullable.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "columns of the key")]
-pub struct CreditKey {
-    pub at: BucketKey,
-    pub network: &'static str,
-    pub link: Option<LinkId>,
-    pub campaign: String,
-    pub adset: String,
-    pub ad: String,
-}
-
-/// Key by event name and source.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "columns of the key")]
-pub struct NameKey {
-    pub at: BucketKey,
-    pub source: EventSource,
-    pub name: String,
-}
-
-/// Key by country and platform.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "columns of the key")]
-pub struct PlaceKey {
-    pub at: BucketKey,
-    pub country: String,
-    pub platform: &'static str,
-}
+pub use keys::{BucketKey, CampaignKey, CreditKey, NameKey, NetworkKey, PivotKey, PlaceKey};
 
 /// Figures that a transaction counted, per quarter hour and before the cardinality limits apply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -113,6 +33,8 @@ pub struct Increments {
     pub names: BTreeMap<NameKey, Figures>,
     /// Figures by country and platform.
     pub places: BTreeMap<PlaceKey, Figures>,
+    /// Figures by network, campaign, country and platform.
+    pub pivots: BTreeMap<PivotKey, Figures>,
     /// Device activity for the cohorts, in counting order.
     pub cohorts: Vec<CohortEntry>,
     /// Values that the app's settings mention for the first time. They may get their own rows on
@@ -123,7 +45,7 @@ pub struct Increments {
 impl Increments {
     /// Returns whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        self.credits.is_empty() && self.cohorts.is_empty() && self.known.is_empty()
+        self.len() == 0
     }
 
     /// Counts a click in its environment, unless it came from a bot.
@@ -138,7 +60,7 @@ impl Increments {
         };
         let id = |text: &Option<String>| text.clone().unwrap_or_default();
         let campaign = click.campaign();
-        let key = CreditKey {
+        let credit = CreditKey {
             at,
             // An install through a link without a network is credited to `other`, too.
             network: click
@@ -149,13 +71,25 @@ impl Increments {
             adset: id(&campaign.adset_id),
             ad: id(&campaign.ad_id),
         };
-        self.credits.entry(key).or_default().add(&figures, 1);
-        let key = PlaceKey {
+        let place = PlaceKey {
             at,
             country: id(&click.country),
             platform: click.platform().as_str(),
         };
-        self.places.entry(key).or_default().add(&figures, 1);
+        self.add_to_credit_and_place(credit, place, &figures, 1);
+    }
+
+    fn add_to_credit_and_place(
+        &mut self,
+        credit: CreditKey,
+        place: PlaceKey,
+        figures: &Figures,
+        sign: i64,
+    ) {
+        let pivot = PivotKey::of(&credit, &place);
+        self.credits.entry(credit).or_default().add(figures, sign);
+        self.places.entry(place).or_default().add(figures, sign);
+        self.pivots.entry(pivot).or_default().add(figures, sign);
     }
 
     /// Counts an event.
@@ -210,6 +144,9 @@ impl Increments {
         for (key, figures) in other.places {
             self.places.entry(key).or_default().add(&figures, 1);
         }
+        for (key, figures) in other.pivots {
+            self.pivots.entry(key).or_default().add(&figures, 1);
+        }
         self.cohorts.extend(other.cohorts);
         self.known.extend(other.known);
     }
@@ -222,11 +159,17 @@ impl Increments {
                 self.credits.entry(key.clone()).or_default().clicks += figures.clicks;
             }
         }
+        for (key, figures) in &stored.pivots {
+            if figures.clicks != 0 {
+                self.pivots.entry(key.clone()).or_default().clicks += figures.clicks;
+            }
+        }
     }
 
     /// Returns the number of rows in all tables plus the cohort entries and known values.
     pub fn len(&self) -> usize {
-        let rows = self.credits.len() + self.names.len() + self.places.len();
+        let places = self.places.len() + self.pivots.len();
+        let rows = self.credits.len() + self.names.len() + places;
         rows + self.cohorts.len() + self.known.len()
     }
 
@@ -244,6 +187,10 @@ impl Increments {
         for (key, figures) in self.places {
             let part = parts.entry(key.at.app).or_default();
             part.places.insert(key, figures);
+        }
+        for (key, figures) in self.pivots {
+            let part = parts.entry(key.at.app).or_default();
+            part.pivots.insert(key, figures);
         }
         for entry in self.cohorts {
             let part = parts.entry(entry.member.app).or_default();
@@ -270,6 +217,11 @@ impl Increments {
                 values.extend(CappedValue::name(&key.at, &key.name));
             }
         }
+        for (key, figures) in &self.pivots {
+            if !figures.is_zero() {
+                values.extend(CappedValue::campaign(&key.at, &key.campaign));
+            }
+        }
         values
     }
 
@@ -281,7 +233,7 @@ impl Increments {
             let found = credit.and_then(|credit| pick(&credit.campaign).clone());
             found.unwrap_or_default()
         };
-        let key = CreditKey {
+        let by_credit = CreditKey {
             at,
             network: credit.map_or("", |credit| credit.network.as_str()),
             link: credit.and_then(|credit| credit.link),
@@ -289,19 +241,18 @@ impl Increments {
             adset: id(|campaign| &campaign.adset_id),
             ad: id(|campaign| &campaign.ad_id),
         };
-        self.credits.entry(key).or_default().add(&figures, sign);
+        let place = PlaceKey {
+            at,
+            country: event.country.clone().unwrap_or_default(),
+            platform: event.platform.map_or("", crate::device::Platform::as_str),
+        };
+        self.add_to_credit_and_place(by_credit, place, &figures, sign);
         let key = NameKey {
             at,
             source: event.source,
             name: event.name.clone(),
         };
         self.names.entry(key).or_default().add(&figures, sign);
-        let key = PlaceKey {
-            at,
-            country: event.country.clone().unwrap_or_default(),
-            platform: event.platform.map_or("", crate::device::Platform::as_str),
-        };
-        self.places.entry(key).or_default().add(&figures, sign);
     }
 }
 
@@ -319,6 +270,8 @@ pub struct RollupRows {
     pub names: BTreeMap<NameKey, Figures>,
     /// Figures by country and platform.
     pub places: BTreeMap<PlaceKey, Figures>,
+    /// Figures by network, campaign, country and platform.
+    pub pivots: BTreeMap<PivotKey, Figures>,
     /// Cohort figures by install time and age.
     pub cohorts: CohortRows,
 }
@@ -353,6 +306,11 @@ impl RollupRows {
                 rows.places.entry(key).or_default().add(figures, 1);
             }
         }
+        for (key, figures) in &increments.pivots {
+            for pivot in key.stored_keys(figures, decisions) {
+                rows.pivots.entry(pivot).or_default().add(figures, 1);
+            }
+        }
         rows.cohorts = cohorts.to_stored_rows(decisions);
         rows.drop_zeros();
         rows
@@ -377,6 +335,7 @@ impl RollupRows {
         add_rows(&mut self.credits, &other.credits, sign);
         add_rows(&mut self.names, &other.names, sign);
         add_rows(&mut self.places, &other.places, sign);
+        add_rows(&mut self.pivots, &other.pivots, sign);
         self.cohorts.add_rows(&other.cohorts, sign);
         self.drop_zeros();
     }
@@ -385,7 +344,8 @@ impl RollupRows {
     pub fn len(&self) -> usize {
         let cohorts = self.cohorts.credits.len() + self.cohorts.places.len();
         let credits = self.networks.len() + self.campaigns.len() + self.credits.len();
-        credits + self.names.len() + self.places.len() + cohorts
+        let places = self.places.len() + self.pivots.len();
+        credits + self.names.len() + places + cohorts
     }
 
     /// Returns whether there are no rows.
@@ -400,6 +360,7 @@ impl RollupRows {
         self.credits.retain(|_, figures| !figures.is_zero());
         self.names.retain(|_, figures| !figures.is_zero());
         self.places.retain(|_, figures| !figures.is_zero());
+        self.pivots.retain(|_, figures| !figures.is_zero());
     }
 }
 
@@ -410,28 +371,6 @@ fn add_rows<K: Ord + Clone>(
 ) {
     for (key, figures) in other {
         rows.entry(key.clone()).or_default().add(figures, sign);
-    }
-}
-
-impl NetworkKey {
-    /// Returns the network of a credit.
-    fn of(credit: &CreditKey) -> Self {
-        Self {
-            at: credit.at,
-            network: credit.network,
-        }
-    }
-}
-
-impl CampaignKey {
-    /// Drops the ad set and ad from a credit.
-    fn of(credit: &CreditKey) -> Self {
-        Self {
-            at: credit.at,
-            network: credit.network,
-            link: credit.link,
-            campaign: credit.campaign.clone(),
-        }
     }
 }
 

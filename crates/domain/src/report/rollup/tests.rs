@@ -3,12 +3,15 @@
 use super::super::OTHER;
 use super::super::cardinality_cap::{Placement, ValueKind};
 use super::*;
+use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, HoldState, MatchType};
+use crate::event::EventSource;
 use crate::integration::Network;
 use crate::ledger::Revenue;
 use crate::link::Campaign;
 use crate::vocabulary::id::EventId;
 use crate::vocabulary::money::Amount;
+use crate::vocabulary::time::Timestamp;
 use rstest::rstest;
 
 fn credit(network: CreditedNetwork, match_type: MatchType) -> Credit {
@@ -111,6 +114,48 @@ fn moving_an_event_empties_its_old_credit() {
             .values()
             .all(|figures| figures.installs == 1)
     );
+    let pivots = increments.pivots.iter();
+    let pivots: Vec<_> = pivots
+        .map(|(key, figures)| (key.network, figures.installs))
+        .collect();
+    assert_eq!(pivots, [("network_a", 1), ("organic", 0)]);
+}
+
+#[test]
+fn a_pivot_combines_the_credit_and_the_place() {
+    let mut increments = Increments::default();
+    for (country, platform) in [
+        (Some("DE"), Some(crate::device::Platform::Ios)),
+        (None, None),
+    ] {
+        increments.add_event(&Event {
+            country: country.map(str::to_owned),
+            platform,
+            credit: Some(Credit {
+                campaign: Campaign {
+                    id: Some("c".to_owned()),
+                    ..Campaign::default()
+                },
+                ..credit(CreditedNetwork::Ad(Network::A), MatchType::ClickId)
+            }),
+            ..event("purchase")
+        });
+    }
+    let keys = increments.pivots.keys();
+    let keys: Vec<_> = keys
+        .map(|key| {
+            (
+                key.network,
+                key.campaign.as_str(),
+                key.country.as_str(),
+                key.platform,
+            )
+        })
+        .collect();
+    assert_eq!(
+        keys,
+        [("network_a", "c", "", ""), ("network_a", "c", "DE", "ios")]
+    );
 }
 
 #[test]
@@ -174,6 +219,11 @@ fn an_event_counts_in_every_grain_of_every_table() {
             events(all.map(|(key, one)| (key.at, one.events)).collect()),
             2
         );
+        let all = rows.pivots.iter();
+        assert_eq!(
+            events(all.map(|(key, one)| (key.at, one.events)).collect()),
+            2
+        );
     }
     assert!(rows.clone().correction_from(&rows).is_empty());
 }
@@ -209,6 +259,8 @@ fn values_beyond_the_cap_count_under_other() {
         let credit = rows.credits.keys().next().unwrap().clone();
         let campaign = &rows.campaigns.keys().next().unwrap().campaign;
         assert_eq!(*campaign, credit.campaign);
+        let pivot = rows.pivots.keys().next().unwrap();
+        assert_eq!(pivot.campaign, credit.campaign);
         let name = rows.names.keys().next().unwrap().name.clone();
         (credit.campaign, credit.ad, name)
     };
@@ -238,6 +290,9 @@ fn a_correction_fixes_figures_and_keeps_stored_clicks() {
     for figures in stored.places.values_mut() {
         figures.clicks = 7;
     }
+    for figures in stored.pivots.values_mut() {
+        (figures.clicks, figures.purchases) = (5, 2);
+    }
     for figures in stored.networks.values_mut() {
         figures.clicks = 9;
     }
@@ -251,6 +306,8 @@ fn a_correction_fixes_figures_and_keeps_stored_clicks() {
     assert_eq!(of_credits, [(0, -3); 3]);
     let of_campaigns: Vec<_> = correction.campaigns.values().map(counts).collect();
     assert_eq!(of_campaigns, [(9, 1); 3]);
+    let of_pivots: Vec<_> = correction.pivots.values().map(counts).collect();
+    assert_eq!(of_pivots, [(0, -1); 3]);
     assert!(correction.networks.is_empty() && correction.places.is_empty());
 }
 
@@ -278,6 +335,7 @@ fn moved_figures_equal_figures_counted_at_once(#[case] holds: &[Option<HoldState
     assert_eq!(moved.credits, counted.credits);
     assert_eq!(moved.names, counted.names);
     assert_eq!(moved.places, counted.places);
+    assert_eq!(moved.pivots, counted.pivots);
 }
 
 #[test]
@@ -291,10 +349,10 @@ fn increments_are_split_by_app() {
             ..event("search")
         });
     }
-    assert_eq!(all.len(), 2 + 2 + 2 + 3);
+    assert_eq!(all.len(), 2 + 2 + 2 + 2 + 3);
     let parts = all.clone().by_app();
     let lens: Vec<usize> = parts.values().map(Increments::len).collect();
-    assert_eq!(lens, [4, 5]);
+    assert_eq!(lens, [5, 6]);
     let mut whole = Increments::default();
     for (app, part) in parts.into_iter().rev() {
         assert!(part.credits.keys().all(|key| key.at.app == app));

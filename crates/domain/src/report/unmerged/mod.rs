@@ -69,6 +69,15 @@ impl RollupRows {
                     vec![text(Dimension::Country, &key.country), platform],
                 )
             }),
+            Rollup::Pivots => list(&self.pivots, |key| {
+                let values = vec![
+                    network(key.network),
+                    text(Dimension::Campaign, &key.campaign),
+                    text(Dimension::Country, &key.country),
+                    text(Dimension::Platform, key.platform),
+                ];
+                (key.at, values)
+            }),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Reports must not depend on which increments are merged.
 
 use super::super::cohort::{CohortCredit, CohortKey, CohortPlaceKey, CohortRows};
-use super::super::{Increments, NameKey, PlaceKey};
+use super::super::{Increments, NameKey, PivotKey, PlaceKey};
 use super::*;
 use crate::event::EventSource;
 use crate::report::CreditKey;
@@ -53,7 +53,15 @@ fn counted(
         country: "DE".to_owned(),
         platform: "ios",
     };
+    let pivot = PivotKey {
+        at,
+        network: "network_a",
+        campaign: campaign.to_owned(),
+        country: "DE".to_owned(),
+        platform: "ios",
+    };
     Increments {
+        pivots: [(pivot, figures(events))].into(),
         credits: [(credit, figures(events))].into(),
         names: [(name, figures(events))].into(),
         places: [(place, figures(events))].into(),
@@ -100,6 +108,7 @@ fn events_of(rows: &RollupRows, report_query: &ReportQuery) -> Vec<(usize, Vec<S
 #[case::ad_set(&[Dimension::Adset, Dimension::Ad], &["set", ""])]
 #[case::name(&[Dimension::Source, Dimension::Event], &["sdk", "purchase"])]
 #[case::place(&[Dimension::Platform], &["ios"])]
+#[case::pivot(&[Dimension::Country, Dimension::Campaign, Dimension::Network, Dimension::Platform], &["DE", "spring", "network_a", "ios"])]
 fn a_row_has_the_requested_values(#[case] by: &[Dimension], #[case] values: &[&str]) {
     let rows = rows([counted(APP, Environment::Live, 5, "spring", 2)]);
     let report_query = report_query(vec![(moment(0), moment(96))], by, &[]);

@@ -3,7 +3,8 @@
 //!
 //! The JSON uses arrays instead of objects to stay small, because every batch writes such a text.
 //! The next version of the program must be able to read it, because a server that shuts down may
-//! leave unmerged increments behind.
+//! leave unmerged increments behind. The previous version must be able to read it as well, because
+//! nodes of two versions may share a database: it ignores lists that it does not know.
 
 use super::report::{network, platform};
 use super::to_json;
@@ -15,7 +16,9 @@ use tributary_domain::device::DeviceKey;
 use tributary_domain::event::EventSource;
 use tributary_domain::report::cardinality_cap::{KnownValue, ValueKind};
 use tributary_domain::report::cohort::{CohortCredit, CohortEntry, CohortMember};
-use tributary_domain::report::{BucketKey, CreditKey, Figures, Increments, NameKey, PlaceKey};
+use tributary_domain::report::{
+    BucketKey, CreditKey, Figures, Increments, NameKey, PivotKey, PlaceKey,
+};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -33,6 +36,8 @@ struct IncrementsJson<'a> {
     cohorts: Vec<EntryJson<'a>>,
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     known: Vec<KnownJson<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pivots: Vec<PivotJson<'a>>,
 }
 
 /// Kind and value.
@@ -73,6 +78,17 @@ struct PlaceJson<'a>(
     Vec<i64>,
 );
 
+/// Bucket, network, campaign, country, platform, figures.
+#[derive(Serialize, Deserialize)]
+struct PivotJson<'a>(
+    #[serde(borrow)] AtJson<'a>,
+    #[serde(borrow)] Text<'a>,
+    #[serde(borrow)] Text<'a>,
+    #[serde(borrow)] Text<'a>,
+    #[serde(borrow)] Text<'a>,
+    Vec<i64>,
+);
+
 /// Environment, device, time, country, is install, revenue, refunds, old credit, new credit.
 #[derive(Serialize, Deserialize)]
 struct EntryJson<'a>(
@@ -103,6 +119,7 @@ pub fn increments_to_json(increments: &Increments) -> String {
         places: increments.places.iter().map(write_place).collect(),
         cohorts: increments.cohorts.iter().map(write_entry).collect(),
         known: increments.known.iter().map(write_known).collect(),
+        pivots: increments.pivots.iter().map(write_pivot).collect(),
     })
 }
 
@@ -119,6 +136,16 @@ fn write_link(link: Option<LinkId>) -> Option<String> {
     link.map(|link| link.to_string())
 }
 
+/// Omits trailing zeros, which are most of the numbers. [`read_figures`] adds them.
+fn write_figures(figures: &Figures) -> Vec<i64> {
+    let values = figures.values();
+    let len = values.iter().rposition(|value| *value != 0);
+    values
+        .into_iter()
+        .take(len.map_or(0, |last| last + 1))
+        .collect()
+}
+
 fn write_credit<'a>((key, figures): (&'a CreditKey, &Figures)) -> CreditJson<'a> {
     CreditJson(
         write_at(&key.at),
@@ -127,20 +154,39 @@ fn write_credit<'a>((key, figures): (&'a CreditKey, &Figures)) -> CreditJson<'a>
         key.campaign.as_str().into(),
         key.adset.as_str().into(),
         key.ad.as_str().into(),
-        figures.values().to_vec(),
+        write_figures(figures),
     )
 }
 
 fn write_name<'a>((key, figures): (&'a NameKey, &Figures)) -> NameJson<'a> {
     let (source, name) = (key.source.as_str(), key.name.as_str());
-    let figures = figures.values().to_vec();
-    NameJson(write_at(&key.at), source.into(), name.into(), figures)
+    NameJson(
+        write_at(&key.at),
+        source.into(),
+        name.into(),
+        write_figures(figures),
+    )
 }
 
 fn write_place<'a>((key, figures): (&'a PlaceKey, &Figures)) -> PlaceJson<'a> {
     let (country, platform) = (key.country.as_str(), key.platform);
-    let figures = figures.values().to_vec();
-    PlaceJson(write_at(&key.at), country.into(), platform.into(), figures)
+    PlaceJson(
+        write_at(&key.at),
+        country.into(),
+        platform.into(),
+        write_figures(figures),
+    )
+}
+
+fn write_pivot<'a>((key, figures): (&'a PivotKey, &Figures)) -> PivotJson<'a> {
+    PivotJson(
+        write_at(&key.at),
+        key.network.into(),
+        key.campaign.as_str().into(),
+        key.country.as_str().into(),
+        key.platform.into(),
+        write_figures(figures),
+    )
 }
 
 fn write_entry(entry: &CohortEntry) -> EntryJson<'_> {
@@ -182,6 +228,7 @@ fn read(app: AppId, json: IncrementsJson<'_>) -> Result<Increments, Unreadable> 
     let places = json.places.into_iter();
     let entries = json.cohorts.into_iter();
     let known = json.known.into_iter();
+    let pivots = json.pivots.into_iter();
     Ok(Increments {
         credits: credits
             .map(|json| read_credit(app, json))
@@ -197,6 +244,9 @@ fn read(app: AppId, json: IncrementsJson<'_>) -> Result<Increments, Unreadable> 
             .collect::<Result<_, _>>()?,
         known: known
             .map(|json| read_known(app, json))
+            .collect::<Result<_, _>>()?,
+        pivots: pivots
+            .map(|json| read_pivot(app, json))
             .collect::<Result<_, _>>()?,
     })
 }
@@ -222,7 +272,7 @@ fn read_at(
     Ok(BucketKey::of(app, environment, begins_at))
 }
 
-/// Reads figures. An older version may have written fewer figures; the missing ones are zero. More
+/// Reads figures. Trailing zeros are omitted, and an older version may know fewer figures. More
 /// figures than this version knows are rejected.
 fn read_figures(numbers: &[i64]) -> Result<Figures, Unreadable> {
     let mut values = [0; Figures::COUNT];
@@ -269,6 +319,18 @@ fn read_place(app: AppId, json: PlaceJson<'_>) -> Result<(PlaceKey, Figures), Un
     Ok((key, read_figures(&figures)?))
 }
 
+fn read_pivot(app: AppId, json: PivotJson<'_>) -> Result<(PivotKey, Figures), Unreadable> {
+    let PivotJson(at, named, campaign, country, place, figures) = json;
+    let key = PivotKey {
+        at: read_at(app, &at)?,
+        network: network(&named).ok_or(Unreadable)?,
+        campaign: campaign.into_owned(),
+        country: country.into_owned(),
+        platform: platform(&place).ok_or(Unreadable)?,
+    };
+    Ok((key, read_figures(&figures)?))
+}
+
 fn read_entry(app: AppId, json: EntryJson<'_>) -> Result<CohortEntry, Unreadable> {
     let EntryJson(environment, device, at, country, is_install, revenue, refunded, from, to) = json;
     Ok(CohortEntry {
@@ -297,118 +359,4 @@ fn read_cohort_credit(json: CohortCreditJson<'_>) -> Result<CohortCredit, Unread
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const APP: AppId = AppId::from_bytes([1; 16]);
-
-    fn figures(first: i64) -> Figures {
-        let mut values = [0; Figures::COUNT];
-        for (value, number) in values.iter_mut().zip(first..) {
-            *value = number;
-        }
-        Figures::from_values(values)
-    }
-
-    fn counted() -> Increments {
-        let moment = Timestamp::from_millis(1_700_000_123_456);
-        let at = BucketKey::of(APP, Environment::Test, moment);
-        let credit = CohortCredit {
-            network: "network_b",
-            link: Some(LinkId::from_bytes([2; 16])),
-            campaign: "spring \"sale\" \u{1f33c}".to_owned(),
-        };
-        let entry = |from, to, is_install| CohortEntry {
-            member: CohortMember {
-                app: APP,
-                environment: Environment::Test,
-                device: DeviceKey::stored("device-1".to_owned()),
-            },
-            at: moment,
-            country: "DE".to_owned(),
-            is_install,
-            revenue_micros: i64::MAX,
-            refunded_micros: i64::MIN,
-            old_credit: from,
-            new_credit: to,
-        };
-        let nowhere = CreditKey {
-            at,
-            network: "",
-            link: None,
-            campaign: String::new(),
-            adset: String::new(),
-            ad: String::new(),
-        };
-        let somewhere = CreditKey {
-            network: "other",
-            link: credit.link,
-            campaign: credit.campaign.clone(),
-            adset: "a\\b".to_owned(),
-            ad: "ad".to_owned(),
-            ..nowhere.clone()
-        };
-        let name = NameKey {
-            at,
-            source: EventSource::Web,
-            name: "purchase".to_owned(),
-        };
-        let place = |platform| PlaceKey {
-            at,
-            country: String::new(),
-            platform,
-        };
-        Increments {
-            credits: [(nowhere, figures(1)), (somewhere, figures(-20))].into(),
-            names: [(name, figures(3))].into(),
-            places: [(place(""), figures(4)), (place("ios"), figures(5))].into(),
-            cohorts: vec![
-                entry(None, Some(credit.clone()), true),
-                entry(Some(credit), None, false),
-            ],
-            known: [KnownValue {
-                app: APP,
-                kind: ValueKind::Name,
-                value: "boss \"defeated\"".to_owned(),
-            }]
-            .into(),
-        }
-    }
-
-    #[test]
-    fn increments_round_trip_through_json() {
-        for increments in [counted(), Increments::default()] {
-            let text = increments_to_json(&increments);
-            assert_eq!(increments_from_json(APP, &text).unwrap(), increments);
-        }
-    }
-
-    #[test]
-    fn reads_the_shorter_figures_of_older_versions() {
-        let names = r#"[[["live",0],"web","purchase",[7,8]]]"#;
-        let text = format!(r#"{{"credits":[],"names":{names},"places":[],"cohorts":[]}}"#);
-        let read = increments_from_json(APP, &text).unwrap();
-        let mut values = [0; Figures::COUNT];
-        (values[0], values[1]) = (7, 8);
-        let counted = read.names.into_values().next();
-        assert_eq!(counted, Some(Figures::from_values(values)));
-    }
-
-    #[test]
-    fn rejects_unknown_values() {
-        let whole = increments_to_json(&counted());
-        for (right, wrong) in [
-            ("\"test\"", "\"moon\""),
-            ("network_b", "network_x"),
-            ("\"ios\"", "\"toaster\""),
-            ("\"web\"", "\"fax\""),
-            ("[1,2,", "[0,0,1,2,"),
-            ("{", "["),
-        ] {
-            let text = whole.replacen(right, wrong, 1);
-            assert_ne!(text, whole, "{right}");
-            let result = increments_from_json(APP, &text);
-            assert!(matches!(result, Err(StoreError::Corrupt { .. })), "{text}");
-        }
-    }
-}
+mod tests;
