@@ -80,6 +80,7 @@ impl<T> RowPage<T> {
                 has_more: self.cursor.is_some(),
                 cursor: self.cursor,
                 totals,
+                complete_from: None,
             },
             data: self.rows,
         }
@@ -93,4 +94,7 @@ pub(crate) struct TotalsMeta<F> {
     has_more: bool,
     cursor: Option<String>,
     totals: F,
+    /// Time from which the figures are complete, if they lack earlier ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) complete_from: Option<String>,
 }

@@ -9,6 +9,7 @@ mod deliveries;
 mod geo_files;
 mod paused_integrations;
 mod periodic;
+mod pivots;
 mod rates;
 mod retention;
 mod traffic;
@@ -24,6 +25,7 @@ use deliveries::DeliveriesWorker;
 use geo_files::GeoFilesWorker;
 use paused_integrations::PausedIntegrationsWorker;
 use periodic::Worker;
+use pivots::PivotsWorker;
 use rates::RatesWorker;
 use retention::RetentionWorker;
 use std::sync::Arc;
@@ -37,11 +39,12 @@ use tributary_forwarder::DueReceiver;
 use tributary_store::Store;
 
 /// Names of all workers, as shown in metrics and logs.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 10] = [
     AdServicesWorker::NAME,
     AlertsWorker::NAME,
     DeliveriesWorker::NAME,
     PausedIntegrationsWorker::NAME,
+    PivotsWorker::NAME,
     GeoFilesWorker::NAME,
     RatesWorker::NAME,
     RetentionWorker::NAME,
@@ -87,6 +90,7 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
     spawner.spawn(retention);
     spawner.spawn(TrialsWorker::new(store.clone(), runtime.clone()));
     spawner.spawn(TrafficWorker::new(store.clone(), runtime.clone()));
+    spawner.spawn(PivotsWorker::new(store.clone(), runtime.clone()));
     spawner.spawn(PausedIntegrationsWorker::new(store.clone()));
     spawner.spawn(GeoFilesWorker::new(geo));
     Ok(())

@@ -11,17 +11,19 @@ use crate::query::QueryString;
 use crate::report::figures::FiguresOut;
 use crate::report::{RowKey, RowPage, load_spend, out_of_range, row_key};
 use crate::state::ApiState;
+use crate::time_text::rfc3339;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tributary_domain::access::AnalyticsRead;
+use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::report::range::{DayRange, Span};
 use tributary_domain::report::{
-    ReportFigures, ReportQuery, ReportRowKey, Rollup, Spend, report_rows,
+    Period, ReportFigures, ReportQuery, ReportRowKey, Rollup, Spend, StatsRow, report_rows,
 };
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::ListScope;
+use tributary_domain::vocabulary::time::Timestamp;
 
 /// Maximum number of rows in a report over all pages.
 const ROWS_MAX: u32 = 50_000;
@@ -33,7 +35,8 @@ const ROWS_MAX: u32 = 50_000;
                    zone. If the report is grouped by time alone, every period has a row. A \
                    dimension is null if it is unknown. If a day has too many campaigns, ads or \
                    event names, the rest are counted as `(other)`. `meta.totals` contains the \
-                   totals over all pages. Requires `analytics:read`.",
+                   totals over all pages. `meta.completeFrom` is present if the figures lack \
+                   events from before that time. Requires `analytics:read`.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("groupBy" = Option<String>, Query,
@@ -87,21 +90,9 @@ pub(crate) async fn list(
         filters: request.filters.clone(),
         rows_max: ROWS_MAX + 1,
     };
-    let found = if Rollup::for_dimensions(&report_query.dimensions()).is_some() {
-        let stats = state
-            .store
-            .stats(&caller.authorized, app, report_query.clone());
-        stats.await?
-    } else {
-        log::count(
-            &state,
-            &caller.authorized,
-            app,
-            range.period(),
-            &report_query,
-        )
-        .await?
-    };
+    let reader = &caller.authorized;
+    let (found, complete_from) =
+        figures(&state, reader, app, range.period(), &report_query).await?;
     let environment = caller.authorized.environment();
     let costs = if Spend::is_available_for(environment, request.group.time, &report_query) {
         Some(load_spend(&state, &caller.authorized, app, &range).await?)
@@ -121,7 +112,29 @@ pub(crate) async fn list(
     }
     let rows = newest_first(rows, &spans, &request);
     let page = RowPage::of(rows, &request.page, &state, &scope)?;
-    Ok(page.into_list_with_totals(FiguresOut::of(&totals)))
+    let mut list = page.into_list_with_totals(FiguresOut::of(&totals));
+    list.meta.complete_from = complete_from.map(rfc3339);
+    Ok(list)
+}
+
+/// Returns the figures: from a roll-up, or from the logs if no roll-up covers the dimensions or the
+/// period. A pivot of a range that is too large for the logs may lack earlier events; then the time
+/// from which it is complete is returned as well.
+async fn figures(
+    state: &ApiState,
+    reader: &Authorized<AnalyticsRead>,
+    app: AppId,
+    whole: Period,
+    query: &ReportQuery,
+) -> Result<(Vec<StatsRow>, Option<Timestamp>), ApiError> {
+    let complete_from = state.store.complete_from(reader, app, query).await?;
+    if Rollup::for_dimensions(&query.dimensions()).is_none() {
+        log::require_countable(state, reader, app, whole).await?;
+    } else if complete_from.is_none() || !log::is_countable(state, reader, app, whole).await? {
+        let stats = state.store.stats(reader, app, query.clone());
+        return Ok((stats.await?, complete_from));
+    }
+    Ok((log::count(state, reader, app, whole, query).await?, None))
 }
 
 /// Returns the scope of the list. A cursor is valid only for the same scope.

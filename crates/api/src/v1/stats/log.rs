@@ -13,7 +13,7 @@ use tributary_store::LogPart;
 /// Maximum number of events or clicks per read.
 const PART_EVENTS: u32 = 5_000;
 
-/// Counts the requested figures from the logs.
+/// Counts the requested figures from the logs. Check first that there are not too many.
 pub(super) async fn count(
     state: &ApiState,
     caller: &Authorized<AnalyticsRead>,
@@ -21,7 +21,6 @@ pub(super) async fn count(
     whole: Period,
     report_query: &ReportQuery,
 ) -> Result<Vec<StatsRow>, ApiError> {
-    refuse_too_many(state, caller, app, whole).await?;
     let mut tally = EventLogTally::new(report_query);
     let mut part = LogPart {
         after: None,
@@ -54,13 +53,13 @@ pub(super) async fn count(
     Ok(tally.into_rows())
 }
 
-/// Rejects ranges with too many events. The number of events comes from the roll-ups.
-async fn refuse_too_many(
+/// Returns whether a range has few enough clicks and events. Their number comes from the roll-ups.
+pub(super) async fn is_countable(
     state: &ApiState,
     caller: &Authorized<AnalyticsRead>,
     app: AppId,
     whole: Period,
-) -> Result<(), ApiError> {
+) -> Result<bool, ApiError> {
     let report_query = ReportQuery {
         periods: vec![whole],
         group_by: Vec::new(),
@@ -70,14 +69,24 @@ async fn refuse_too_many(
     let rows = state.store.stats(caller, app, report_query).await?;
     let all = |row: &StatsRow| row.figures.events.saturating_add(row.figures.clicks);
     let count: i64 = rows.iter().map(all).sum();
-    if count <= TALLY_ROWS_MAX {
+    Ok(count <= TALLY_ROWS_MAX)
+}
+
+/// Rejects a range with too many clicks and events.
+pub(super) async fn require_countable(
+    state: &ApiState,
+    caller: &Authorized<AnalyticsRead>,
+    app: AppId,
+    whole: Period,
+) -> Result<(), ApiError> {
+    if is_countable(state, caller, app, whole).await? {
         return Ok(());
     }
     let message = format!(
         "No roll-up covers this combination of dimensions, and the range has more than \
          {TALLY_ROWS_MAX} clicks and events. Request fewer days, or only dimensions from one of \
-         these groups: network, link, campaign, adset and ad; event and source; country and \
-         platform."
+         these groups: network, link, campaign, adset and ad; network, campaign, country and \
+         platform; event and source."
     );
     Err(out_of_range("groupBy", message))
 }

@@ -75,6 +75,9 @@ pub(crate) struct StatsMeta {
     cursor: Option<String>,
     /// Totals over all pages.
     totals: FiguresOut,
+    /// Present only if the figures lack events from before this time. After an upgrade, network and
+    /// campaign together with country or platform are counted for earlier events in the background.
+    complete_from: Option<String>,
 }
 
 /// Returns example figures for the OpenAPI description.

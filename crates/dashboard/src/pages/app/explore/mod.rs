@@ -22,6 +22,7 @@ use columns::COLUMNS;
 use report::{SortHeader, load_report};
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::report::{Dimension, ReportFigures, ReportRowKey, TimeUnit};
+use tributary_domain::vocabulary::day::Day;
 
 /// Maximum rows on the page. The CSV file has all rows.
 const ROWS_SHOWN_MAX: usize = 500;
@@ -40,6 +41,8 @@ struct ExplorePage {
     filters: Vec<ActiveFilter>,
     fault: Option<String>,
     left_out: usize,
+    /// First day on which the figures are complete, if they lack earlier ones.
+    complete_from: Option<Day>,
 }
 
 impl ExplorePage {
@@ -183,6 +186,7 @@ pub(crate) async fn show(
         filters: filters(query),
         fault: None,
         left_out: 0,
+        complete_from: None,
     };
     match found {
         Err(message) => page.fault = Some(message),
@@ -193,6 +197,7 @@ pub(crate) async fn show(
             let labels = heads.iter().map(|head| group_label(head).to_owned());
             page.heads = labels.collect();
             page.columns = found.columns(query);
+            page.complete_from = found.complete_from;
             page.totals = figures(&found.total());
             page.left_out = found.rows.len().saturating_sub(ROWS_SHOWN_MAX);
             let row = |(key, row): &(ReportRowKey, ReportFigures)| {

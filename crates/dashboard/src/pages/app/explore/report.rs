@@ -16,6 +16,7 @@ use tributary_domain::report::{
     Dimension, GroupBy, ReportFigures, ReportQuery, ReportRowKey, Rollup, Spend, TimeUnit,
     report_rows,
 };
+use tributary_domain::vocabulary::day::Day;
 
 /// Maximum rows in the report.
 const ROWS_MAX: u32 = 5_000;
@@ -36,6 +37,8 @@ pub(super) struct ExploreReport {
     has_costs: bool,
     sort: Option<usize>,
     descending: bool,
+    /// First day on which the figures are complete, if they lack earlier ones.
+    pub(super) complete_from: Option<Day>,
 }
 
 /// Reads the grouping from `groupBy` and `then`. As in the REST API, `groupBy` may also be a
@@ -74,10 +77,12 @@ pub(super) async fn load_report(
     }
     if Rollup::for_dimensions(&question.dimensions()).is_none() {
         let message = "These dimensions cannot be combined. Combine network, link, campaign, ad \
-                       set and ad with each other, event with source, or country with platform.";
+                       set and ad with each other, network and campaign with country and platform, \
+                       or event with source.";
         return Ok(Err(message.to_owned()));
     }
     let (app, caller) = (context.app()?.id, &context.authorized);
+    let complete_from = handles.store.complete_from(caller, app, &question).await?;
     let stats = handles.store.stats(caller, app, question.clone()).await?;
     let names = link_names(
         handles,
@@ -103,6 +108,7 @@ pub(super) async fn load_report(
         has_costs,
         sort,
         descending: query.get("order") != Some("asc"),
+        complete_from: complete_from.map(Day::first_from),
     };
     found.sort_rows();
     Ok(Ok(found))
