@@ -52,6 +52,7 @@ mod spec {
     mod ownership;
     mod pagination;
     mod patch;
+    mod report_pages;
     mod report_values;
     mod reports;
     mod reports_model;

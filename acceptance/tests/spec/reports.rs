@@ -20,8 +20,8 @@ type ColumnReader = fn(&Value) -> Value;
 /// and one week after America does.
 const SAMPLE_START: i64 = 1_773_532_800_000;
 const DAYS: u32 = 21;
-const FROM: &str = "2026-03-14";
-const TO: &str = "2026-04-06";
+pub(super) const FROM: &str = "2026-03-14";
+pub(super) const TO: &str = "2026-04-06";
 const ZONES: [&str; 6] = [
     "UTC",
     "Europe/Berlin",
@@ -36,16 +36,16 @@ const DIMENSIONS: [&str; 9] = [
 const UNITS: [&str; 4] = ["day", "hour", "week", "month"];
 
 /// An app with three weeks of sample data.
-struct ReportFixture {
-    server: TestServer,
-    organization: OrganizationId,
-    key: String,
-    app: String,
+pub(super) struct ReportFixture {
+    pub(super) server: TestServer,
+    pub(super) organization: OrganizationId,
+    pub(super) key: String,
+    pub(super) app: String,
     sample: SampleApp,
 }
 
 impl ReportFixture {
-    async fn start(engine: Engine, events: u64) -> Self {
+    pub(super) async fn start(engine: Engine, events: u64) -> Self {
         let server = TestServer::start(engine).await;
         let organization = server.organization("Example").await;
         let key = server
@@ -107,7 +107,7 @@ impl ReportFixture {
         }
     }
 
-    async fn get(&self, path: &str) -> Value {
+    pub(super) async fn get(&self, path: &str) -> Value {
         let answer = self
             .server
             .get(&format!("{}{path}", self.app), &self.key)
@@ -123,7 +123,7 @@ impl ReportFixture {
         parse_lines(&self.server.get(&path, &self.key).await.expect(200).text)
     }
 
-    async fn read_recorded(&self) -> RecordedRows {
+    pub(super) async fn read_recorded(&self) -> RecordedRows {
         RecordedRows {
             events: self.export("events").await,
             clicks: self.export("clicks").await,
@@ -131,7 +131,7 @@ impl ReportFixture {
     }
 
     /// Reads all pages of a report and returns its rows and totals.
-    async fn stats(&self, query: &str, limit: u32) -> (Vec<Value>, Value) {
+    pub(super) async fn stats(&self, query: &str, limit: u32) -> (Vec<Value>, Value) {
         let (mut rows, mut cursor) = (Vec::new(), String::new());
         loop {
             let page = self
@@ -176,7 +176,7 @@ async fn create_link(server: &TestServer, app: &str, key: &str, body: Value) -> 
 }
 
 /// Lists the values that occur in a dimension; the empty text is a missing value.
-fn values(recorded: &RecordedRows, dimension: &str) -> Vec<String> {
+pub(super) fn values(recorded: &RecordedRows, dimension: &str) -> Vec<String> {
     let rows = recorded.report(&[dimension], &[], (FROM, TO), "UTC");
     let found: BTreeSet<String> = rows
         .into_keys()

@@ -1,16 +1,14 @@
 //! Charts as inline SVG. Coordinates are computed here in hundredths of a unit; the template only
-//! prints them.
+//! prints them. The drawing stretches to the width of the page, so all texts are outside of it.
 
-use crate::text;
-use tributary_domain::vocabulary::money::Amount;
+use crate::metric::Unit;
+use tributary_domain::report::range::Span;
 
-/// Size and margins of the chart, in view-box units.
-const WIDTH: i64 = 960;
+/// Size of the drawing in view-box units.
+const WIDTH: i64 = 1_000;
 const HEIGHT: i64 = 240;
-const LEFT: i64 = 64;
-const RIGHT: i64 = 8;
-const TOP: i64 = 12;
-const BOTTOM: i64 = 28;
+/// Free space above the highest value.
+const TOP: i64 = 8;
 /// Horizontal grid lines above the baseline.
 const LINES: i64 = 4;
 /// Approximate number of labels on the x-axis.
@@ -20,50 +18,95 @@ const LABELS: usize = 7;
 const SPARK_WIDTH: i64 = 120;
 const SPARK_HEIGHT: i64 = 32;
 
-/// Unit of a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unit {
-    Count,
-    /// Amount in millionths of a dollar.
-    Money,
+/// A line or a part of a stack, with one value per point; `None` where it has none.
+pub(crate) struct ChartSeries {
+    pub(crate) label: String,
+    pub(crate) unit: Unit,
+    pub(crate) values: Vec<Option<i64>>,
 }
 
-impl Unit {
-    pub(crate) fn write(self, value: i64) -> String {
-        match self {
-            Self::Count => text::count(value),
-            Self::Money => text::usd_brief(Amount::from_micros(value)),
-        }
-    }
+/// A point on the x-axis.
+pub(crate) struct ChartPoint {
+    pub(crate) span: Span,
+    /// Whether the period is not over yet.
+    pub(crate) is_unfinished: bool,
+    /// What happened in the period.
+    pub(crate) notes: Vec<String>,
 }
 
-/// A metric by day, with the previous period in the background.
+/// What a chart shows.
+pub(crate) struct ChartData {
+    pub(crate) label: String,
+    pub(crate) points: Vec<ChartPoint>,
+    /// One series is a line; several are stacked.
+    pub(crate) series: Vec<ChartSeries>,
+    /// The range that the first series is compared with.
+    pub(crate) before: Option<ChartSeries>,
+    /// Another metric, on its own axis.
+    pub(crate) second: Option<ChartSeries>,
+    /// Whether a part of the chart can be selected to zoom in.
+    pub(crate) can_zoom: bool,
+}
+
+/// A drawn chart.
 pub(crate) struct Chart {
     pub(crate) label: String,
+    pub(crate) series: Vec<String>,
+    pub(crate) is_stacked: bool,
     pub(crate) line: String,
+    /// The part of the line that leads to the unfinished period.
+    pub(crate) dashed: String,
     pub(crate) area: String,
     pub(crate) before: String,
-    /// Y coordinate and label of each grid line.
-    pub(crate) grid: Vec<(String, String)>,
-    /// X coordinate and label of each mark on the x-axis.
-    pub(crate) marks: Vec<(String, String)>,
-    /// One column per day.
+    pub(crate) second: String,
+    pub(crate) before_label: Option<String>,
+    pub(crate) second_label: Option<String>,
+    pub(crate) bars: Vec<ChartBar>,
+    /// Y coordinates of the grid lines.
+    pub(crate) grid: Vec<String>,
+    /// Labels of the y-axis from top to bottom.
+    pub(crate) scale: Vec<String>,
+    pub(crate) second_scale: Vec<String>,
+    /// X coordinates of points with notes.
+    pub(crate) notes: Vec<String>,
     pub(crate) columns: Vec<ChartColumn>,
+    pub(crate) can_zoom: bool,
 }
 
-/// A day in the chart: hover area, tooltip and table row.
+/// A part of a stack.
+pub(crate) struct ChartBar {
+    /// Number of its series, from 1.
+    pub(crate) series: usize,
+    pub(crate) x: String,
+    pub(crate) y: String,
+    pub(crate) width: String,
+    pub(crate) height: String,
+    pub(crate) is_unfinished: bool,
+}
+
+/// A point in the chart: hover area, tooltip and table row.
 pub(crate) struct ChartColumn {
     pub(crate) x: String,
     pub(crate) width: String,
     pub(crate) tip: String,
-    pub(crate) day: String,
-    pub(crate) value: String,
-    pub(crate) before: String,
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) label: String,
+    /// Label on the x-axis; empty for most points.
+    pub(crate) mark: String,
+    /// Whether narrow screens leave the mark out.
+    pub(crate) is_minor: bool,
+    pub(crate) values: Vec<String>,
+    pub(crate) note: String,
 }
 
-/// Formats hundredths of a unit for SVG.
+/// Formats hundredths of a unit for SVG, without needless zeros.
 fn coordinate(hundredths: i64) -> String {
-    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+    let (whole, part) = (hundredths / 100, hundredths % 100);
+    if part == 0 {
+        return whole.to_string();
+    }
+    format!("{whole}.{part:02}")
 }
 
 /// Rounds up to 1, 2 or 5 times a power of ten.
@@ -85,107 +128,227 @@ fn ceiling(highest: i64, unit: Unit) -> i64 {
     let least = match unit {
         Unit::Count => LINES,
         Unit::Money => LINES * 1_000_000,
+        Unit::Ratio => LINES * 10_000,
     };
     let step = round_up((highest.max(least) + LINES - 1) / LINES);
     step * LINES
 }
 
-fn x_of(index: usize, days: usize) -> i64 {
-    let span = (WIDTH - LEFT - RIGHT) * 100;
-    let steps = i64::try_from(days.saturating_sub(1)).unwrap_or(1).max(1);
-    LEFT * 100 + span * i64::try_from(index).unwrap_or(0) / steps
+/// Returns the middle of a point's column.
+fn x_of(index: usize, points: usize) -> i64 {
+    let (index, points) = (index_of(index), index_of(points).max(1));
+    WIDTH * 100 * (2 * index + 1) / (2 * points)
+}
+
+fn index_of(index: usize) -> i64 {
+    i64::try_from(index).unwrap_or(0)
+}
+
+fn height_of(value: i64, ceiling: i64) -> i64 {
+    let span = (HEIGHT - TOP) * 100;
+    let share = i128::from(span) * i128::from(value.max(0)) / i128::from(ceiling.max(1));
+    i64::try_from(share).unwrap_or(span)
 }
 
 fn y_of(value: i64, ceiling: i64) -> i64 {
-    let span = (HEIGHT - TOP - BOTTOM) * 100;
-    let share = i128::from(span) * i128::from(value.max(0)) / i128::from(ceiling.max(1));
-    (HEIGHT - BOTTOM) * 100 - i64::try_from(share).unwrap_or(span)
+    HEIGHT * 100 - height_of(value, ceiling)
 }
 
-fn points(values: &[i64], ceiling: i64) -> String {
-    let point = |(index, value): (usize, &i64)| {
-        let (x, y) = (x_of(index, values.len()), y_of(*value, ceiling));
-        format!("{},{}", coordinate(x), coordinate(y))
+/// Returns the points of a line that has values at these indexes.
+fn points(values: &[Option<i64>], range: std::ops::Range<usize>, count: usize, top: i64) -> String {
+    let point = |index: usize| {
+        let value = (*values.get(index)?)?;
+        let (x, y) = (x_of(index, count), y_of(value, top));
+        Some(format!("{},{}", coordinate(x), coordinate(y)))
     };
-    let points: Vec<String> = values.iter().enumerate().map(point).collect();
+    let points: Vec<String> = range.filter_map(point).collect();
     points.join(" ")
 }
 
-impl Chart {
-    /// Builds a chart of daily values. `before` has the same length, or is empty.
-    pub(crate) fn of(
-        label: &str,
-        unit: Unit,
-        days: &[String],
-        now: &[i64],
-        before: &[i64],
-    ) -> Self {
-        let highest = now.iter().chain(before).copied().max().unwrap_or(0);
-        let top = ceiling(highest, unit);
-        let line = points(now, top);
-        let floor = coordinate((HEIGHT - BOTTOM) * 100);
-        let (first, last) = (
-            coordinate(x_of(0, now.len())),
-            coordinate(x_of(now.len().saturating_sub(1), now.len())),
-        );
-        let every = (days.len() / LABELS).max(1);
-        let width = (WIDTH - LEFT - RIGHT) * 100 / i64::try_from(days.len().max(1)).unwrap_or(1);
-        let column = |(index, day): (usize, &String)| {
-            let value = unit.write(now.get(index).copied().unwrap_or(0));
-            let was = before.get(index).map(|was| unit.write(*was));
-            let earlier = was.as_ref().map(|was| format!("\nprevious period: {was}"));
-            ChartColumn {
-                x: coordinate((x_of(index, days.len()) - width / 2).max(0)),
-                width: coordinate(width),
-                tip: format!("{day}\n{label}: {value}{}", earlier.unwrap_or_default()),
-                day: day.clone(),
-                value,
-                before: was.unwrap_or_default(),
+fn highest(series: &ChartSeries) -> i64 {
+    series.values.iter().flatten().copied().max().unwrap_or(0)
+}
+
+/// Returns the highest sum of a stack.
+fn highest_stack(series: &[ChartSeries], count: usize) -> i64 {
+    let value = |one: &ChartSeries, index: usize| one.values.get(index).copied().flatten();
+    let sum = |index| {
+        let values = series.iter().filter_map(|one| value(one, index));
+        values.map(|value| value.max(0)).sum()
+    };
+    (0..count).map(sum).max().unwrap_or(0)
+}
+
+fn scale(top: i64, unit: Unit) -> Vec<String> {
+    let steps = (0..=LINES).rev();
+    steps
+        .map(|step| unit.write_brief(top / LINES * step))
+        .collect()
+}
+
+fn written(series: &ChartSeries, index: usize) -> String {
+    let value = series.values.get(index).copied().flatten();
+    value.map_or_else(|| "–".to_owned(), |value| series.unit.write(value))
+}
+
+impl ChartData {
+    fn bars(&self, top: i64) -> Vec<ChartBar> {
+        let count = self.points.len();
+        let width = WIDTH * 100 / index_of(count).max(1);
+        let mut bars = Vec::new();
+        for (index, point) in self.points.iter().enumerate() {
+            let mut below = 0;
+            for (number, series) in self.series.iter().enumerate() {
+                let value = series.values.get(index).copied().flatten().unwrap_or(0);
+                if value <= 0 {
+                    continue;
+                }
+                let (floor, roof) = (y_of(below, top), y_of(below + value, top));
+                below += value;
+                bars.push(ChartBar {
+                    series: number + 1,
+                    x: coordinate(x_of(index, count) - width * 2 / 5),
+                    y: coordinate(roof),
+                    width: coordinate(width * 4 / 5),
+                    height: coordinate((floor - roof).max(0)),
+                    is_unfinished: point.is_unfinished,
+                });
             }
-        };
-        Self {
-            label: label.to_owned(),
-            area: format!("{first},{floor} {line} {last},{floor}"),
-            line,
-            before: points(before, top),
-            grid: (0..=LINES)
-                .map(|step| {
-                    let value = top / LINES * step;
-                    (coordinate(y_of(value, top)), unit.write(value))
-                })
-                .collect(),
-            marks: days
-                .iter()
-                .enumerate()
-                .filter(|(index, _)| index.is_multiple_of(every))
-                .map(|(index, day)| (coordinate(x_of(index, days.len())), day.clone()))
-                .collect(),
-            columns: days.iter().enumerate().map(column).collect(),
+        }
+        bars
+    }
+
+    fn column(&self, index: usize, every: usize) -> ChartColumn {
+        let count = self.points.len();
+        let width = WIDTH * 100 / index_of(count).max(1);
+        let point = &self.points[index];
+        let others = self.before.iter().chain(&self.second);
+        let all: Vec<&ChartSeries> = self.series.iter().chain(others).collect();
+        let values: Vec<String> = all.iter().map(|one| written(one, index)).collect();
+        let unfinished = if point.is_unfinished { " (so far)" } else { "" };
+        let mut tip = format!("{}{unfinished}", point.span.label);
+        for (series, value) in all.iter().zip(&values) {
+            tip.push_str(&format!("\n{}: {value}", series.label));
+        }
+        for note in &point.notes {
+            tip.push_str(&format!("\n• {note}"));
+        }
+        let mark = index.is_multiple_of(every);
+        ChartColumn {
+            x: coordinate(x_of(index, count) - width / 2),
+            width: coordinate(width),
+            tip,
+            from: point.span.from.to_string(),
+            to: point.span.to.to_string(),
+            label: format!("{}{unfinished}", point.span.label),
+            mark: if mark {
+                point.span.label.clone()
+            } else {
+                String::new()
+            },
+            is_minor: !(index / every).is_multiple_of(2),
+            values,
+            note: point.notes.join(", "),
         }
     }
 
+    /// Draws the chart.
+    pub(crate) fn draw(self) -> Chart {
+        let count = self.points.len();
+        let is_stacked = self.series.len() > 1;
+        let unit = self.series.first().map_or(Unit::Count, |one| one.unit);
+        let before = self.before.iter();
+        let highest_value = before
+            .map(highest)
+            .chain([highest_stack(&self.series, count)])
+            .max();
+        let top = ceiling(highest_value.unwrap_or(0), unit);
+        let line = self.series.first().filter(|_| !is_stacked);
+        let values: &[Option<i64>] = line.map_or(&[], |one| &one.values);
+        // The unfinished period is last, because later ones have no values.
+        let unfinished = self.points.iter().position(|point| point.is_unfinished);
+        let known = values
+            .iter()
+            .rposition(Option::is_some)
+            .map_or(0, |last| last + 1);
+        let solid = unfinished.unwrap_or(known).min(known);
+        let every = count.div_ceil(LABELS).max(1);
+        let (floor, first) = (coordinate(HEIGHT * 100), coordinate(x_of(0, count)));
+        let end = coordinate(x_of(known.saturating_sub(1), count));
+        let whole = points(values, 0..known, count, top);
+        let second_top = self
+            .second
+            .as_ref()
+            .map(|one| (ceiling(highest(one), one.unit), one));
+        Chart {
+            line: points(values, 0..solid, count, top),
+            dashed: points(values, solid.saturating_sub(1)..known, count, top),
+            area: if whole.is_empty() {
+                String::new()
+            } else {
+                format!("{first},{floor} {whole} {end},{floor}")
+            },
+            before: self
+                .before
+                .as_ref()
+                .map(|one| points(&one.values, 0..count, count, top))
+                .unwrap_or_default(),
+            second: second_top
+                .map(|(top, one)| points(&one.values, 0..count, count, top))
+                .unwrap_or_default(),
+            before_label: self.before.as_ref().map(|one| one.label.clone()),
+            second_label: self.second.as_ref().map(|one| one.label.clone()),
+            bars: if is_stacked {
+                self.bars(top)
+            } else {
+                Vec::new()
+            },
+            grid: (0..=LINES)
+                .map(|step| coordinate(y_of(top / LINES * step, top)))
+                .collect(),
+            scale: scale(top, unit),
+            second_scale: second_top
+                .map(|(top, one)| scale(top, one.unit))
+                .unwrap_or_default(),
+            notes: (0..count)
+                .filter(|index| !self.points[*index].notes.is_empty())
+                .map(|index| coordinate(x_of(index, count)))
+                .collect(),
+            columns: (0..count).map(|index| self.column(index, every)).collect(),
+            series: self.series.iter().map(|one| one.label.clone()).collect(),
+            is_stacked,
+            can_zoom: self.can_zoom,
+            label: self.label,
+        }
+    }
+}
+
+impl Chart {
     pub(crate) fn view_box(&self) -> String {
         format!("0 0 {WIDTH} {HEIGHT}")
     }
 
-    pub(crate) const fn left(&self) -> i64 {
-        LEFT
+    pub(crate) const fn width(&self) -> i64 {
+        WIDTH
     }
 
-    pub(crate) const fn right(&self) -> i64 {
-        WIDTH - RIGHT
+    pub(crate) const fn height(&self) -> i64 {
+        HEIGHT
     }
 
-    pub(crate) const fn floor(&self) -> i64 {
-        HEIGHT - BOTTOM
+    /// Returns the headers of the table after the first column.
+    pub(crate) fn heads(&self) -> Vec<&String> {
+        let others = self.before_label.iter().chain(&self.second_label);
+        self.series.iter().chain(others).collect()
     }
 
-    pub(crate) const fn top(&self) -> i64 {
-        TOP
+    /// Returns whether the chart needs a legend.
+    pub(crate) const fn has_legend(&self) -> bool {
+        self.is_stacked || self.before_label.is_some() || self.second_label.is_some()
     }
 
-    pub(crate) const fn foot(&self) -> i64 {
-        HEIGHT - 8
+    pub(crate) const fn has_notes(&self) -> bool {
+        !self.notes.is_empty()
     }
 }
 
@@ -210,6 +373,8 @@ pub(crate) fn sparkline(values: &[i64]) -> String {
 mod tests {
     use super::*;
     use rstest::rstest;
+    use tributary_domain::vocabulary::day::Day;
+    use tributary_domain::vocabulary::time::Timestamp;
 
     #[rstest]
     #[case(0, 4)]
@@ -221,23 +386,81 @@ mod tests {
         assert_eq!(ceiling(highest, Unit::Count), expected);
     }
 
+    fn series(label: &str, values: &[Option<i64>]) -> ChartSeries {
+        ChartSeries {
+            label: label.to_owned(),
+            unit: Unit::Count,
+            values: values.to_vec(),
+        }
+    }
+
+    fn data(series: Vec<ChartSeries>, unfinished: Option<usize>) -> ChartData {
+        let point = |index: i32| ChartPoint {
+            span: Span {
+                label: format!("day {index}"),
+                period: (Timestamp::from_millis(0), Timestamp::from_millis(0)),
+                from: Day::from_days(index),
+                to: Day::from_days(index),
+            },
+            is_unfinished: usize::try_from(index).ok() == unfinished,
+            notes: Vec::new(),
+        };
+        ChartData {
+            label: "Installs".to_owned(),
+            points: (0..4).map(point).collect(),
+            series,
+            before: None,
+            second: None,
+            can_zoom: true,
+        }
+    }
+
     #[test]
-    fn all_days_lie_within_the_chart() {
-        let days: Vec<String> = (1..=3).map(|day| format!("day {day}")).collect();
-        let chart = Chart::of("Installs", Unit::Count, &days, &[0, 4, 2], &[1, 1, 1]);
-        assert_eq!(chart.line, "64.00,212.00 508.00,12.00 952.00,112.00");
-        assert_eq!(
-            chart.columns[1].tip,
-            "day 2\nInstalls: 4\nprevious period: 1"
-        );
+    fn the_unfinished_period_is_dashed_and_later_ones_are_not_drawn() {
+        let values = series("Installs", &[Some(0), Some(4), Some(2), None]);
+        let chart = data(vec![values], Some(2)).draw();
+        assert_eq!(chart.line, "125,240 375,8");
+        assert_eq!(chart.dashed, "375,8 625,124");
+        assert_eq!(chart.area, "125,240 125,240 375,8 625,124 625,240");
+        assert_eq!(chart.columns[2].tip, "day 2 (so far)\nInstalls: 2");
+        assert_eq!(chart.columns[3].values, ["–"]);
         assert_eq!(chart.grid.len(), 5);
     }
 
     #[test]
+    fn several_series_are_stacked_on_each_other() {
+        let values = [
+            series("A", &[Some(1), None, Some(3)]),
+            series("B", &[Some(3), Some(4), Some(0)]),
+        ];
+        let chart = data(values.into(), None).draw();
+        let bars = |index: usize| {
+            let bar = &chart.bars[index];
+            (bar.series, &*bar.y, &*bar.height)
+        };
+        assert_eq!(bars(0), (1, "182", "58"));
+        assert_eq!(bars(1), (2, "8", "174"));
+        assert_eq!((chart.bars.len(), &*chart.line), (4, ""));
+        assert_eq!(chart.columns[0].tip, "day 0\nA: 1\nB: 3");
+    }
+
+    #[test]
+    fn the_comparison_and_the_notes_are_in_the_tip_and_the_table() {
+        let mut data = data(vec![series("Installs", &[Some(1); 4])], None);
+        data.before = Some(series("Previous period", &[Some(8), None]));
+        data.points[0].notes.push("Link created".to_owned());
+        let chart = data.draw();
+        assert_eq!(chart.before, "125,8");
+        let tip = "day 0\nInstalls: 1\nPrevious period: 8\n• Link created";
+        assert_eq!(chart.columns[0].tip, tip);
+        assert_eq!(chart.heads(), ["Installs", "Previous period"]);
+        assert_eq!(chart.notes, ["125"]);
+    }
+
+    #[test]
     fn zero_values_lie_on_the_baseline() {
-        let chart = Chart::of("Installs", Unit::Count, &["one".to_owned()], &[0], &[]);
-        assert_eq!(chart.line, "64.00,212.00");
-        assert_eq!(chart.before, "");
-        assert_eq!(sparkline(&[0, 0]), "0.00,30.00 120.00,30.00");
+        assert_eq!(sparkline(&[0, 0]), "0,30 120,30");
+        let chart = data(vec![series("Installs", &[None; 4])], None).draw();
+        assert_eq!((&*chart.line, &*chart.area), ("", ""));
     }
 }

@@ -20,11 +20,13 @@
 )]
 
 mod access;
+mod analysis;
 mod assets;
 mod chart;
 mod failure;
 mod form;
 mod form_state;
+mod metric;
 mod network_label;
 mod pages;
 mod paging;

@@ -2,66 +2,86 @@
 
 use crate::query::UrlQuery;
 use crate::text;
-use tributary_domain::report::range::{DayRange as Days, REPORT_DAYS_MAX, Span, days_before};
+use tributary_domain::report::range::{
+    ChosenRange, ComparedRange, Comparison, DayRange as Days, RangePreset, RangeRequest, Span,
+};
 use tributary_domain::report::{Period, TimeUnit};
-use tributary_domain::vocabulary::calendar::{to_date, today};
+use tributary_domain::vocabulary::calendar::to_date;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 
-/// Presets: URL value, label, number of days.
-pub(crate) const PRESETS: [(&str, &str, i32); 4] = [
-    ("today", "Today", 1),
-    ("7d", "7 days", 7),
-    ("30d", "30 days", 30),
-    ("90d", "90 days", 90),
-];
-const PRESET_DEFAULT: usize = 2;
+/// Query parameters of the date control.
+pub(crate) const RANGE: &str = "range";
+pub(crate) const FROM: &str = "from";
+pub(crate) const TO: &str = "to";
+pub(crate) const COMPARE: &str = "compare";
 
-/// A range of days in a time zone, including the first and the last day.
+/// Longest range that a chart shows by day. A longer one has weeks, so that each stays wide enough
+/// to point at.
+const DAILY_CHART_DAYS_MAX: i64 = 120;
+
+/// A range of days in a time zone, including the first and the last day, and the range that it is
+/// compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PageDateRange {
     pub(crate) days: Days,
-    /// URL value of the preset, if the range is a preset.
-    preset: Option<&'static str>,
+    pub(crate) compared: Option<ComparedRange>,
+    pub(crate) comparison: Comparison,
+    preset: Option<RangePreset>,
+    remark: Option<String>,
+    now: Timestamp,
 }
 
 impl PageDateRange {
-    /// Reads the range from the query: a preset, or `from` and `to`. Unreadable values are ignored.
+    /// Reads the range from the query: a preset, or `from` and `to`.
     pub(crate) fn of(query: &UrlQuery, now: Timestamp, zone: &Timezone) -> Self {
-        let of = |from, to, preset| Self {
-            days: Days {
-                from,
-                to,
-                zone: zone.clone(),
-            },
-            preset,
+        let request = RangeRequest {
+            preset: query.get(RANGE),
+            from: query.get(FROM),
+            to: query.get(TO),
         };
-        let day = |name: &str| query.get(name).and_then(|text| Day::parse(text).ok());
-        if let (Some(from), Some(to)) = (day("from"), day("to"))
-            && from <= to
-        {
-            return of(from.max(days_before(to, REPORT_DAYS_MAX - 1)), to, None);
+        let chosen = ChosenRange::choose(request, zone, now);
+        let comparison = query.get(COMPARE).and_then(Comparison::parse);
+        let comparison = comparison.unwrap_or(Comparison::PreviousPeriod);
+        Self {
+            compared: chosen.compared(comparison, now),
+            comparison,
+            preset: chosen.preset,
+            remark: chosen.remark.map(|remark| remark.message()),
+            days: chosen.days,
+            now,
         }
-        let requested = query.get("range");
-        let found = PRESETS.iter().find(|(word, ..)| Some(*word) == requested);
-        let (word, _, days) = found.unwrap_or(&PRESETS[PRESET_DEFAULT]);
-        let today = today(now, zone);
-        of(days_before(today, days - 1), today, Some(*word))
+    }
+
+    /// Returns the presets: URL value and label.
+    pub(crate) fn presets() -> Vec<(&'static str, &'static str)> {
+        let presets = RangePreset::ALL.into_iter();
+        presets.map(|one| (one.as_str(), one.label())).collect()
+    }
+
+    /// Returns the query with a preset instead of the current range.
+    pub(crate) fn with_preset(query: &UrlQuery, word: &str) -> String {
+        query.with(&[(RANGE, Some(word)), (FROM, None), (TO, None)])
     }
 
     /// Returns whether the range is this preset.
     pub(crate) fn is(&self, preset: &str) -> bool {
-        self.preset == Some(preset)
+        self.preset.map(RangePreset::as_str) == Some(preset)
     }
 
-    /// Returns the preceding range of the same length.
-    #[must_use]
-    pub(crate) fn before(&self) -> Self {
-        Self {
-            days: self.days.preceding(),
-            preset: None,
-        }
+    /// Returns the preset's label; `None` if the days were chosen.
+    pub(crate) fn preset_label(&self) -> Option<&'static str> {
+        self.preset.map(RangePreset::label)
+    }
+
+    /// Returns why the page shows other days than requested.
+    pub(crate) fn remark(&self) -> Option<&str> {
+        self.remark.as_deref()
+    }
+
+    pub(crate) fn zone(&self) -> &str {
+        self.days.zone.as_str()
     }
 
     /// Returns the whole range as one period.
@@ -73,6 +93,15 @@ impl PageDateRange {
     pub(crate) fn days(&self) -> Vec<Period> {
         let days = self.days.split(Some(TimeUnit::Day));
         days.into_iter().map(|day| day.period).collect()
+    }
+
+    /// Returns the time unit of a chart: hours for a single day, weeks for long ranges.
+    pub(crate) fn chart_unit(&self) -> TimeUnit {
+        match self.days.to.days_since(self.days.from) {
+            0 => TimeUnit::Hour,
+            1..DAILY_CHART_DAYS_MAX => TimeUnit::Day,
+            _ => TimeUnit::Week,
+        }
     }
 
     /// Splits the range by a time unit, with readable labels. Without a unit, the range is one
@@ -91,16 +120,51 @@ impl PageDateRange {
         spans
     }
 
-    /// Returns the chart labels for the days.
-    pub(crate) fn labels(&self) -> Vec<String> {
-        let days = self.days.split(Some(TimeUnit::Day));
-        days.into_iter().map(|day| short(day.from)).collect()
+    /// Splits the range for a chart, with short labels.
+    pub(crate) fn chart_spans(&self) -> Vec<Span> {
+        let unit = self.chart_unit();
+        let mut spans = self.days.split(Some(unit));
+        for span in &mut spans {
+            span.label = match unit {
+                TimeUnit::Hour => text::clock(span.period.0, &self.days.zone),
+                _ => short(span.from),
+            };
+        }
+        spans
     }
 
-    /// Formats the range: `1 Nov – 15 Nov 2026`.
-    pub(crate) fn label(&self) -> String {
-        format!("{} – {}", short(self.days.from), long(self.days.to))
+    /// Returns whether a period has not begun.
+    pub(crate) fn is_future(&self, period: Period) -> bool {
+        self.now < period.0
     }
+
+    /// Returns whether a period has begun and is not over.
+    pub(crate) fn is_unfinished(&self, period: Period) -> bool {
+        (period.0..period.1).contains(&self.now)
+    }
+
+    /// Formats the range: `1 Nov – 15 Nov 2026`, or one day.
+    pub(crate) fn label(&self) -> String {
+        days_label(&self.days)
+    }
+
+    /// Formats the range that this one is compared with; `None` if nothing is compared.
+    pub(crate) fn compared_label(&self) -> Option<String> {
+        let compared = self.compared.as_ref()?;
+        let days = days_label(&compared.days);
+        if !compared.is_partial() {
+            return Some(days);
+        }
+        let end = text::clock(compared.period.1, &self.days.zone);
+        Some(format!("{days}, until {end}"))
+    }
+}
+
+fn days_label(days: &Days) -> String {
+    if days.from == days.to {
+        return long(days.to);
+    }
+    format!("{} – {}", short(days.from), long(days.to))
 }
 
 fn format_day(day: Day, format: &str) -> String {
@@ -131,9 +195,10 @@ mod tests {
 
     #[rstest]
     #[case::default("", "17 Oct – 15 Nov 2025")]
-    #[case::today("range=today", "15 Nov – 15 Nov 2025")]
+    #[case::today("range=today", "15 Nov 2025")]
     #[case::a_week("range=7d", "9 Nov – 15 Nov 2025")]
     #[case::days("from=2025-01-01&to=2025-01-31", "1 Jan – 31 Jan 2025")]
+    #[case::last_month("range=last-month", "1 Oct – 31 Oct 2025")]
     #[case::cut_to_the_report_limit("from=2024-01-01&to=2025-06-30", "27 May – 30 Jun 2025")]
     #[case::from_after_to("from=2025-02-01&to=2025-01-31", "17 Oct – 15 Nov 2025")]
     #[case::nonsense("range=x&from=y", "17 Oct – 15 Nov 2025")]
@@ -141,12 +206,29 @@ mod tests {
         assert_eq!(range(query, "UTC").label(), expected);
     }
 
-    #[test]
-    fn the_preceding_range_has_the_same_length() {
-        let range = range("range=7d", "UTC");
-        assert_eq!(range.before().label(), "2 Nov – 8 Nov 2025");
-        assert_eq!(range.before().whole().1, range.whole().0);
-        assert_eq!(range.days().len(), 7);
+    #[rstest]
+    #[case::finished("range=yesterday", Some("13 Nov 2025"))]
+    #[case::today("range=today", Some("14 Nov 2025, until 02:15"))]
+    #[case::year("range=yesterday&compare=year", Some("14 Nov 2024"))]
+    #[case::nothing("range=today&compare=none", None)]
+    fn says_what_the_range_is_compared_with(#[case] query: &str, #[case] expected: Option<&str>) {
+        assert_eq!(range(query, "UTC").compared_label().as_deref(), expected);
+    }
+
+    #[rstest]
+    #[case::a_day("range=today", TimeUnit::Hour, 24)]
+    #[case::a_month("range=30d", TimeUnit::Day, 30)]
+    #[case::a_year("from=2025-01-06&to=2025-06-01", TimeUnit::Week, 21)]
+    fn a_chart_has_hours_days_or_weeks(
+        #[case] query: &str,
+        #[case] unit: TimeUnit,
+        #[case] points: usize,
+    ) {
+        let range = range(query, "UTC");
+        assert_eq!(
+            (range.chart_unit(), range.chart_spans().len()),
+            (unit, points)
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The frame of a dashboard page: menu, app switcher and environment.
 
+use crate::analysis::kept_between_apps;
+use crate::query::UrlQuery;
 use tributary_domain::access::Environment;
 use tributary_domain::access::person::Role;
 use tributary_store::AppName;
@@ -47,6 +49,15 @@ pub(crate) struct Shell {
     /// Whether the user may change links, integrations and settings.
     pub(crate) changes_apps: bool,
     pub(crate) manages_members: bool,
+    /// Dates and filters that stay when the user goes to another report.
+    pub(crate) kept: UrlQuery,
+}
+
+impl Section {
+    /// Returns whether the page is a report with dates and filters in its URL.
+    pub(crate) const fn is_report(self) -> bool {
+        matches!(self, Self::Overview | Self::Explore | Self::Cohorts)
+    }
 }
 
 impl Shell {
@@ -63,6 +74,35 @@ impl Shell {
         };
         let slash = if page.is_empty() { "" } else { "/" };
         format!("/apps/{}{slash}{page}{}", app.id, self.environment_query())
+    }
+
+    /// Returns the URL of one of the app's reports, with the dates and filters of this page.
+    pub(crate) fn report_url(&self, page: &str) -> String {
+        let slash = if page.is_empty() { "" } else { "/" };
+        let path = format!("/apps/{}{slash}{page}", self.app_id());
+        self.with_environment(&path, &self.kept)
+    }
+
+    /// Returns the URL of another app's overview, with the dates and the filters that mean the same
+    /// in every app.
+    pub(crate) fn switch_url(&self, app: &AppName) -> String {
+        let path = format!("/apps/{}", app.id);
+        self.with_environment(&path, &kept_between_apps(&self.kept))
+    }
+
+    fn with_environment(&self, path: &str, query: &UrlQuery) -> String {
+        let environment = match self.environment {
+            Environment::Live => None,
+            Environment::Test => Some(Environment::Test.as_str()),
+        };
+        let query = query.with(&[("environment", environment)]);
+        let mark = if query.is_empty() { "" } else { "?" };
+        format!("{path}{mark}{query}")
+    }
+
+    /// Returns the dates and filters as fields, for a form that has fields for `except`.
+    pub(crate) fn kept_fields(&self, except: &[&str]) -> Vec<(&str, &str)> {
+        self.kept.fields_except(except)
     }
 
     /// Returns the URL of the Explore page filtered by one value. The URL works even if the item

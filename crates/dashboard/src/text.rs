@@ -48,6 +48,11 @@ pub(crate) fn hour(at: Timestamp, zone: &Timezone) -> String {
     format_time(at, to_time_zone(zone), "%-d %b %Y, %H:%M %:z")
 }
 
+/// Formats the time of day: `12:00`.
+pub(crate) fn clock(at: Timestamp, zone: &Timezone) -> String {
+    format_time(at, to_time_zone(zone), "%H:%M")
+}
+
 /// Formats a time in UTC: `15 Nov 2026, 12:34 UTC`.
 pub(crate) fn moment_utc(at: Timestamp) -> String {
     format_time(at, TimeZone::UTC, "%-d %b %Y, %H:%M UTC")
@@ -102,6 +107,28 @@ pub(crate) fn percent(part: i64, whole: i64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
+/// Formats a relative change: `+12 %`, or `+3.4 %` below ten percent. Finer digits would claim a
+/// precision that figures of a few days do not have. Returns `None` if `before` is not positive.
+pub(crate) fn change(before: i64, now: i64) -> Option<String> {
+    if before <= 0 {
+        return None;
+    }
+    let difference = i128::from(now) - i128::from(before);
+    let before = u128::from(before.unsigned_abs());
+    let tenths = (difference.unsigned_abs() * 1_000 + before / 2) / before;
+    let sign = match difference {
+        _ if tenths == 0 => "±",
+        1.. => "+",
+        _ => "−",
+    };
+    Some(if (1..100).contains(&tenths) {
+        format!("{sign}{}.{} %", tenths / 10, tenths % 10)
+    } else {
+        let whole = i64::try_from((tenths + 5) / 10).unwrap_or(i64::MAX);
+        format!("{sign}{} %", count(whole))
+    })
+}
+
 /// Formats a ratio: `2.51`, rounded, halves away from zero.
 pub(crate) fn ratio(amount: Amount) -> String {
     usd(amount).replace('$', "")
@@ -152,6 +179,21 @@ mod tests {
     #[case("-123456.4", "−$123,456")]
     fn formats_brief_dollars(#[case] amount: &str, #[case] expected: &str) {
         assert_eq!(usd_brief(Amount::parse(amount).unwrap()), expected);
+    }
+
+    #[rstest]
+    #[case::more(100, 150, Some("+50 %"))]
+    #[case::rounded(81, 91, Some("+12 %"))]
+    #[case::small(1_000, 1_034, Some("+3.4 %"))]
+    #[case::less(3, 2, Some("−33 %"))]
+    #[case::a_little_less(1_000, 996, Some("−0.4 %"))]
+    #[case::many_times(4, 504, Some("+12,500 %"))]
+    #[case::the_same(5, 5, Some("±0 %"))]
+    #[case::hardly_different(1_000_000, 1_000_001, Some("±0 %"))]
+    #[case::from_nothing(0, 5, None)]
+    #[case::from_a_loss(-5, 5, None)]
+    fn formats_changes(#[case] before: i64, #[case] now: i64, #[case] expected: Option<&str>) {
+        assert_eq!(change(before, now).as_deref(), expected);
     }
 
     #[rstest]

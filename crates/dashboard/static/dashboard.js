@@ -1,5 +1,5 @@
-// Enhancements: copy buttons, show password, confirmation dialogs and tooltips. Every page works
-// without them; their buttons appear only when this script runs.
+// Enhancements: copy buttons, show password, confirmation dialogs, and charts that can be explored.
+// Every page works without them; their buttons appear only when this script runs.
 "use strict";
 
 const COPIED_MS = 2000;
@@ -103,27 +103,118 @@ if (shownOnce) window.history.replaceState(null, "", shownOnce.dataset.shownOnce
 const side = document.querySelector("details.side");
 if (side && NARROW.matches) side.open = false;
 
-// Chart tooltip beside the pointer or focus.
+// Keeps the scroll position when a link or form loads the same page again, such as a sorted table.
+const SCROLL_KEY = "tributary-scroll";
+
+function saveScroll() {
+  const tables = [...document.querySelectorAll("[data-keep-scroll]")].map((one) => [one.scrollLeft, one.scrollTop]);
+  sessionStorage.setItem(SCROLL_KEY, JSON.stringify({ path: location.pathname, top: window.scrollY, tables }));
+}
+
+function restoreScroll() {
+  const saved = JSON.parse(sessionStorage.getItem(SCROLL_KEY) ?? "null");
+  sessionStorage.removeItem(SCROLL_KEY);
+  if (saved?.path !== location.pathname) return;
+  window.scrollTo(0, saved.top);
+  document.querySelectorAll("[data-keep-scroll]").forEach((one, index) => one.scrollTo(...(saved.tables[index] ?? [0, 0])));
+}
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest?.("a[data-keep]")) saveScroll();
+});
+document.addEventListener("submit", (event) => {
+  if (event.target.method === "get" && event.target.closest("main")) saveScroll();
+});
+window.addEventListener("load", restoreScroll);
+
+// A list in a form with [data-auto] applies at once if it was changed with the pointer. With the
+// keyboard, every arrow key changes the list, so the button applies it.
+let lastInput = "pointer";
+document.addEventListener("keydown", () => { lastInput = "keyboard"; }, true);
+document.addEventListener("pointerdown", () => { lastInput = "pointer"; }, true);
+document.addEventListener("change", (event) => {
+  const form = event.target.closest?.("form[data-auto]");
+  if (form && event.target.matches("select") && lastInput === "pointer") form.requestSubmit();
+});
+
+// Charts: a tooltip that follows the pointer, the finger or the arrow keys, and zooming by dragging.
+const DRAG_PX = 8;
 const tip = document.createElement("div");
 tip.className = "tip";
 tip.hidden = true;
 document.body.append(tip);
 
-function showTip(mark) {
-  if (!mark) {
-    tip.hidden = true;
-    return;
-  }
+function placeTip(mark) {
   tip.textContent = mark.dataset.tip;
   tip.hidden = false;
   const box = mark.getBoundingClientRect();
-  const left = Math.min(Math.max(8, box.left + box.width / 2 - tip.offsetWidth / 2), window.innerWidth - tip.offsetWidth - 8);
+  const left = Math.min(Math.max(8, box.left + box.width / 2 - tip.offsetWidth / 2), document.documentElement.clientWidth - tip.offsetWidth - 8);
   tip.style.left = `${left + window.scrollX}px`;
   tip.style.top = `${Math.max(8, box.top - tip.offsetHeight - 8) + window.scrollY}px`;
 }
 
-document.addEventListener("pointerover", (event) => showTip(event.target.closest?.("[data-tip]")));
-document.addEventListener("focusin", (event) => showTip(event.target.closest?.("[data-tip]")));
+function prepareChart(frame) {
+  const columns = [...frame.querySelectorAll(".chart-column")];
+  let active = -1;
+  let dragFrom = null;
+  const show = (index) => {
+    columns[active]?.classList.remove("is-active");
+    active = index;
+    columns[active]?.classList.add("is-active");
+    if (columns[active]) placeTip(columns[active]);
+    else tip.hidden = true;
+  };
+  const at = (event) => {
+    const box = columns[0].ownerSVGElement.getBoundingClientRect();
+    const share = (event.clientX - box.left) / box.width;
+    return Math.min(columns.length - 1, Math.max(0, Math.floor(share * columns.length)));
+  };
+  const isInside = (event) => event.target.closest?.(".chart");
+  const select = (index) => {
+    const [first, last] = [Math.min(dragFrom.index, index), Math.max(dragFrom.index, index)];
+    columns.forEach((column, place) => column.classList.toggle("is-selected", place >= first && place <= last));
+    return [columns[first].dataset.from, columns[last].dataset.to];
+  };
+  frame.addEventListener("pointermove", (event) => {
+    if (dragFrom && Math.abs(event.clientX - dragFrom.x) > DRAG_PX) dragFrom.days = select(at(event));
+    if (isInside(event) || dragFrom) show(at(event));
+  });
+  frame.addEventListener("pointerdown", (event) => {
+    if (!isInside(event)) return;
+    show(at(event));
+    // A finger that moves scrolls the page.
+    if (frame.hasAttribute("data-zoom") && event.pointerType !== "touch") dragFrom = { x: event.clientX, index: at(event) };
+  });
+  window.addEventListener("pointerup", () => {
+    const days = dragFrom?.days;
+    dragFrom = null;
+    if (!days) return;
+    const url = new URL(location.href);
+    url.searchParams.delete("range");
+    url.searchParams.set("from", days[0]);
+    url.searchParams.set("to", days[1]);
+    saveScroll();
+    location.assign(url);
+  });
+  // The tooltip stays after a tap or click, until the pointer leaves or the next tap is elsewhere.
+  frame.addEventListener("pointerleave", (event) => {
+    if (event.pointerType === "mouse" && !dragFrom && document.activeElement !== frame) show(-1);
+  });
+  document.addEventListener("pointerdown", (event) => {
+    if (!frame.contains(event.target)) show(-1);
+  });
+  frame.addEventListener("blur", () => show(-1));
+  frame.addEventListener("keydown", (event) => {
+    const steps = { ArrowLeft: active - 1, ArrowRight: active + 1, Home: 0, End: columns.length - 1 };
+    if (event.key === "Escape") show(-1);
+    if (!(event.key in steps)) return;
+    event.preventDefault();
+    show(Math.min(columns.length - 1, Math.max(0, steps[event.key])));
+    document.getElementById("status").textContent = columns[active].dataset.tip;
+  });
+}
+
+for (const frame of document.querySelectorAll("[data-chart]")) prepareChart(frame);
 
 document.addEventListener("htmx:load", (event) => prepare(event.detail.elt));
 prepare(document);

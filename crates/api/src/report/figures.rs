@@ -52,17 +52,27 @@ pub(crate) struct FiguresOut {
     /// Net revenue per install; null if there are no installs.
     #[schema(value_type = Option<f64>)]
     arpu: Option<Box<RawValue>>,
-    /// Cost per install; null if there are no installs or no cost.
+    /// Blended cost per install: `cost` divided by all `installs`, organic ones included. Null if
+    /// there are no installs or no cost.
     #[schema(value_type = Option<f64>)]
     cpi: Option<Box<RawValue>>,
-    /// Net revenue per dollar of cost; null if there is no cost.
+    /// Blended net revenue per dollar of cost, organic revenue included. Null if there is no cost.
     #[schema(value_type = Option<f64>)]
     roas: Option<Box<RawValue>>,
+    /// Cost per paid install: `cost` divided by `installs` minus `organicInstalls`. Null if there
+    /// are no paid installs or no cost.
+    #[schema(value_type = Option<f64>)]
+    paid_cpi: Option<Box<RawValue>>,
+    /// Paid net revenue per dollar of cost: `netRevenue` without that of the network `organic` and
+    /// of events without a network, divided by `cost`. Null if there is no cost, and in the
+    /// portfolio.
+    #[schema(value_type = Option<f64>)]
+    paid_roas: Option<Box<RawValue>>,
 }
 
 impl FiguresOut {
     pub(crate) fn of(measured: &ReportFigures) -> Self {
-        let ReportFigures { figures, cost } = measured;
+        let ReportFigures { figures, cost, .. } = measured;
         let money = |micros| number(Amount::from_micros(micros));
         Self {
             clicks: figures.clicks,
@@ -87,6 +97,8 @@ impl FiguresOut {
             arpu: measured.arpu().and_then(number),
             cpi: measured.cpi().and_then(number),
             roas: measured.roas().and_then(number),
+            paid_cpi: measured.paid_cpi().and_then(number),
+            paid_roas: measured.paid_roas().and_then(number),
         }
     }
 }
@@ -97,6 +109,6 @@ pub(crate) fn example() -> serde_json::Value {
         "clicks": 1200, "installs": 300, "organicInstalls": 40, "signUps": 150, "trials": 60, "qualifiedTrials": 0,
         "subscriptions": 20, "purchases": 35, "renewals": 12, "refunds": 1, "events": 4210, "revenue": 612.5,
         "refunded": 9.99, "netRevenue": 602.51, "payingDevices": 31, "heldInstalls": 4, "heldRevenue": 9.99, "cost": 240,
-        "conversionRate": 0.25, "arpu": 2.008_367, "cpi": 0.8, "roas": 2.510_458
+        "conversionRate": 0.25, "arpu": 2.008_367, "cpi": 0.8, "roas": 2.510_458, "paidCpi": 0.923_077, "paidRoas": 2.1
     })
 }

@@ -87,6 +87,8 @@ kpis! {
     arpu: |all| all.arpu().map(Amount::micros),
     cpi: |all| all.cpi().map(Amount::micros),
     roas: |all| all.roas().map(Amount::micros),
+    paid_cpi: |all| all.paid_cpi().map(Amount::micros),
+    paid_roas: |all| all.paid_roas().map(Amount::micros),
 }
 
 /// Returns example key figures for the OpenAPI description.

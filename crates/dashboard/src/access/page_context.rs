@@ -1,6 +1,7 @@
 //! An authorized page request.
 
 use super::CurrentSession;
+use crate::analysis::kept_in_app;
 use crate::failure::Failure;
 use crate::query::UrlQuery;
 use crate::response;
@@ -98,6 +99,11 @@ impl<S> PageContext<S> {
             sees_apps: role.grants(AppsRead::NAME),
             changes_apps: role.grants(AppsWrite::NAME),
             manages_members: role.grants(MembersWrite::NAME),
+            kept: if section.is_report() {
+                kept_in_app(&self.query)
+            } else {
+                UrlQuery::default()
+            },
         }
     }
 

@@ -3,18 +3,27 @@
 use crate::access::{PageContext, ReportContext};
 use crate::chart::sparkline;
 use crate::failure::Failure;
-use crate::pages::app::overview::{KpiChange, METRICS};
+use crate::metric::{Change, Metric};
 use crate::query::UrlQuery;
-use crate::range::{PRESETS, PageDateRange};
+use crate::range::PageDateRange;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::resource::PortfolioRead;
-use tributary_domain::report::{Figures, ReportQuery};
+use tributary_domain::report::{Figures, ReportFigures, ReportQuery};
 use tributary_store::AppName;
 
+/// Metrics of each app.
+const METRICS: [&str; 6] = [
+    "clicks",
+    "installs",
+    "trials",
+    "purchases",
+    "netRevenue",
+    "payingDevices",
+];
 /// Maximum number of apps with figures, because each app requires its own report query. The page
 /// lists the other apps by name only.
 const APPS_READ_MAX: usize = 50;
@@ -36,17 +45,16 @@ struct Row {
     name: String,
     /// Sparkline of daily installs.
     trend: String,
-    figures: Vec<(String, Option<KpiChange>)>,
+    figures: Vec<(String, Option<Change>)>,
 }
 
 impl PortfolioPage {
-    fn presets(&self) -> [(&'static str, &'static str, i32); 4] {
-        PRESETS
+    fn presets(&self) -> Vec<(&'static str, &'static str)> {
+        PageDateRange::presets()
     }
 
     fn with_range(&self, word: &str) -> String {
-        self.query
-            .with(&[("range", Some(word)), ("from", None), ("to", None)])
+        PageDateRange::with_preset(&self.query, word)
     }
 
     /// Returns the query string that keeps the date range on an app's page.
@@ -56,8 +64,9 @@ impl PortfolioPage {
         format!("{mark}{query}")
     }
 
-    fn heads(&self) -> [&'static str; 6] {
-        METRICS.map(|metric| metric.label)
+    fn heads(&self) -> Vec<&'static str> {
+        let metrics = Metric::select(&METRICS).into_iter();
+        metrics.map(|metric| metric.label).collect()
     }
 }
 
@@ -72,7 +81,10 @@ async fn figures(
     let count = days.len();
     let question = ReportQuery {
         rows_max: u32::try_from(count + 1).unwrap_or(u32::MAX),
-        periods: days.into_iter().chain([range.before().whole()]).collect(),
+        periods: days
+            .into_iter()
+            .chain(range.compared.map(|compared| compared.period))
+            .collect(),
         group_by: Vec::new(),
         filters: Vec::new(),
     };
@@ -88,6 +100,14 @@ async fn figures(
     }
     let before = days.pop().unwrap_or_default();
     Ok((days, before))
+}
+
+const fn without_cost(figures: Figures) -> ReportFigures {
+    ReportFigures {
+        figures,
+        cost: None,
+        organic_net: None,
+    }
 }
 
 /// Shows the page.
@@ -111,11 +131,11 @@ pub(crate) async fn show(
             id: app.id.to_string(),
             name: app.name.as_str().to_owned(),
             trend: sparkline(&installs),
-            figures: METRICS
-                .iter()
+            figures: Metric::select(&METRICS)
+                .into_iter()
                 .map(|one| {
-                    let (now, before) = ((one.of)(&sum), (one.of)(&before));
-                    (one.unit.write(now), KpiChange::of(before, now))
+                    let (now, before) = (without_cost(sum), without_cost(before));
+                    (one.write_brief(&now), one.change(&before, &now))
                 })
                 .collect(),
         });
@@ -126,9 +146,9 @@ pub(crate) async fn show(
         range: PageDateRange::of(&context.query, handles.runtime.now(), &utc),
         query: context.query.clone(),
         rows,
-        totals: METRICS
-            .iter()
-            .map(|one| one.unit.write((one.of)(&total)))
+        totals: Metric::select(&METRICS)
+            .into_iter()
+            .map(|one| one.write_brief(&without_cost(total)))
             .collect(),
         others,
         archived,

@@ -30,7 +30,7 @@ pub use pivot_history::{PivotFacts, PivotHistory};
 pub use query::{
     DIMENSIONS_MAX, Dimension, GroupBy, OTHER, ReportQuery, Rollup, StatsRow, TimeUnit,
 };
-pub use report_figures::{ReportFigures, quotient, ratio, share};
+pub use report_figures::{ReportFigures, is_paid_network, quotient, ratio, share};
 pub use rollup::{
     BucketKey, CampaignKey, CreditKey, Increments, NameKey, NetworkKey, PivotKey, PlaceKey,
     RollupRows,

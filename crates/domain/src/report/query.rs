@@ -9,6 +9,9 @@ use crate::vocabulary::time::Timestamp;
 /// figures too small to mean anything.
 pub const DIMENSIONS_MAX: usize = 3;
 
+/// Number of values that the dimension network can have: each credited network, and none.
+const NETWORK_VALUES_MAX: u32 = 8;
+
 /// Label for values beyond the daily limit of distinct values.
 pub const OTHER: &str = "(other)";
 
@@ -215,6 +218,29 @@ impl ReportQuery {
     pub fn complete_from(&self, pivots_from: Option<Timestamp>) -> Option<Timestamp> {
         let first = self.periods.iter().map(|(from, _)| *from).min()?;
         pivots_from.filter(|from| self.reads_pivots() && first < *from)
+    }
+
+    /// Returns the query that reads the same figures split by network, so that
+    /// [`report_rows`](super::report_rows) can tell paid from organic revenue. The network is the
+    /// last value of each row, unless the query names it already.
+    #[must_use]
+    pub fn split_by_network(&self) -> Self {
+        let mut split = self.clone();
+        if !self.dimensions().contains(&Dimension::Network) {
+            split.group_by.push(Dimension::Network);
+            split.rows_max = self.rows_max.saturating_mul(NETWORK_VALUES_MAX);
+        }
+        split
+    }
+
+    /// Returns the network of a row that [`Self::split_by_network`] read; `None` if unknown.
+    pub(super) fn network_of<'a>(&'a self, row: &'a StatsRow) -> Option<&'a str> {
+        let is_network = |one: &Dimension| *one == Dimension::Network;
+        let filter = self.filters.iter().find(|(one, _)| is_network(one));
+        let place = self.group_by.iter().position(is_network);
+        let value = row.values.get(place.unwrap_or(self.group_by.len()));
+        let value = value.or_else(|| filter.map(|(_, value)| value));
+        value.map(String::as_str)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Figures with their ad cost, and the ratios between them.
 
 use super::Figures;
+use crate::attribution::CreditedNetwork;
 use crate::vocabulary::money::{Amount, MICROS_PER_UNIT};
 
 /// Figures with their ad cost, where the cost is known.
@@ -10,23 +11,46 @@ pub struct ReportFigures {
     pub figures: Figures,
     /// Ad cost in millionths of a US dollar; `None` if unknown.
     pub cost: Option<i64>,
+    /// Part of the net revenue that no ad or link is credited with, in millionths of a US dollar;
+    /// `None` if the figures were read without their network.
+    pub organic_net: Option<i64>,
+}
+
+/// Returns whether figures of a credited network are paid. Organic figures, and those without a
+/// credit, are not.
+pub fn is_paid_network(network: &str) -> bool {
+    !network.is_empty() && network != CreditedNetwork::Organic.as_str()
 }
 
 impl ReportFigures {
-    /// Adds `other`. The cost of the sum is unknown if either cost is.
+    /// Adds `other`. The cost of the sum is unknown if either cost is, and so is the organic
+    /// revenue.
     pub fn add(&mut self, other: &Self) {
         self.figures.add(&other.figures, 1);
-        self.cost = match (self.cost, other.cost) {
-            (Some(one), Some(other)) => Some(one.saturating_add(other)),
-            _ => None,
-        };
+        self.cost = sum(self.cost, other.cost);
+        self.organic_net = sum(self.organic_net, other.organic_net);
     }
 
-    /// Returns zero figures with a known cost of zero.
+    /// Adds figures of a credited network; `None` if the network is unknown.
+    pub fn add_network(&mut self, network: Option<&str>, figures: &Figures) {
+        self.figures.add(figures, 1);
+        let organic = |network| {
+            if is_paid_network(network) {
+                0
+            } else {
+                figures.net_micros()
+            }
+        };
+        let organic = network.map(organic);
+        self.organic_net = sum(self.organic_net, organic);
+    }
+
+    /// Returns zero figures with a known cost and a known organic revenue of zero.
     pub fn zero() -> Self {
         Self {
             figures: Figures::default(),
             cost: Some(0),
+            organic_net: Some(0),
         }
     }
 
@@ -43,16 +67,48 @@ impl ReportFigures {
         ratio(self.figures.net_micros(), self.figures.installs)
     }
 
-    /// Returns the cost per install.
+    /// Returns the installs that an ad or a link is credited with.
+    pub const fn paid_installs(&self) -> i64 {
+        self.figures
+            .installs
+            .saturating_sub(self.figures.organic_installs)
+    }
+
+    /// Returns the net revenue that an ad or a link is credited with; `None` if unknown.
+    pub fn paid_net(&self) -> Option<i64> {
+        let organic = self.organic_net?;
+        Some(self.figures.net_micros().saturating_sub(organic))
+    }
+
+    /// Returns the cost per paid install: cost ÷ (installs − organic installs). Both are in every
+    /// roll-up, so the result is exact for any grouping that has a cost.
+    pub fn paid_cpi(&self) -> Option<Amount> {
+        let cost = self.cost.filter(|cost| *cost > 0)?;
+        ratio(cost, self.paid_installs())
+    }
+
+    /// Returns the net revenue of paid installs per dollar of cost: (net revenue − net revenue of
+    /// the network `organic` and of events without a network) ÷ cost. Costs are known by network
+    /// and campaign only, and both roll-ups with campaigns have the network, so the result is exact
+    /// wherever a cost is known.
+    pub fn paid_roas(&self) -> Option<Amount> {
+        share(self.paid_net()?, self.cost?)
+    }
+
+    /// Returns the blended cost per install: cost ÷ all installs.
     pub fn cpi(&self) -> Option<Amount> {
         let cost = self.cost.filter(|cost| *cost > 0)?;
         ratio(cost, self.figures.installs)
     }
 
-    /// Returns net revenue per dollar of cost.
+    /// Returns the blended net revenue per dollar of cost, including organic revenue.
     pub fn roas(&self) -> Option<Amount> {
         share(self.figures.net_micros(), self.cost?)
     }
+}
+
+fn sum(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    Some(one?.saturating_add(other?))
 }
 
 /// Returns `part` per unit of `whole`.
@@ -79,6 +135,46 @@ pub fn quotient(micros: i128, by: i128) -> Option<Amount> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rstest::rstest;
+
+    fn network(installs: i64, organic_installs: i64, revenue_micros: i64) -> Figures {
+        Figures {
+            installs,
+            organic_installs,
+            revenue_micros,
+            ..Figures::default()
+        }
+    }
+
+    const PAID: (Option<&str>, i64, i64, i64) = (Some("network_a"), 4, 0, 30_000_000);
+    const ORGANIC: (Option<&str>, i64, i64, i64) = (Some("organic"), 6, 6, 50_000_000);
+    const UNCREDITED: (Option<&str>, i64, i64, i64) = (Some(""), 0, 0, 7_000_000);
+    const UNKNOWN: (Option<&str>, i64, i64, i64) = (None, 1, 0, 1_000_000);
+
+    /// Cost is $20. Expected: blended CPI, paid CPI, blended ROAS, paid ROAS.
+    #[rstest]
+    #[case::paid_only(&[PAID], [Some("5"), Some("5"), Some("1.5"), Some("1.5")])]
+    #[case::organic_only(&[ORGANIC], [Some("3.333333"), None, Some("2.5"), Some("0")])]
+    #[case::mixed(&[PAID, ORGANIC], [Some("2"), Some("5"), Some("4"), Some("1.5")])]
+    #[case::without_credit(&[PAID, UNCREDITED], [Some("5"), Some("5"), Some("1.85"), Some("1.5")])]
+    #[case::unknown_network(&[PAID, UNKNOWN], [Some("4"), Some("4"), Some("1.55"), None])]
+    fn organic_figures_never_change_paid_ratios(
+        #[case] networks: &[(Option<&str>, i64, i64, i64)],
+        #[case] expected: [Option<&str>; 4],
+    ) {
+        let mut row = ReportFigures {
+            cost: Some(20_000_000),
+            ..ReportFigures::zero()
+        };
+        for (name, installs, organic, revenue) in networks {
+            row.add_network(*name, &network(*installs, *organic, *revenue));
+        }
+        let found = [row.cpi(), row.paid_cpi(), row.roas(), row.paid_roas()];
+        let found = found.map(|ratio| ratio.map(|ratio| ratio.to_string()));
+        assert_eq!(found, expected.map(|text| text.map(str::to_owned)));
+        row.cost = None;
+        assert_eq!((row.paid_cpi(), row.paid_roas()), (None, None));
+    }
 
     #[test]
     fn ratios_round_once_and_never_divide_by_zero() {

@@ -72,21 +72,27 @@ impl Spend {
 pub type ReportRowKey = (usize, Vec<String>);
 
 /// Joins figures and costs into rows. A cost without figures gets its own row. Without dimensions
-/// every span gets a row, even an empty one.
+/// every span gets a row, even an empty one. With costs, the figures come from
+/// [`ReportQuery::split_by_network`], so that paid figures are known.
 pub fn report_rows(
     found: Vec<StatsRow>,
     query: &ReportQuery,
     spans: &[Span],
     spend: Option<&Spend>,
 ) -> BTreeMap<ReportRowKey, ReportFigures> {
-    let nothing = spend.map_or_else(ReportFigures::default, |_| ReportFigures::zero());
+    let nothing = ReportFigures {
+        cost: spend.map(|_| 0),
+        ..ReportFigures::zero()
+    };
     let mut rows: BTreeMap<ReportRowKey, ReportFigures> = BTreeMap::new();
     if query.group_by.is_empty() {
         rows.extend((0..spans.len()).map(|span| ((span, Vec::new()), nothing)));
     }
-    for row in found {
+    for mut row in found {
+        let network = query.network_of(&row).map(str::to_owned);
+        row.values.truncate(query.group_by.len());
         let row_sum = rows.entry((row.period, row.values)).or_insert(nothing);
-        row_sum.figures.add(&row.figures, 1);
+        row_sum.add_network(network.as_deref(), &row.figures);
     }
     for (span, values, cost) in spend.iter().flat_map(|spend| spend.rows(spans, query)) {
         let row_sum = rows.entry((span, values)).or_insert(nothing);
@@ -171,6 +177,47 @@ mod tests {
             .collect();
         let expected = [(0, "network_a", 3, Some(5)), (1, "network_b", 0, Some(7))];
         assert_eq!(read, expected);
+    }
+
+    fn earned(network: &str, revenue_micros: i64) -> StatsRow {
+        StatsRow {
+            period: 0,
+            values: vec![network.to_owned()],
+            figures: Figures {
+                revenue_micros,
+                ..Figures::default()
+            },
+        }
+    }
+
+    #[test]
+    fn paid_revenue_is_exact_whether_the_network_is_grouped_filtered_or_added() {
+        let found = || vec![earned("network_a", 3), earned("organic", 4), earned("", 5)];
+        let net = |rows: BTreeMap<ReportRowKey, ReportFigures>| {
+            let row = |row: &ReportFigures| (row.figures.net_micros(), row.paid_net());
+            rows.values().map(row).collect::<Vec<_>>()
+        };
+        let spans = &days()[..1];
+        let no_spend = Spend::default();
+        let added = query(&[]);
+        assert_eq!(added.split_by_network().group_by, [Dimension::Network]);
+        let rows = report_rows(found(), &added, spans, Some(&no_spend));
+        assert_eq!(net(rows), [(12, Some(3))]);
+        let grouped = query(&[Dimension::Network]);
+        assert_eq!(grouped.split_by_network(), grouped);
+        let rows = report_rows(found(), &grouped, spans, Some(&no_spend));
+        assert_eq!(net(rows), [(5, Some(0)), (3, Some(3)), (4, Some(0))]);
+        let mut filtered = query(&[]);
+        filtered.filters = vec![(Dimension::Network, "network_a".to_owned())];
+        assert_eq!(filtered.split_by_network(), filtered);
+        let without = StatsRow {
+            values: Vec::new(),
+            ..earned("", 3)
+        };
+        let rows = report_rows(vec![without.clone()], &filtered, spans, Some(&no_spend));
+        assert_eq!(net(rows), [(3, Some(3))]);
+        let rows = report_rows(vec![without], &added, spans, Some(&no_spend));
+        assert_eq!(net(rows), [(3, None)], "the network is unknown");
     }
 
     #[test]

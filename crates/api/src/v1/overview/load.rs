@@ -42,23 +42,19 @@ impl OverviewLoader<'_> {
         let (credited, by_network, previous, costs, costs_before, health, billing) = tokio::try_join!(
             self.load_credited(&credits),
             self.rows(periods, &[Dimension::Network]),
-            self.rows(vec![before.period()], &[]),
+            self.rows(vec![before.period()], &[Dimension::Network]),
             self.costs(self.range),
             self.costs(&before),
             async { Ok(health.await?) },
             async { Ok(billing.await?) },
         )?;
-        let previous = ReportFigures {
-            figures: sum(previous.iter().map(|row| &row.figures)),
-            cost: costs_before.map(|costs| costs.total()),
-        };
-        let series = series(&days, &by_network, costs.as_ref());
-        let mut total = costs
-            .as_ref()
-            .map_or_else(ReportFigures::default, |_| ReportFigures::zero());
-        for (_, day) in &series {
-            total.add(day);
-        }
+        let previous = total(&series(
+            &before.split(None),
+            previous,
+            costs_before.as_ref(),
+        ));
+        let series = series(&days, by_network.clone(), costs.as_ref());
+        let total = total(&series);
         Ok(OverviewOut::of(self.range, &total, &previous, &series)
             .with_links(self.top_links(&credited).await?)
             .with_campaigns(top_campaigns(&credited, costs.as_ref(), self.range))
@@ -155,32 +151,28 @@ const fn without_cost(figures: Figures) -> ReportFigures {
     ReportFigures {
         figures,
         cost: None,
+        organic_net: None,
     }
 }
 
-fn sum<'a>(all: impl Iterator<Item = &'a Figures>) -> Figures {
-    all.fold(Figures::default(), |mut sum, figures| {
-        sum.add(figures, 1);
+fn total(series: &[(String, ReportFigures)]) -> ReportFigures {
+    let mut days = series.iter().map(|(_, day)| *day);
+    let first = days.next().unwrap_or_default();
+    days.fold(first, |mut sum, day| {
+        sum.add(&day);
         sum
     })
 }
 
-fn series(days: &[Span], rows: &[StatsRow], costs: Option<&Spend>) -> Vec<(String, ReportFigures)> {
-    let empty = costs.map_or_else(ReportFigures::default, |_| ReportFigures::zero());
-    let mut series: Vec<(String, ReportFigures)> =
-        days.iter().map(|day| (day.label.clone(), empty)).collect();
-    for row in rows {
-        if let Some((_, day)) = series.get_mut(row.period) {
-            day.figures.add(&row.figures, 1);
-        }
-    }
-    let spent = costs.map(|costs| costs.rows(days, &report_query(Vec::new(), &[])));
-    for (day, _, cost) in spent.into_iter().flatten() {
-        if let Some((_, day)) = series.get_mut(day) {
-            day.cost = day.cost.map(|sum| sum.saturating_add(cost));
-        }
-    }
-    series
+/// Returns the figures and costs of each span. The rows are grouped by network.
+fn series(
+    spans: &[Span],
+    by_network: Vec<StatsRow>,
+    costs: Option<&Spend>,
+) -> Vec<(String, ReportFigures)> {
+    let rows = report_rows(by_network, &report_query(Vec::new(), &[]), spans, costs);
+    let labels = spans.iter().map(|span| span.label.clone());
+    labels.zip(rows.into_values()).collect()
 }
 
 /// Returns the top rows by net revenue, then by installs, then by clicks. Rows whose last dimension

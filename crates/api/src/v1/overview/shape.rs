@@ -35,7 +35,9 @@ pub(super) struct OverviewOut {
     top_links: Vec<TopOut>,
     top_campaigns: Vec<TopOut>,
     top_networks: Vec<TopOut>,
-    /// Funnel from click to payment.
+    /// Counts of the period from click to payment. The steps count different things: an install of
+    /// this period may follow a click of an earlier one, and a device may start several trials, so
+    /// a rate can exceed 1.
     funnel: Vec<StepOut>,
     /// Delivery figures by network; live data only.
     delivery_health: Vec<NetworkHealthOut>,

@@ -222,7 +222,11 @@ struct Row {
 /// no cost, because there is no ad cost for test data.
 fn empty_measure(caller: &Caller<PortfolioRead>) -> ReportFigures {
     match caller.authorized.environment() {
-        Environment::Live => ReportFigures::zero(),
+        // Totals are read without their networks, so organic revenue is unknown.
+        Environment::Live => ReportFigures {
+            organic_net: None,
+            ..ReportFigures::zero()
+        },
         Environment::Test => ReportFigures::default(),
     }
 }

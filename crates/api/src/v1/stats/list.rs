@@ -91,10 +91,15 @@ pub(crate) async fn list(
         rows_max: ROWS_MAX + 1,
     };
     let reader = &caller.authorized;
-    let (found, complete_from) =
-        figures(&state, reader, app, range.period(), &report_query).await?;
-    let environment = caller.authorized.environment();
-    let costs = if Spend::is_available_for(environment, request.group.time, &report_query) {
+    let has_costs =
+        Spend::is_available_for(reader.environment(), request.group.time, &report_query);
+    let read = if has_costs {
+        report_query.split_by_network()
+    } else {
+        report_query.clone()
+    };
+    let (found, complete_from) = figures(&state, reader, app, range.period(), &read).await?;
+    let costs = if has_costs {
         Some(load_spend(&state, &caller.authorized, app, &range).await?)
     } else {
         None

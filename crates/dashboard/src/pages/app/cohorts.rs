@@ -6,7 +6,7 @@ use crate::form_state::FormState;
 use crate::network_label::NetworkLabel;
 use crate::pages::app::group_label;
 use crate::query::UrlQuery;
-use crate::range::{PRESETS, PageDateRange};
+use crate::range::PageDateRange;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::text;
@@ -44,13 +44,17 @@ struct CohortsPage {
 }
 
 impl CohortsPage {
-    fn presets(&self) -> [(&'static str, &'static str, i32); 4] {
-        PRESETS
+    fn presets(&self) -> Vec<(&'static str, &'static str)> {
+        PageDateRange::presets()
     }
 
     fn with_range(&self, word: &str) -> String {
-        self.query
-            .with(&[("range", Some(word)), ("from", None), ("to", None)])
+        PageDateRange::with_preset(&self.query, word)
+    }
+
+    /// Returns the fields that the form keeps for other reports.
+    fn kept(&self) -> Vec<(&str, &str)> {
+        self.shell.kept_fields(&["range", "from", "to"])
     }
 
     fn groups(&self) -> Vec<(&'static str, &'static str)> {

@@ -13,12 +13,14 @@
 mod ages;
 mod entry;
 mod query;
+mod returning;
 mod rows;
 mod update;
 
 pub use ages::{AGE_DAYS_MAX, Ages, age_in_days};
 pub use entry::{CohortCredit, CohortEntry, CohortMember};
 pub use query::{CohortDimension, CohortReportQuery, CohortRow};
+pub use returning::{ReturnStage, return_stages};
 pub use rows::{CohortFigures, CohortKey, CohortPlaceKey, CohortRows};
 pub use update::{CohortDevice, CohortUpdate, UncertainAge, update_cohorts};
 

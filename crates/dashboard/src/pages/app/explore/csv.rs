@@ -1,10 +1,10 @@
-//! `GET /apps/{app}/explore.csv` — all rows in the Explore report as CSV.
+//! `GET /apps/{app}/explore.csv` — the Explore report as CSV: the same columns, filters and order as
+//! on the page, with all rows.
 
-use super::columns::COLUMNS;
 use super::report::load_report;
 use crate::access::ReportContext;
+use crate::analysis::AnalysisBar;
 use crate::failure::Failure;
-use crate::range::PageDateRange;
 use crate::state::DashboardHandles;
 use ::csv::{Terminator, WriterBuilder};
 use axum::extract::State;
@@ -18,22 +18,21 @@ pub(crate) async fn csv(
     State(handles): State<DashboardHandles>,
     context: ReportContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let zone = &context.app()?.timezone;
-    let range = PageDateRange::of(&context.query, handles.runtime.now(), zone);
-    let found = load_report(&handles, &context, &range)
+    let bar = AnalysisBar::load(&handles, &context).await?;
+    let found = load_report(&handles, &context, &bar)
         .await?
         .map_err(|_| Failure::NotFound)?;
     let mut heads = found.heads();
-    heads.extend(COLUMNS.iter().map(|column| column.word.to_owned()));
+    heads.extend(found.columns.iter().map(|column| column.word));
     let mut file = WriterBuilder::new()
         .terminator(Terminator::CRLF)
         .from_writer(Vec::new());
     // Writing to memory cannot fail.
     let _infallible = file.write_record(heads);
     for (key, row) in &found.rows {
-        let values = found.values(key, &context.query).into_iter();
-        let values = values.map(|(text, _)| spreadsheet_field(&text).into_owned());
-        let figures = COLUMNS.iter().map(|column| column.plain(row));
+        let values = found.plain_values(key).into_iter();
+        let values = values.map(|text| spreadsheet_field(&text).into_owned());
+        let figures = found.columns.iter().map(|column| column.plain(row));
         let _infallible = file.write_record(values.chain(figures));
     }
     let file = file.into_inner().unwrap_or_default();

@@ -1,25 +1,25 @@
-//! `GET /apps/{app}/explore` — metrics by any dimensions, with sorting, drill-down and CSV export.
+//! `GET /apps/{app}/explore` — metrics by any dimensions, with sorting, search, drill-down and CSV
+//! export.
 
-mod columns;
 mod csv;
 mod report;
 
 pub(crate) use csv::csv;
 
 use crate::access::ReportContext;
+use crate::analysis::{AnalysisBar, Obstacle};
 use crate::failure::Failure;
 use crate::form_state::FormState;
+use crate::metric::{METRICS, Metric};
 use crate::network_label::NetworkLabel;
 use crate::pages::app::group_label;
 use crate::query::UrlQuery;
-use crate::range::{PRESETS, PageDateRange};
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use columns::COLUMNS;
-use report::{SortHeader, load_report};
+use report::{ExploreReport, load_report};
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::report::{Dimension, ReportFigures, ReportRowKey, TimeUnit};
 use tributary_domain::vocabulary::day::Day;
@@ -31,45 +31,46 @@ const ROWS_SHOWN_MAX: usize = 500;
 #[template(path = "explore.html")]
 struct ExplorePage {
     shell: Shell,
-    range: PageDateRange,
+    bar: AnalysisBar,
     query: UrlQuery,
     form: FormState,
-    heads: Vec<String>,
+    heads: Vec<&'static str>,
     columns: Vec<SortHeader>,
     rows: Vec<Row>,
     totals: Vec<String>,
-    filters: Vec<ActiveFilter>,
-    fault: Option<String>,
-    left_out: usize,
+    obstacle: Option<Obstacle>,
+    /// Number of rows, including those that the page does not show.
+    row_count: usize,
     /// First day on which the figures are complete, if they lack earlier ones.
     complete_from: Option<Day>,
 }
 
+/// Header of a metric's column.
+struct SortHeader {
+    metric: &'static Metric,
+    query: String,
+    sorted: &'static str,
+}
+
 impl ExplorePage {
-    fn presets(&self) -> [(&'static str, &'static str, i32); 4] {
-        PRESETS
-    }
-
-    fn with_range(&self, word: &str) -> String {
-        self.query
-            .with(&[("range", Some(word)), ("from", None), ("to", None)])
-    }
-
-    /// Returns the query's sort parameters.
-    fn order(&self) -> Vec<(&'static str, &str)> {
-        let parameter = |name| Some((name, self.query.get(name)?));
-        ["sort", "order"]
-            .into_iter()
-            .filter_map(parameter)
-            .collect()
-    }
-
     fn csv_query(&self) -> String {
         self.query.with(&[])
     }
 
+    const fn left_out(&self) -> usize {
+        self.row_count.saturating_sub(ROWS_SHOWN_MAX)
+    }
+
     const fn has_more_rows(&self) -> bool {
-        self.left_out > 0
+        self.row_count > ROWS_SHOWN_MAX
+    }
+
+    fn is_searched(&self) -> bool {
+        self.query.get("search").is_some()
+    }
+
+    fn search(&self) -> &str {
+        self.query.get("search").unwrap_or_default()
     }
 
     fn groups(&self) -> Vec<(&'static str, &'static str)> {
@@ -88,7 +89,33 @@ impl ExplorePage {
     }
 
     fn groups_or_none(&self) -> Vec<(&'static str, &'static str)> {
-        std::iter::once(("", "None")).chain(self.groups()).collect()
+        std::iter::once(("", "Nothing"))
+            .chain(self.groups())
+            .collect()
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn shows_column(&self, word: &str) -> bool {
+        self.columns.iter().any(|one| one.metric.word == word)
+    }
+
+    fn kept_by_groups(&self) -> Vec<(&str, &str)> {
+        self.query.fields_except(&["groupBy", "then", "search"])
+    }
+
+    fn kept_by_columns(&self) -> Vec<(&str, &str)> {
+        self.query.fields_except(&["column"])
+    }
+
+    fn kept_by_search(&self) -> Vec<(&str, &str)> {
+        self.query.fields_except(&["search"])
+    }
+
+    fn default_columns(&self) -> String {
+        self.query.with(&[("column", None)])
     }
 }
 
@@ -106,61 +133,51 @@ struct GroupValue {
     deeper: Option<String>,
 }
 
-impl GroupValue {
-    /// Replaces a network's identifier with its name.
-    fn new(head: &str, (text, deeper): (String, Option<String>)) -> Self {
-        match network_label(head, &text) {
-            Some(label) => Self {
-                text: label.name.to_owned(),
-                id: label.id,
-                deeper,
-            },
-            None => Self {
-                text,
-                id: "",
-                deeper,
-            },
+fn row(
+    found: &ExploreReport,
+    key: &ReportRowKey,
+    figures: &ReportFigures,
+    query: &UrlQuery,
+) -> Row {
+    let first = usize::from(found.has_time());
+    let heads = found.heads();
+    let values = found
+        .labels(key)
+        .into_iter()
+        .zip(found.drill_downs(key, query));
+    let value = |(place, (text, deeper)): (usize, (String, Option<String>))| {
+        let raw = place.checked_sub(first).and_then(|place| key.1.get(place));
+        let network = raw
+            .filter(|_| heads[place] == Dimension::Network.as_str())
+            .and_then(|raw| NetworkLabel::parse(raw));
+        GroupValue {
+            text,
+            id: network.map_or("", |label| label.id),
+            deeper,
         }
-    }
-}
-
-fn network_label(dimension: &str, value: &str) -> Option<NetworkLabel> {
-    if dimension == Dimension::Network.as_str() {
-        NetworkLabel::parse(value)
-    } else {
-        None
-    }
-}
-
-/// A filter on the report.
-struct ActiveFilter {
-    name: &'static str,
-    value: String,
-    /// Name and value for people.
-    text: String,
-    /// Query without this filter.
-    without: String,
-}
-
-/// Returns the filters in the query, even if they cannot be combined, so that the user can remove
-/// them.
-fn filters(query: &UrlQuery) -> Vec<ActiveFilter> {
-    let filter = |one: &Dimension| {
-        let name = one.as_str();
-        let value = query.get(name)?;
-        let text = match network_label(name, value) {
-            Some(label) if label.id.is_empty() => label.name.to_owned(),
-            Some(label) => format!("{} ({})", label.name, label.id),
-            None => value.to_owned(),
-        };
-        Some(ActiveFilter {
-            name,
-            value: value.to_owned(),
-            text: format!("{}: {text}", group_label(name)),
-            without: query.with(&[(name, None)]),
-        })
     };
-    Dimension::ALL.iter().filter_map(filter).collect()
+    Row {
+        values: values.enumerate().map(value).collect(),
+        figures: found.columns.iter().map(|one| one.write(figures)).collect(),
+    }
+}
+
+fn sort_header(found: &ExploreReport, metric: &'static Metric, query: &UrlQuery) -> SortHeader {
+    let is_sorted = found.sort.is_some_and(|sort| sort.word == metric.word);
+    let order = if is_sorted && found.is_descending {
+        "asc"
+    } else {
+        "desc"
+    };
+    SortHeader {
+        metric,
+        query: query.with(&[("sort", Some(metric.word)), ("order", Some(order))]),
+        sorted: match (is_sorted, found.is_descending) {
+            (false, _) => "none",
+            (true, true) => "descending",
+            (true, false) => "ascending",
+        },
+    }
 }
 
 /// Shows the page.
@@ -168,48 +185,46 @@ pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
     context: ReportContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let zone = &context.app()?.timezone;
-    let range = PageDateRange::of(&context.query, handles.runtime.now(), zone);
-    let found = load_report(&handles, &context, &range).await?;
+    let mut bar = AnalysisBar::load(&handles, &context).await?;
+    let found = load_report(&handles, &context, &bar).await?;
     let query = &context.query;
+    if let Ok(found) = &found {
+        for (dimension, values) in found.suggestions() {
+            bar.suggest(dimension, values);
+        }
+    }
     let mut page = ExplorePage {
         shell: context.shell(Section::Explore),
         form: FormState::default()
             .with("groupBy", query.get("groupBy").unwrap_or("day"))
             .with("then", query.get("then").unwrap_or("")),
         query: query.clone(),
-        range,
+        bar,
         heads: Vec::new(),
         columns: Vec::new(),
         rows: Vec::new(),
         totals: Vec::new(),
-        filters: filters(query),
-        fault: None,
-        left_out: 0,
+        obstacle: None,
+        row_count: 0,
         complete_from: None,
     };
     match found {
-        Err(message) => page.fault = Some(message),
+        Err(obstacle) => page.obstacle = Some(obstacle),
         Ok(found) => {
-            let figures =
-                |row: &ReportFigures| COLUMNS.iter().map(|column| column.write(row)).collect();
-            let heads = found.heads();
-            let labels = heads.iter().map(|head| group_label(head).to_owned());
-            page.heads = labels.collect();
-            page.columns = found.columns(query);
             page.complete_from = found.complete_from;
-            page.totals = figures(&found.total());
-            page.left_out = found.rows.len().saturating_sub(ROWS_SHOWN_MAX);
-            let row = |(key, row): &(ReportRowKey, ReportFigures)| {
-                let values = heads.iter().zip(found.values(key, query));
-                Row {
-                    values: values
-                        .map(|(head, value)| GroupValue::new(head, value))
-                        .collect(),
-                    figures: figures(row),
-                }
-            };
-            page.rows = found.rows.iter().take(ROWS_SHOWN_MAX).map(row).collect();
+            let total = found.total();
+            page.heads = found.heads().into_iter().map(group_label).collect();
+            let columns = found.columns.iter();
+            page.columns = columns
+                .clone()
+                .map(|metric| sort_header(&found, metric, query))
+                .collect();
+            page.totals = columns.map(|metric| metric.write(&total)).collect();
+            page.row_count = found.rows.len();
+            let shown = found.rows.iter().take(ROWS_SHOWN_MAX);
+            page.rows = shown
+                .map(|(key, figures)| row(&found, key, figures, query))
+                .collect();
         }
     }
     Ok(context.page(&page))

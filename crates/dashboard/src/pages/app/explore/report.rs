@@ -1,199 +1,337 @@
 //! The Explore report: its query, parsed from the URL, and its result.
 
-use super::columns::{COLUMNS, MetricColumn, SORT_DEFAULT};
 use crate::access::PageContext;
+use crate::analysis::{AnalysisBar, Obstacle, link_names, value_label};
 use crate::failure::Failure;
-use crate::pages::app::overview::link_names;
+use crate::metric::{METRICS, Metric};
 use crate::pages::app::spend;
 use crate::query::UrlQuery;
-use crate::range::PageDateRange;
+use crate::range::{FROM, PageDateRange, RANGE, TO};
 use crate::state::DashboardHandles;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::report::range::Span;
 use tributary_domain::report::{
-    Dimension, GroupBy, ReportFigures, ReportQuery, ReportRowKey, Rollup, Spend, TimeUnit,
-    report_rows,
+    Dimension, GroupBy, ReportFigures, ReportQuery, ReportRowKey, Spend, TimeUnit, report_rows,
 };
 use tributary_domain::vocabulary::day::Day;
 
-/// Maximum rows in the report.
-const ROWS_MAX: u32 = 5_000;
-
-/// Header for a sortable column.
-pub(super) struct SortHeader {
-    pub(super) label: &'static str,
-    pub(super) query: String,
-    pub(super) sorted: &'static str,
-}
+/// Maximum rows in the report, as in the REST API.
+const ROWS_MAX: u32 = 50_000;
+/// Maximum hours in the report: more than half a year.
+const HOURS_MAX: usize = 5_000;
+/// Columns if none are chosen. Those that need costs are left out where costs are unknown.
+const COLUMNS_DEFAULT: [&str; 8] = [
+    "cost",
+    "clicks",
+    "installs",
+    "paidCpi",
+    "netRevenue",
+    "paidRoas",
+    "arpu",
+    "payingDevices",
+];
+const SORT_DEFAULT: &str = "installs";
 
 /// A report with its rows.
 pub(super) struct ExploreReport {
     group: GroupBy,
     spans: Vec<Span>,
     pub(super) rows: Vec<(ReportRowKey, ReportFigures)>,
+    pub(super) columns: Vec<&'static Metric>,
     names: BTreeMap<String, String>,
     has_costs: bool,
-    sort: Option<usize>,
-    descending: bool,
+    pub(super) sort: Option<&'static Metric>,
+    pub(super) is_descending: bool,
     /// First day on which the figures are complete, if they lack earlier ones.
     pub(super) complete_from: Option<Day>,
 }
 
 /// Reads the grouping from `groupBy` and `then`. As in the REST API, `groupBy` may also be a
 /// comma-separated list.
-fn group_from_query(query: &UrlQuery) -> GroupBy {
+fn group_from_query(query: &UrlQuery) -> Result<GroupBy, Obstacle> {
     let first = query.get("groupBy").unwrap_or("day");
-    let names = match query.get("then") {
+    let names = match query.get("then").filter(|then| *then != first) {
         Some(then) => format!("{first},{then}"),
         None => first.to_owned(),
     };
-    GroupBy::parse(&names).unwrap_or_else(|_| GroupBy {
-        time: Some(TimeUnit::Day),
-        dimensions: Vec::new(),
+    GroupBy::parse(&names).map_err(|problem| Obstacle {
+        message: format!(
+            "The report cannot be grouped like this. {}",
+            problem.message
+        ),
+        ways: vec![(
+            "Group by day".to_owned(),
+            query.with(&[("groupBy", Some("day")), ("then", None)]),
+        )],
     })
 }
 
-/// Loads the report, or returns a message if the combination is not available.
+/// Returns the columns that the URL names, in the order of all metrics.
+fn columns(query: &UrlQuery, has_costs: bool) -> Vec<&'static Metric> {
+    let chosen: Vec<&str> = query.all("column").collect();
+    let is_default = |one: &Metric| COLUMNS_DEFAULT.contains(&one.word);
+    let is_shown = |one: &&Metric| match chosen.is_empty() {
+        true => is_default(one) && (has_costs || !one.needs_cost),
+        false => chosen.contains(&one.word),
+    };
+    let shown: Vec<&'static Metric> = METRICS.iter().filter(is_shown).collect();
+    if shown.is_empty() {
+        return Metric::select(&[SORT_DEFAULT]);
+    }
+    shown
+}
+
+/// Returns the ways to a report with fewer rows.
+fn fewer_rows(query: &UrlQuery, message: String) -> Obstacle {
+    let week = PageDateRange::with_preset(query, "7d");
+    let by_day = query.with(&[("groupBy", Some("day")), ("then", None)]);
+    Obstacle {
+        message,
+        ways: vec![
+            ("Show 7 days".to_owned(), week),
+            ("Group by day".to_owned(), by_day),
+        ],
+    }
+}
+
+/// Loads the report, or returns why the combination is not available.
 pub(super) async fn load_report(
     handles: &DashboardHandles,
     context: &PageContext<AnalyticsRead>,
-    range: &PageDateRange,
-) -> Result<Result<ExploreReport, String>, Failure> {
+    bar: &AnalysisBar,
+) -> Result<Result<ExploreReport, Obstacle>, Failure> {
     let query = &context.query;
-    let group = group_from_query(query);
-    let filter = |one: &Dimension| Some((*one, query.get(one.as_str())?.to_owned()));
-    let filters: Vec<(Dimension, String)> = Dimension::ALL.iter().filter_map(filter).collect();
-    let spans = range.spans(group.time);
+    let group = match group_from_query(query) {
+        Ok(group) => group,
+        Err(obstacle) => return Ok(Err(obstacle)),
+    };
+    let spans = bar.range.spans(group.time);
+    if spans.len() > HOURS_MAX {
+        let message = "The period has too many hours for one report.".to_owned();
+        return Ok(Err(fewer_rows(query, message)));
+    }
+    if let Some(obstacle) = bar.obstacle(&group.dimensions) {
+        return Ok(Err(obstacle));
+    }
     let question = ReportQuery {
         periods: spans.iter().map(|span| span.period).collect(),
         group_by: group.dimensions.clone(),
-        filters,
-        rows_max: ROWS_MAX,
+        filters: bar.filters(),
+        rows_max: ROWS_MAX + 1,
     };
-    if spans.len() > ROWS_MAX as usize {
-        return Ok(Err("Too many hours. Choose a shorter period.".to_owned()));
-    }
-    if Rollup::for_dimensions(&question.dimensions()).is_none() {
-        let message = "These dimensions cannot be combined. Combine network, link, campaign, ad \
-                       set and ad with each other, network and campaign with country and platform, \
-                       or event with source.";
-        return Ok(Err(message.to_owned()));
-    }
     let (app, caller) = (context.app()?.id, &context.authorized);
     let complete_from = handles.store.complete_from(caller, app, &question).await?;
-    let stats = handles.store.stats(caller, app, question.clone()).await?;
-    let names = link_names(
-        handles,
-        caller,
-        app,
-        stats.iter().flat_map(|row| &row.values),
-    )
-    .await?;
     let has_costs = Spend::is_available_for(caller.environment(), group.time, &question);
-    let spend = if has_costs {
-        Some(spend(handles, caller, app, range).await?)
+    let (read, spend) = if has_costs {
+        let spend = spend(handles, caller, app, &bar.range).await?;
+        (question.split_by_network(), Some(spend))
     } else {
-        None
+        (question.clone(), None)
     };
+    let stats = handles.store.stats(caller, app, read).await?;
     let rows = report_rows(stats, &question, &spans, spend.as_ref());
-    let sort = query.get("sort");
-    let sort = COLUMNS.iter().position(|column| Some(column.word) == sort);
+    if rows.len() > ROWS_MAX as usize {
+        let message = format!("The report has more than {ROWS_MAX} rows.");
+        return Ok(Err(fewer_rows(query, message)));
+    }
+    let values = rows.keys().flat_map(|(_, values)| values);
+    let names = link_names(handles, caller, app, values).await?;
     let mut found = ExploreReport {
         group,
         spans,
         rows: rows.into_iter().collect(),
+        columns: columns(query, has_costs),
         names,
         has_costs,
-        sort,
-        descending: query.get("order") != Some("asc"),
+        sort: query.get("sort").and_then(Metric::find),
+        is_descending: query.get("order") != Some("asc"),
         complete_from: complete_from.map(Day::first_from),
     };
+    found.search(query.get("search"));
     found.sort_rows();
     Ok(Ok(found))
 }
 
 impl ExploreReport {
+    /// Keeps the rows that have the text in one of their values.
+    fn search(&mut self, text: Option<&str>) {
+        let Some(text) = text.map(str::to_lowercase) else {
+            return;
+        };
+        let rows = std::mem::take(&mut self.rows);
+        let fits = |key: &ReportRowKey| {
+            let values = self.labels(key).into_iter().chain(key.1.iter().cloned());
+            values
+                .into_iter()
+                .any(|value| value.to_lowercase().contains(&text))
+        };
+        self.rows = rows.into_iter().filter(|(key, _)| fits(key)).collect();
+    }
+
     /// Sorts the rows. A report grouped only by time stays in time order unless the user selects a
     /// sort column.
     fn sort_rows(&mut self) {
         if self.sort.is_none() && self.group.dimensions.is_empty() {
             return;
         }
-        let of = COLUMNS[self.sort.unwrap_or(SORT_DEFAULT)].of;
+        let sort = self.sort.or_else(|| Metric::find(SORT_DEFAULT));
+        let of = sort.map_or(METRICS[0].of, |metric| metric.of);
         self.rows.sort_by_key(|(_, row)| Reverse(of(row)));
-        if !self.descending {
+        if !self.is_descending {
             self.rows.reverse();
         }
     }
 
     /// Returns the names of the grouping columns.
-    pub(super) fn heads(&self) -> Vec<String> {
-        let time = self.group.time.map(|unit| unit.as_str().to_owned());
-        let others = self.group.dimensions.iter();
-        let others = others.map(|one| one.as_str().to_owned());
+    pub(super) fn heads(&self) -> Vec<&'static str> {
+        let time = self.group.time.map(TimeUnit::as_str);
+        let others = self.group.dimensions.iter().map(|one| one.as_str());
         time.into_iter().chain(others).collect()
     }
 
-    pub(super) fn columns(&self, query: &UrlQuery) -> Vec<SortHeader> {
-        let head = |(index, column): (usize, &MetricColumn)| {
-            let is_sorted = Some(index) == self.sort;
-            let order = if is_sorted && self.descending {
-                "asc"
-            } else {
-                "desc"
-            };
-            SortHeader {
-                label: column.label,
-                query: query.with(&[("sort", Some(column.word)), ("order", Some(order))]),
-                sorted: match (is_sorted, self.descending) {
-                    (false, _) => "none",
-                    (true, true) => "descending",
-                    (true, false) => "ascending",
-                },
-            }
-        };
-        COLUMNS.iter().enumerate().map(head).collect()
+    /// Returns whether the report is grouped by time.
+    pub(super) const fn has_time(&self) -> bool {
+        self.group.time.is_some()
     }
 
-    /// Returns a row's grouping values, each with the query for its drill-down link.
-    pub(super) fn values(
+    /// Returns a row's values as shown.
+    pub(super) fn labels(&self, (span, values): &ReportRowKey) -> Vec<String> {
+        let time = self.group.time.map(|_| {
+            let label = self.spans.get(*span).map(|span| span.label.clone());
+            label.unwrap_or_default()
+        });
+        let others = self.group.dimensions.iter().zip(values);
+        let others = others.map(|(one, value)| {
+            if value.is_empty() {
+                return "none".to_owned();
+            }
+            value_label(*one, value, &self.names)
+        });
+        time.into_iter().chain(others).collect()
+    }
+
+    /// Returns a row's values for a file: identifiers, except for links, whose names are unique
+    /// enough to read and whose ids are not.
+    pub(super) fn plain_values(&self, key: &ReportRowKey) -> Vec<String> {
+        let mut shown = self.labels(key);
+        let first = usize::from(self.has_time());
+        for (place, dimension) in self.group.dimensions.iter().enumerate() {
+            if *dimension != Dimension::Link && !key.1[place].is_empty() {
+                shown[first + place].clone_from(&key.1[place]);
+            }
+        }
+        shown
+    }
+
+    /// Returns the query that each of a row's values leads to. A value filters the report, which is
+    /// then grouped by what is left; a time becomes the range.
+    pub(super) fn drill_downs(
         &self,
         (span, values): &ReportRowKey,
         query: &UrlQuery,
-    ) -> Vec<(String, Option<String>)> {
-        let time = self.group.time.map(|_| {
-            let label = self.spans.get(*span).map(|span| span.label.clone());
-            (label.unwrap_or_default(), None)
+    ) -> Vec<Option<String>> {
+        let time = self.group.time.map(|unit| {
+            let span = self.spans.get(*span)?;
+            let finer = match unit {
+                TimeUnit::Hour => return None,
+                TimeUnit::Day => "hour",
+                TimeUnit::Week | TimeUnit::Month => "day",
+            };
+            let names = self.heads();
+            let then = names.get(1).copied();
+            Some(query.with(&[
+                (RANGE, None),
+                (FROM, Some(&span.from.to_string())),
+                (TO, Some(&span.to.to_string())),
+                ("groupBy", Some(finer)),
+                ("then", then),
+            ]))
         });
         let value = |(one, value): (&Dimension, &String)| {
             if value.is_empty() {
-                return ("none".to_owned(), None);
+                return None;
             }
-            let name = self.names.get(value).unwrap_or(value);
-            let changes = [
-                ("groupBy", Some("day")),
-                ("then", None),
-                ("sort", None),
-                ("order", None),
+            let left = self
+                .heads()
+                .into_iter()
+                .filter(|head| *head != one.as_str());
+            let left: Vec<&str> = left.collect();
+            Some(query.with(&[
+                ("groupBy", Some(left.first().copied().unwrap_or("day"))),
+                ("then", left.get(1).copied()),
+                ("search", None),
                 (one.as_str(), Some(value.as_str())),
-            ];
-            (name.clone(), Some(query.with(&changes)))
+            ]))
         };
         let others = self.group.dimensions.iter().zip(values).map(value);
         time.into_iter().chain(others).collect()
     }
 
     pub(super) fn total(&self) -> ReportFigures {
-        let mut total = if self.has_costs {
-            ReportFigures::zero()
-        } else {
-            ReportFigures::default()
+        let nothing = ReportFigures {
+            cost: self.has_costs.then_some(0),
+            ..ReportFigures::zero()
         };
-        for (_, row) in &self.rows {
+        self.rows.iter().fold(nothing, |mut total, (_, row)| {
             total.add(row);
-        }
-        total
+            total
+        })
+    }
+
+    /// Returns the values of a dimension with their labels, as suggestions for a filter.
+    pub(super) fn suggestions(&self) -> Vec<(Dimension, Vec<(String, String)>)> {
+        let dimensions = self.group.dimensions.iter().enumerate();
+        dimensions
+            .map(|(place, dimension)| {
+                let mut values: Vec<(String, String)> = Vec::new();
+                for ((_, row), _) in &self.rows {
+                    if !values.iter().any(|(value, _)| *value == row[place]) {
+                        let label = value_label(*dimension, &row[place], &self.names);
+                        values.push((row[place].clone(), label));
+                    }
+                    if values.len() > SUGGESTIONS_MAX {
+                        break;
+                    }
+                }
+                (*dimension, values)
+            })
+            .collect()
+    }
+}
+
+/// Maximum number of suggested values.
+const SUGGESTIONS_MAX: usize = 50;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::default_with_costs("", true, &["cost", "clicks", "installs", "paidCpi", "netRevenue", "paidRoas", "arpu", "payingDevices"])]
+    #[case::default_without_costs("", false, &["clicks", "installs", "netRevenue", "arpu", "payingDevices"])]
+    #[case::chosen("column=events&column=clicks", true, &["clicks", "events"])]
+    #[case::unknown("column=nonsense", true, &["installs"])]
+    fn columns_come_from_the_url(
+        #[case] query: &str,
+        #[case] has_costs: bool,
+        #[case] expected: &[&str],
+    ) {
+        let found = columns(&UrlQuery::of(Some(query)), has_costs);
+        let words: Vec<&str> = found.iter().map(|one| one.word).collect();
+        assert_eq!(words, expected);
+    }
+
+    #[rstest]
+    #[case::two("groupBy=week&then=country", true)]
+    #[case::the_same_twice("groupBy=day&then=day", true)]
+    #[case::two_times("groupBy=day&then=week", false)]
+    #[case::unknown("groupBy=colour", false)]
+    fn a_grouping_that_cannot_be_shown_offers_a_way_out(#[case] query: &str, #[case] is_ok: bool) {
+        let found = group_from_query(&UrlQuery::of(Some(query)));
+        assert_eq!(found.is_ok(), is_ok);
+        assert!(found.err().is_none_or(|obstacle| !obstacle.ways.is_empty()));
     }
 }

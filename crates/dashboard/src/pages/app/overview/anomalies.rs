@@ -1,6 +1,6 @@
 //! Unusual traffic of the last days.
 
-use super::link_names;
+use crate::analysis::link_names;
 use crate::failure::Failure;
 use crate::state::DashboardHandles;
 use crate::text;

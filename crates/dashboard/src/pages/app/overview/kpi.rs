@@ -1,124 +1,92 @@
 //! Key metrics and their change.
 
-use crate::chart::Unit;
-use tributary_domain::report::Figures;
+use super::load::RangeFigures;
+use crate::metric::{Change, Metric};
+use tributary_domain::report::ReportFigures;
+
+/// Cards with and without ad costs, in display order.
+const COST_CARDS: [&str; 6] = [
+    "cost",
+    "installs",
+    "paidCpi",
+    "netRevenue",
+    "paidRoas",
+    "payingDevices",
+];
+const CARDS: [&str; 6] = [
+    "clicks",
+    "installs",
+    "trials",
+    "purchases",
+    "netRevenue",
+    "payingDevices",
+];
 
 /// A key metric and its change.
-pub(crate) struct Kpi {
-    pub(crate) word: &'static str,
-    pub(crate) label: &'static str,
-    pub(crate) value: String,
-    pub(crate) change: Option<KpiChange>,
-    /// Whether the previous period had no value and this one has.
-    pub(crate) is_new: bool,
+pub(super) struct Kpi {
+    pub(super) word: &'static str,
+    pub(super) label: &'static str,
+    pub(super) value: String,
+    pub(super) change: Option<Change>,
+    /// Whether the compared range had no value and this one has.
+    pub(super) is_new: bool,
+    /// Blended value below a paid one.
+    pub(super) blended: Option<String>,
 }
 
 /// Returns whether a metric went from zero to a positive value.
-pub(super) const fn is_new(before: i64, now: i64) -> bool {
-    before == 0 && now > 0
+fn is_new(metric: &Metric, before: &ReportFigures, now: &ReportFigures) -> bool {
+    let value = |row| (metric.of)(row);
+    metric.is_sum && value(before) == Some(0) && value(now).is_some_and(|now| now > 0)
 }
 
-/// Change from the previous period: text and colour.
-pub(crate) struct KpiChange {
-    pub(crate) text: String,
-    pub(crate) tone: &'static str,
+/// Returns the blended counterpart of a paid metric.
+fn blended(metric: &Metric, now: &ReportFigures) -> Option<String> {
+    let word = match metric.word {
+        "paidCpi" => "cpi",
+        "paidRoas" => "roas",
+        _ => return None,
+    };
+    Some(format!("{} blended", Metric::find(word)?.write_brief(now)))
 }
 
-impl KpiChange {
-    /// Computes the change. Returns `None` if the previous value is not positive.
-    pub(crate) fn of(before: i64, now: i64) -> Option<Self> {
-        if before <= 0 {
-            return None;
-        }
-        let tenths = (i128::from(now) - i128::from(before)) * 1_000 / i128::from(before);
-        let sign = match tenths {
-            1.. => "+",
-            0 => "±",
-            _ => "−",
-        };
-        let tenths = tenths.unsigned_abs();
-        Some(Self {
-            text: format!("{sign}{}.{} %", tenths / 10, tenths % 10),
-            tone: match sign {
-                "+" => "good",
-                "−" => "bad",
-                _ => "quiet",
-            },
+/// Returns the cards.
+pub(super) fn kpis(figures: &RangeFigures) -> Vec<Kpi> {
+    let (now, before) = (&figures.total, figures.total_before.as_ref());
+    let has_costs = now.cost.is_some_and(|cost| cost > 0);
+    let cards = if has_costs { &COST_CARDS } else { &CARDS };
+    let cards = Metric::select(cards).into_iter();
+    cards
+        .map(|metric| Kpi {
+            word: metric.word,
+            label: metric.label,
+            value: metric.write_brief(now),
+            change: before.and_then(|before| metric.change(before, now)),
+            is_new: before.is_some_and(|before| is_new(metric, before, now)),
+            blended: blended(metric, now),
         })
-    }
+        .collect()
 }
-
-/// A metric for the main chart.
-pub(crate) struct Metric {
-    pub(crate) word: &'static str,
-    pub(crate) label: &'static str,
-    pub(crate) unit: Unit,
-    pub(crate) of: fn(&Figures) -> i64,
-}
-
-/// The key metrics in display order.
-pub(crate) const METRICS: [Metric; 6] = [
-    Metric {
-        word: "clicks",
-        label: "Clicks",
-        unit: Unit::Count,
-        of: |one| one.clicks,
-    },
-    Metric {
-        word: "installs",
-        label: "Installs",
-        unit: Unit::Count,
-        of: |one| one.installs,
-    },
-    Metric {
-        word: "trials",
-        label: "Trials",
-        unit: Unit::Count,
-        of: |one| one.trials,
-    },
-    Metric {
-        word: "purchases",
-        label: "Purchases",
-        unit: Unit::Count,
-        of: |one| one.purchases,
-    },
-    Metric {
-        word: "revenue",
-        label: "Net revenue",
-        unit: Unit::Money,
-        of: |one| one.net_micros(),
-    },
-    Metric {
-        word: "payers",
-        label: "New payers",
-        unit: Unit::Count,
-        of: |one| one.paying_devices,
-    },
-];
-/// Index of the default metric.
-pub(super) const METRIC_DEFAULT: usize = 1;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use rstest::rstest;
-
-    #[rstest]
-    #[case::more(100, 150, Some("+50.0 %"))]
-    #[case::less(3, 2, Some("−33.3 %"))]
-    #[case::the_same(5, 5, Some("±0.0 %"))]
-    #[case::from_nothing(0, 5, None)]
-    fn formats_changes(#[case] before: i64, #[case] now: i64, #[case] expected: Option<&str>) {
-        let change = KpiChange::of(before, now);
-        assert_eq!(change.as_ref().map(|change| change.text.as_str()), expected);
-    }
+    use tributary_domain::report::Figures;
 
     #[rstest]
     #[case::from_nothing(0, 5, true)]
     #[case::still_nothing(0, 0, false)]
     #[case::more(1, 5, false)]
-    #[case::from_a_loss(-1, 5, false)]
     fn only_a_first_value_is_new(#[case] before: i64, #[case] now: i64, #[case] expected: bool) {
-        assert_eq!(is_new(before, now), expected);
+        let [before, now] = [before, now].map(|installs| ReportFigures {
+            figures: Figures {
+                installs,
+                ..Figures::default()
+            },
+            ..ReportFigures::zero()
+        });
+        let metric = Metric::find("installs").unwrap();
+        assert_eq!(is_new(metric, &before, &now), expected);
     }
 }

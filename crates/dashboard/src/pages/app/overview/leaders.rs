@@ -1,113 +1,177 @@
-//! The top networks, campaigns and links.
+//! The top values of each dimension.
 
-use crate::failure::Failure;
+use super::load::{FigureReader, RangeFigures, sums};
+use crate::analysis::{AnalysisBar, Obstacle, value_label};
+use crate::metric::Metric;
 use crate::network_label::NetworkLabel;
-use crate::range::PageDateRange;
-use crate::state::DashboardHandles;
-use crate::text;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tributary_domain::access::{AnalyticsRead, Authorized};
-use tributary_domain::report::{Dimension, Figures, ReportQuery, StatsRow};
-use tributary_domain::vocabulary::id::{AppId, LinkId};
-use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::report::{Dimension, ReportFigures, Spend, StatsRow};
 
 /// Rows per table.
 const TOP_ROWS: usize = 8;
-/// Maximum rows to read. Rows are sorted here, so more are read than shown.
-const ROWS_READ_MAX: u32 = 50_000;
+/// Columns with and without costs, and for events.
+const COST_COLUMNS: [&str; 5] = ["cost", "installs", "paidCpi", "netRevenue", "paidRoas"];
+const COLUMNS: [&str; 4] = ["clicks", "installs", "payingDevices", "netRevenue"];
+const EVENT_COLUMNS: [&str; 2] = ["events", "netRevenue"];
 
 /// A top-list table.
 pub(super) struct TopList {
     pub(super) title: &'static str,
     pub(super) word: &'static str,
+    pub(super) heads: Vec<&'static str>,
     pub(super) rows: Vec<TopListRow>,
+    pub(super) obstacle: Option<Obstacle>,
 }
 
 pub(super) struct TopListRow {
     pub(super) name: String,
-    pub(super) value: String,
     /// Identifier shown beside a network's name; otherwise empty.
     pub(super) id: &'static str,
-    pub(super) clicks: String,
-    pub(super) installs: String,
-    pub(super) purchases: String,
-    pub(super) revenue: String,
+    /// Query that filters by this value.
+    pub(super) filter: String,
+    pub(super) figures: Vec<String>,
+    /// Width of the bar behind the name, in thousandths of the first row's.
+    pub(super) width: i64,
 }
 
-/// Loads the figures for the whole range, grouped by these dimensions.
-pub(super) async fn figures_by(
-    handles: &DashboardHandles,
-    caller: &Authorized<AnalyticsRead>,
-    app: AppId,
-    range: &PageDateRange,
-    by: &[Dimension],
-) -> Result<Vec<StatsRow>, Failure> {
-    let question = ReportQuery {
-        periods: vec![range.whole()],
-        group_by: by.to_vec(),
-        filters: Vec::new(),
-        rows_max: ROWS_READ_MAX,
+/// The top lists, and all values that occur, as suggestions for filters.
+pub(super) struct Leaders {
+    pub(super) lists: Vec<TopList>,
+    pub(super) values: Vec<(Dimension, Vec<(String, String)>)>,
+}
+
+/// Rows by campaign, link and network; by country and platform; and by event name. `None` if the
+/// filters do not allow the combination.
+pub(super) struct LeaderRows {
+    pub(super) credited: Option<Vec<StatsRow>>,
+    pub(super) places: Option<Vec<StatsRow>>,
+    pub(super) names: Option<Vec<StatsRow>>,
+    pub(super) link_names: BTreeMap<String, String>,
+}
+
+/// Keeps one value of each row, and optionally the network after it.
+fn pick(rows: Option<&Vec<StatsRow>>, places: &[usize]) -> Option<Vec<StatsRow>> {
+    let row = |row: &StatsRow| StatsRow {
+        period: 0,
+        values: places
+            .iter()
+            .map(|place| row.values[*place].clone())
+            .collect(),
+        figures: row.figures,
     };
-    Ok(handles.store.stats(caller, app, question).await?)
+    Some(rows?.iter().map(row).collect())
 }
 
-/// Returns the top values of one dimension, by revenue, then installs, then clicks.
-pub(super) fn leaders(rows: &[StatsRow], place: usize) -> Vec<(String, Figures)> {
-    let mut sums: BTreeMap<&String, Figures> = BTreeMap::new();
-    let named = |row: &&StatsRow| !row.values[place].is_empty();
-    for row in rows.iter().filter(named) {
-        sums.entry(&row.values[place])
-            .or_default()
-            .add(&row.figures, 1);
-    }
-    let sums = sums.into_iter();
-    let mut leaders: Vec<(String, Figures)> =
-        sums.map(|(value, one)| (value.clone(), one)).collect();
-    leaders.sort_by_key(|(_, one)| std::cmp::Reverse((one.net_micros(), one.installs, one.clicks)));
-    leaders.truncate(TOP_ROWS);
-    leaders
+/// Returns the values of one dimension, most important first.
+fn ranked(
+    rows: BTreeMap<String, ReportFigures>,
+    dimension: Dimension,
+) -> Vec<(String, ReportFigures)> {
+    let mut rows: Vec<_> = rows
+        .into_iter()
+        .filter(|(value, _)| !value.is_empty())
+        .collect();
+    rows.sort_by_key(|(_, row)| {
+        let one = &row.figures;
+        Reverse(match dimension {
+            Dimension::Event => (one.events, 0, 0),
+            _ => (one.net_micros(), one.installs, one.clicks),
+        })
+    });
+    rows
 }
 
-pub(super) fn table(
+fn table(
     title: &'static str,
-    word: &'static str,
-    rows: Vec<(String, Figures)>,
+    dimension: Dimension,
+    rows: &[(String, ReportFigures)],
+    bar: &AnalysisBar,
     names: &BTreeMap<String, String>,
 ) -> TopList {
-    let is_network = word == Dimension::Network.as_str();
-    let label = |value: &str| NetworkLabel::parse(value).filter(|_| is_network);
-    let row = |(value, figures): (String, Figures)| TopListRow {
-        name: names.get(&value).cloned().unwrap_or_else(|| value.clone()),
-        id: label(&value).map_or("", |label| label.id),
-        value,
-        clicks: text::count(figures.clicks),
-        installs: text::count(figures.installs),
-        purchases: text::count(figures.purchases),
-        revenue: text::usd(Amount::from_micros(figures.net_micros())),
+    let has_costs = rows
+        .iter()
+        .any(|(_, row)| row.cost.is_some_and(|cost| cost > 0));
+    let columns: &[&str] = match dimension {
+        Dimension::Event => &EVENT_COLUMNS,
+        _ if has_costs => &COST_COLUMNS,
+        _ => &COLUMNS,
+    };
+    let columns = Metric::select(columns);
+    let weight = |row: &ReportFigures| match dimension {
+        Dimension::Event => row.figures.events,
+        _ => row.figures.net_micros().max(0),
+    };
+    let heaviest = rows
+        .iter()
+        .map(|(_, row)| weight(row))
+        .max()
+        .unwrap_or(0)
+        .max(1);
+    let row = |(value, row): &(String, ReportFigures)| TopListRow {
+        name: value_label(dimension, value, names),
+        id: match dimension {
+            Dimension::Network => NetworkLabel::parse(value).map_or("", |label| label.id),
+            _ => "",
+        },
+        filter: bar.filtered(dimension, value),
+        figures: columns.iter().map(|one| one.write_brief(row)).collect(),
+        width: i64::try_from(i128::from(weight(row)) * 1_000 / i128::from(heaviest)).unwrap_or(0),
     };
     TopList {
         title,
-        word,
-        rows: rows.into_iter().map(row).collect(),
+        word: dimension.as_str(),
+        heads: columns.iter().map(|one| one.label).collect(),
+        rows: rows.iter().take(TOP_ROWS).map(row).collect(),
+        obstacle: bar.obstacle(&[dimension]),
     }
 }
 
-/// Loads the links' names by id.
-pub(crate) async fn link_names(
-    handles: &DashboardHandles,
-    caller: &Authorized<AnalyticsRead>,
-    app: AppId,
-    values: impl Iterator<Item = &String>,
-) -> Result<BTreeMap<String, String>, Failure> {
-    let links: Vec<LinkId> = values
-        .filter_map(|value| LinkId::parse(value).ok())
-        .collect();
-    if links.is_empty() {
-        return Ok(BTreeMap::new());
+/// Builds the top lists.
+pub(super) fn leaders(
+    reader: &FigureReader<'_>,
+    figures: &RangeFigures,
+    rows: &LeaderRows,
+) -> Leaders {
+    let spend = figures.spend.as_ref();
+    let ranked = |rows: Option<Vec<StatsRow>>, dimension: Dimension, spend: Option<&Spend>| {
+        let rows = sums(reader, rows.unwrap_or_default(), &[dimension], spend);
+        (dimension, ranked(rows, dimension))
+    };
+    let networks = ranked(figures.by_network.clone(), Dimension::Network, spend);
+    let (credited, places) = (rows.credited.as_ref(), rows.places.as_ref());
+    let lists = [
+        ("Networks", networks),
+        (
+            "Campaigns",
+            ranked(pick(credited, &[0, 2]), Dimension::Campaign, spend),
+        ),
+        ("Links", ranked(pick(credited, &[1]), Dimension::Link, None)),
+        (
+            "Countries",
+            ranked(pick(places, &[0]), Dimension::Country, None),
+        ),
+        (
+            "Platforms",
+            ranked(pick(places, &[1]), Dimension::Platform, None),
+        ),
+        (
+            "Events",
+            ranked(pick(rows.names.as_ref(), &[0]), Dimension::Event, None),
+        ),
+    ];
+    let names = &rows.link_names;
+    let values = |(_, (dimension, rows)): &(&str, (Dimension, Vec<(String, ReportFigures)>))| {
+        let value = |(value, _): &(String, ReportFigures)| {
+            (value.clone(), value_label(*dimension, value, names))
+        };
+        (*dimension, rows.iter().map(value).collect())
+    };
+    Leaders {
+        values: lists.iter().map(values).collect(),
+        lists: lists
+            .iter()
+            .map(|(title, (dimension, rows))| table(title, *dimension, rows, reader.bar, names))
+            .collect(),
     }
-    let names = handles.store.link_names(caller, app, links).await?;
-    Ok(names
-        .into_iter()
-        .map(|(link, name)| (link.to_string(), name))
-        .collect())
 }

@@ -1,49 +1,65 @@
-//! `GET /apps/{app}` — an app's overview: key metrics, chart, top lists, funnel and delivery
-//! health.
+//! `GET /apps/{app}` — an app's overview: key metrics, chart, top lists, retention and delivery
+//! health, filtered by the bar that Explore shares.
 
+mod annotations;
 mod anomalies;
-mod funnel;
 mod kpi;
 mod leaders;
-
-pub(crate) use kpi::{KpiChange, METRICS};
-pub(crate) use leaders::link_names;
+mod load;
+mod plot;
+mod retention;
 
 use crate::access::{PageContext, ReportContext};
+use crate::analysis::{AnalysisBar, Obstacle, link_names};
 use crate::chart::Chart;
 use crate::failure::Failure;
+use crate::metric::{METRICS, Metric};
 use crate::network_label::NetworkLabel;
 use crate::query::UrlQuery;
-use crate::range::{PRESETS, PageDateRange};
+use crate::range::PageDateRange;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::text;
+use annotations::annotations;
 use anomalies::{AnomalyLine, anomalies};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use funnel::{Stage, funnel};
-use kpi::{Kpi, METRIC_DEFAULT, is_new};
-use leaders::{TopList, figures_by, leaders, table};
+use kpi::{Kpi, kpis};
+use leaders::{LeaderRows, TopList, leaders};
+use load::FigureReader;
+use plot::{ChartChoice, plot};
+use retention::{Stage, retention};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
-use tributary_domain::report::{Dimension, Figures, ReportFigures, ReportQuery};
+use tributary_domain::access::{AnalyticsRead, Authorized};
+use tributary_domain::report::{Dimension, Figures, StatsRow};
 use tributary_domain::vocabulary::id::AppId;
-use tributary_domain::vocabulary::money::Amount;
+
+/// Dimensions that the chart can be stacked by: URL value and label.
+const STACKS: [(&str, &str); 3] = [
+    ("", "nothing"),
+    ("network", "network"),
+    ("campaign", "campaign"),
+];
+/// Maximum number of links that are shown by name, in the top list and as suggestions.
+const LINKS_NAMED_MAX: usize = 60;
+/// Parameters of the chart.
+const CHART: [&str; 3] = ["metric", "second", "stack"];
 
 #[derive(Template)]
 #[template(path = "overview.html")]
 struct OverviewPage {
     shell: Shell,
-    range: PageDateRange,
+    bar: AnalysisBar,
     query: UrlQuery,
+    /// Why the figures cannot be shown with these filters.
+    obstacle: Option<Obstacle>,
     kpis: Vec<Kpi>,
-    metric: &'static str,
+    choice: ChartChoice,
     chart: Chart,
     tables: Vec<TopList>,
-    funnel: Vec<Stage>,
-    /// Cost metrics; empty without cost data.
-    costs: Vec<Kpi>,
+    retention: Vec<Stage>,
     /// Number of events from billing providers, and the share of them that were matched to a
     /// device.
     billing: Option<(String, String)>,
@@ -55,78 +71,42 @@ struct OverviewPage {
 }
 
 impl OverviewPage {
-    fn presets(&self) -> [(&'static str, &'static str, i32); 4] {
-        PRESETS
-    }
-
-    fn with_range(&self, word: &str) -> String {
-        self.query
-            .with(&[("range", Some(word)), ("from", None), ("to", None)])
-    }
-
     fn shows(&self, metric: &str) -> bool {
-        self.metric == metric
+        self.choice.metric.word == metric
+    }
+
+    fn shows_second(&self, metric: &str) -> bool {
+        self.choice.second.map(|one| one.word) == Some(metric)
+    }
+
+    fn shows_stack(&self, word: &str) -> bool {
+        self.choice.stack.map_or("", Dimension::as_str) == word
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn stacks(&self) -> [(&'static str, &'static str); 3] {
+        STACKS
+    }
+
+    /// Returns the fields that the chart's form keeps.
+    fn kept_by_chart(&self) -> Vec<(&str, &str)> {
+        self.query.fields_except(&CHART)
     }
 
     /// Returns the Explore query for a top list.
     fn explore(&self, dimension: &str) -> String {
-        self.query
-            .with(&[("groupBy", Some(dimension)), ("metric", None)])
-    }
-
-    /// Returns the Explore query for a top-list row, by day.
-    fn drill(&self, dimension: &str, value: &str) -> String {
-        let changes = [
-            ("groupBy", Some("day")),
-            (dimension, Some(value)),
-            ("metric", None),
-        ];
+        let changes = CHART.map(|name| (name, None));
+        let by = [("groupBy", Some(dimension)), ("then", None)];
+        let changes: Vec<_> = changes.into_iter().chain(by).collect();
         self.query.with(&changes)
     }
 
     fn with_metric(&self, word: &str) -> String {
         self.query.with(&[("metric", Some(word))])
     }
-}
-
-fn sum<'a>(rows: impl Iterator<Item = &'a Figures>) -> Figures {
-    let mut total = Figures::default();
-    for figures in rows {
-        total.add(figures, 1);
-    }
-    total
-}
-
-/// Loads daily figures for the range and for the preceding range.
-async fn by_day(
-    handles: &DashboardHandles,
-    caller: &Authorized<AnalyticsRead>,
-    app: AppId,
-    range: &PageDateRange,
-) -> Result<(Vec<Figures>, Vec<Figures>), Failure> {
-    let (now, before) = (range.days(), range.before().days());
-    let count = now.len();
-    let question = ReportQuery {
-        rows_max: u32::try_from(2 * count).unwrap_or(u32::MAX),
-        periods: now.into_iter().chain(before).collect(),
-        group_by: Vec::new(),
-        filters: Vec::new(),
-    };
-    let mut days = vec![Figures::default(); 2 * count];
-    for row in handles.store.stats(caller, app, question).await? {
-        if let Some(day) = days.get_mut(row.period) {
-            day.add(&row.figures, 1);
-        }
-    }
-    let before = days.split_off(count);
-    Ok((days, before))
-}
-
-/// Returns the networks' names by identifier.
-fn network_names(networks: &[(String, Figures)]) -> BTreeMap<String, String> {
-    let name = |id: &str| NetworkLabel::parse(id).map(|label| label.name.to_owned());
-    let ids = networks.iter().map(|(id, _)| id);
-    ids.filter_map(|id| Some((id.clone(), name(id)?))).collect()
 }
 
 /// Loads recent delivery counts by network.
@@ -155,48 +135,6 @@ async fn health(
     Ok(found.into_iter().map(row).collect())
 }
 
-/// Returns the cost metrics; empty without cost data.
-async fn costs(
-    handles: &DashboardHandles,
-    caller: &Authorized<AnalyticsRead>,
-    app: AppId,
-    range: &PageDateRange,
-    [now, before]: [Figures; 2],
-) -> Result<Vec<Kpi>, Failure> {
-    if caller.environment() == Environment::Test {
-        return Ok(Vec::new());
-    }
-    let measured = async |figures, range| {
-        let spend = crate::pages::app::spend(handles, caller, app, range).await?;
-        let cost = Some(spend.total());
-        Ok::<_, Failure>(ReportFigures { figures, cost })
-    };
-    let now = measured(now, range).await?;
-    let before = measured(before, &range.before()).await?;
-    if now.cost == Some(0) && before.cost == Some(0) {
-        return Ok(Vec::new());
-    }
-    let kpi =
-        |word, label, of: fn(&ReportFigures) -> Option<Amount>, write: fn(Amount) -> String| {
-            let (value, before) = (of(&now), of(&before));
-            let change = value.zip(before);
-            Kpi {
-                word,
-                label,
-                value: value.map_or_else(|| "–".to_owned(), write),
-                change: change
-                    .and_then(|(now, before)| KpiChange::of(before.micros(), now.micros())),
-                is_new: false,
-            }
-        };
-    let cost = |one: &ReportFigures| one.cost.map(Amount::from_micros);
-    Ok(vec![
-        kpi("cost", "Cost", cost, text::usd_brief),
-        kpi("cpi", "Cost per install", ReportFigures::cpi, text::usd),
-        kpi("roas", "ROAS", ReportFigures::roas, text::ratio),
-    ])
-}
-
 /// Returns the number of billing events in the range, and the share of them that were matched to a
 /// device.
 async fn billing(
@@ -222,6 +160,37 @@ fn held(installs: i64) -> Option<String> {
     }
 }
 
+/// Returns the links whose names the page needs: those with the most revenue and installs.
+fn top_links(credited: &[StatsRow]) -> Vec<&String> {
+    let mut sums: BTreeMap<&String, Figures> = BTreeMap::new();
+    for row in credited {
+        sums.entry(&row.values[1]).or_default().add(&row.figures, 1);
+    }
+    let mut links: Vec<(&String, Figures)> = sums.into_iter().collect();
+    links.sort_by_key(|(_, one)| Reverse((one.net_micros(), one.installs, one.clicks)));
+    links.truncate(LINKS_NAMED_MAX);
+    links.into_iter().map(|(link, _)| link).collect()
+}
+
+/// Loads the rows of the top lists.
+async fn leader_rows(reader: &FigureReader<'_>) -> Result<LeaderRows, Failure> {
+    let credits = [Dimension::Campaign, Dimension::Link, Dimension::Network];
+    let (credited, places, names) = tokio::try_join!(
+        reader.whole(&credits),
+        reader.whole(&[Dimension::Country, Dimension::Platform]),
+        reader.whole(&[Dimension::Event]),
+    )?;
+    let links = top_links(credited.as_deref().unwrap_or_default());
+    let link_names = link_names(reader.handles, reader.caller, reader.app, links.into_iter());
+    let link_names = link_names.await?;
+    Ok(LeaderRows {
+        credited,
+        places,
+        names,
+        link_names,
+    })
+}
+
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
@@ -229,61 +198,48 @@ pub(crate) async fn show(
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let caller = &context.authorized;
-    let range = PageDateRange::of(&context.query, handles.runtime.now(), &app.timezone);
-    let links_and_campaigns = [Dimension::Link, Dimension::Campaign];
-    let ((days, days_before), networks, credited, health, billing) = tokio::try_join!(
-        by_day(&handles, caller, app.id, &range),
-        figures_by(&handles, caller, app.id, &range, &[Dimension::Network]),
-        figures_by(&handles, caller, app.id, &range, &links_and_campaigns),
+    let mut bar = AnalysisBar::load(&handles, &context).await?;
+    let reader = FigureReader {
+        handles: &handles,
+        caller,
+        app: app.id,
+        bar: &bar,
+    };
+    let (figures, rows, retention, health, billing, anomalies, notes) = tokio::try_join!(
+        reader.load(),
+        leader_rows(&reader),
+        retention(&handles, caller, app.id, &bar),
         health(&handles, &context, app.id),
-        billing(&handles, caller, app.id, &range),
+        billing(&handles, caller, app.id, &bar.range),
+        anomalies(&handles, caller, app),
+        annotations(&handles, &context, app.id, bar.range.whole()),
     )?;
-    let (total, before) = (sum(days.iter()), sum(days_before.iter()));
-    let requested = context.query.get("metric");
-    let metric = METRICS.iter().find(|one| Some(one.word) == requested);
-    let metric = metric.unwrap_or(&METRICS[METRIC_DEFAULT]);
-    let values = |days: &[Figures]| days.iter().map(metric.of).collect::<Vec<i64>>();
-    let links = leaders(&credited, 0);
-    let link_names =
-        link_names(&handles, caller, app.id, links.iter().map(|(link, _)| link)).await?;
-    let none = BTreeMap::new();
-    let networks = leaders(&networks, 0);
-    let network_names = network_names(&networks);
-    let shell = context.shell(Section::Overview);
+    let choice = ChartChoice::of(&context.query);
+    let chart = plot(&reader, &figures, &choice, &notes).await?;
+    let leaders = leaders(&reader, &figures, &rows);
+    let before = figures.total_before.as_ref();
+    let is_empty = figures.total.figures.is_zero()
+        && before.is_none_or(|before| before.figures.is_zero())
+        && bar.tags.is_empty();
+    let (obstacle, kpis) = (bar.obstacle(&[]), kpis(&figures));
+    for (dimension, values) in leaders.values {
+        bar.suggest(dimension, values);
+    }
     let page = OverviewPage {
-        costs: costs(&handles, caller, app.id, &range, [total, before]).await?,
+        shell: context.shell(Section::Overview),
+        query: context.query.clone(),
+        obstacle,
+        kpis,
+        choice,
+        chart,
+        tables: leaders.lists,
+        retention,
         billing,
         health,
-        anomalies: anomalies(&handles, caller, app).await?,
-        shell,
-        query: context.query.clone(),
-        kpis: METRICS
-            .iter()
-            .map(|one| Kpi {
-                word: one.word,
-                label: one.label,
-                value: one.unit.write((one.of)(&total)),
-                change: KpiChange::of((one.of)(&before), (one.of)(&total)),
-                is_new: is_new((one.of)(&before), (one.of)(&total)),
-            })
-            .collect(),
-        metric: metric.word,
-        chart: Chart::of(
-            metric.label,
-            metric.unit,
-            &range.labels(),
-            &values(&days),
-            &values(&days_before),
-        ),
-        tables: vec![
-            table("Networks", "network", networks, &network_names),
-            table("Campaigns", "campaign", leaders(&credited, 1), &none),
-            table("Links", "link", links, &link_names),
-        ],
-        funnel: funnel(&total),
-        held: held(total.held_installs),
-        is_empty: total.is_zero() && before.is_zero(),
-        range,
+        held: held(figures.total.figures.held_installs),
+        anomalies,
+        is_empty,
+        bar,
     };
     Ok(context.page(&page))
 }

@@ -1,5 +1,11 @@
 //! The range of days that a report covers.
 
+mod chosen;
+mod comparison;
+
+pub use chosen::{ChosenRange, RangePreset, RangeRemark, RangeRequest};
+pub use comparison::{ComparedRange, Comparison};
+
 use super::{Period, TimeUnit};
 use crate::vocabulary::calendar;
 use crate::vocabulary::day::Day;

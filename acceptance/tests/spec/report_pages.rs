@@ -1,0 +1,194 @@
+//! The pages show the figures of the REST API, and paid figures equal a full count.
+
+use super::reports::{FROM, ReportFixture, TO, values};
+use super::reports_model::{RecordedRows, micros};
+use rand::seq::IndexedRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use tributary_domain::access::person::Role;
+use tributary_domain::vocabulary::money::Amount;
+use tributary_testkit::{Engine, on_both_engines};
+
+/// Dimensions that a page can combine.
+const GROUPS: [&[&str]; 3] = [
+    &["network", "link", "campaign", "adset"],
+    &["event", "source"],
+    &["country", "platform"],
+];
+const UNITS: [&str; 4] = ["day", "hour", "week", "month"];
+/// Columns of the file, as the REST API names them.
+const COLUMNS: [&str; 22] = [
+    "cost",
+    "clicks",
+    "installs",
+    "paidCpi",
+    "netRevenue",
+    "paidRoas",
+    "arpu",
+    "payingDevices",
+    "conversionRate",
+    "organicInstalls",
+    "signUps",
+    "trials",
+    "qualifiedTrials",
+    "subscriptions",
+    "purchases",
+    "renewals",
+    "refunds",
+    "events",
+    "cpi",
+    "roas",
+    "heldInstalls",
+    "heldRevenue",
+];
+
+/// Reads the figures of a row of the API, in the order of [`COLUMNS`].
+fn figures(row: &Value) -> Vec<Option<i64>> {
+    let figure = |name: &&str| Some(&row[**name]).filter(|one| !one.is_null()).map(micros);
+    COLUMNS.iter().map(figure).collect()
+}
+
+/// Reads the figures of each line of a CSV file, without the grouping columns.
+fn file_figures(text: &str, groups: usize) -> Vec<Vec<Option<i64>>> {
+    let line = |line: &str| {
+        let fields = line.split(',').skip(groups);
+        let figure = |text: &str| Amount::parse(text).ok().map(Amount::micros);
+        fields.map(figure).collect()
+    };
+    text.lines().skip(1).map(line).collect()
+}
+
+/// Reads the key figures of the overview: the label and the text of each card.
+fn cards(page: &str) -> BTreeMap<String, String> {
+    let cards = page.split("class=\"kpi-label\">").skip(1);
+    let card = |rest: &str| {
+        let (label, rest) = rest.split_once('<').unwrap();
+        let value = rest.split_once("class=\"kpi-value\">").unwrap().1;
+        (
+            label.to_owned(),
+            value.split_once('<').unwrap().0.to_owned(),
+        )
+    };
+    cards.map(card).collect()
+}
+
+fn with_commas(digits: &str) -> String {
+    let count = digits.len();
+    let digits = digits.chars().enumerate();
+    let separated = digits.flat_map(|(place, digit)| {
+        let comma = place > 0 && (count - place).is_multiple_of(3);
+        comma.then_some(',').into_iter().chain([digit])
+    });
+    separated.collect()
+}
+
+impl ReportFixture {
+    async fn page(&self, path: &str, cookie: &str) -> String {
+        let app = self.app.rsplit('/').next().unwrap();
+        let url = format!("/apps/{app}{path}");
+        let request = self.server.request(reqwest::Method::GET, &url);
+        let answer = self.server.send(request.header("cookie", cookie)).await;
+        answer.expect(200).text.clone()
+    }
+
+    async fn put_costs(&self) {
+        let day = |day: u32| {
+            json!([
+                {"day": format!("2026-03-{day}"), "network": "network_a", "campaign": "c1", "amount": 80},
+                {"day": format!("2026-03-{day}"), "network": "network_b", "amount": "20.5"},
+            ])
+        };
+        let costs: Vec<Value> = (18..28)
+            .flat_map(|number| day(number).as_array().unwrap().clone())
+            .collect();
+        let path = format!("{}/costs", self.app);
+        let body = Some(json!({ "costs": costs }));
+        let stored = self.server.call("PUT", &path, &self.key, body).await;
+        stored.expect(200);
+    }
+}
+
+/// Counts the installs and the net revenue that an ad or a link is credited with.
+fn paid(recorded: &RecordedRows, days: (&str, &str)) -> (i64, i64) {
+    let rows = recorded.report(&["network"], &[], days, "Europe/Berlin");
+    let (mut installs, mut net) = (0, 0);
+    for (key, row) in rows {
+        let figure = |name| row.get(name).copied().unwrap_or(0);
+        if key[0]
+            .1
+            .as_deref()
+            .is_some_and(|network| network != "organic")
+        {
+            installs += figure("installs");
+            net += figure("revenue") - figure("refunded");
+        }
+    }
+    (installs, net)
+}
+
+on_both_engines! {
+    async fn pages_show_the_figures_of_the_api(engine: Engine) {
+        let fixture = ReportFixture::start(engine, 600).await;
+        fixture.put_costs().await;
+        let recorded = fixture.read_recorded().await;
+        let cookie = fixture.server.sign_in_as(fixture.organization, Role::Viewer).await;
+        let columns: String = COLUMNS.iter().map(|name| format!("&column={name}")).collect();
+        let mut random = rand_chacha::ChaCha12Rng::seed_from_u64(5);
+        for _ in 0..50 {
+            let dimensions = GROUPS.choose(&mut random).unwrap();
+            let mut group: Vec<&str> = UNITS.choose(&mut random).copied().into_iter().collect();
+            group.truncate(random.random_range(0..=1));
+            let count = random.random_range(1..=2 - group.len());
+            group.extend(dimensions.sample(&mut random, count));
+            let mut query = format!("from=2026-03-{}&to=2026-04-05", random.random_range(15..=31));
+            let count = random.random_range(0..=2);
+            for dimension in dimensions.sample(&mut random, count) {
+                let known: Vec<String> = values(&recorded, dimension).into_iter().filter(|value| !value.is_empty()).collect();
+                query = format!("{query}&{dimension}={}", known.choose(&mut random).unwrap());
+            }
+            let by = group.join(",");
+            let (rows, totals) = fixture.stats(&format!("{query}&groupBy={by}"), 500).await;
+            let file = fixture.page(&format!("/explore.csv?{query}&groupBy={by}{columns}"), &cookie).await;
+            let mut expected: Vec<_> = rows.iter().map(figures).collect();
+            let mut found = file_figures(&file, group.len());
+            expected.sort();
+            found.sort();
+            assert_eq!(found, expected, "{query}&groupBy={by}");
+            let cards = cards(&fixture.page(&format!("?{query}"), &cookie).await);
+            let installs = totals["installs"].to_string();
+            assert_eq!(cards["Installs"], with_commas(&installs), "{query}");
+        }
+    }
+
+    async fn organic_installs_never_change_paid_figures(engine: Engine) {
+        let fixture = ReportFixture::start(engine, 600).await;
+        fixture.put_costs().await;
+        let recorded = fixture.read_recorded().await;
+        let (installs, net) = paid(&recorded, (FROM, TO));
+        let cost = 1_005_000_000_i64;
+        let rounded = |part: i128, by: i64| Amount::from_micros(i64::try_from((part * 2 + i128::from(by)) / (2 * i128::from(by))).unwrap());
+        let paid_cpi = rounded(i128::from(cost), installs);
+        let paid_roas = rounded(i128::from(net) * 1_000_000, cost);
+        let days = format!("from={FROM}&to={TO}");
+        assert!(installs > 0 && net > 0);
+        for by in ["day", "week", "network", "campaign", "network,campaign", "day,campaign"] {
+            let (_, totals) = fixture.stats(&format!("{days}&groupBy={by}"), 500).await;
+            assert_eq!(micros(&totals["paidCpi"]), paid_cpi.micros(), "{by}");
+            assert_eq!(micros(&totals["paidRoas"]), paid_roas.micros(), "{by}");
+            assert!(micros(&totals["cpi"]) < paid_cpi.micros(), "blended figures include organic installs");
+        }
+        let (rows, _) = fixture.stats(&format!("{days}&groupBy=network"), 500).await;
+        let organic = rows.iter().find(|row| row["network"] == "organic").unwrap();
+        assert_eq!((&organic["paidCpi"], &organic["paidRoas"]), (&Value::Null, &Value::Null));
+        let overview = fixture.get(&format!("/overview?{days}")).await;
+        assert_eq!(micros(&overview["data"]["kpis"]["paidCpi"]["value"]), paid_cpi.micros());
+        assert_eq!(micros(&overview["data"]["kpis"]["paidRoas"]["value"]), paid_roas.micros());
+        let (_, by_link) = fixture.stats(&format!("{days}&groupBy=link"), 500).await;
+        assert_eq!(by_link["paidRoas"], Value::Null, "costs have no link");
+        let cookie = fixture.server.sign_in_as(fixture.organization, Role::Viewer).await;
+        let cards = cards(&fixture.page(&format!("?{days}"), &cookie).await);
+        assert_eq!(cards["Spend"], "$1,005");
+        assert!(cards["ROAS (paid)"].parse::<f64>().is_ok(), "{cards:?}");
+    }
+}

@@ -1,0 +1,354 @@
+//! The filter bar and date control that Overview and Explore share. The URL holds the whole state.
+
+use crate::access::PageContext;
+use crate::failure::Failure;
+use crate::network_label::NetworkLabel;
+use crate::pages::app::group_label;
+use crate::query::UrlQuery;
+use crate::range::{COMPARE, FROM, PageDateRange, RANGE, TO};
+use crate::state::DashboardHandles;
+use std::collections::BTreeMap;
+use tributary_domain::access::{AnalyticsRead, Authorized};
+use tributary_domain::attribution::CreditedNetwork;
+use tributary_domain::device::Platform;
+use tributary_domain::event::name::canonical;
+use tributary_domain::integration::Network;
+use tributary_domain::report::range::Comparison;
+use tributary_domain::report::{DIMENSIONS_MAX, Dimension, Rollup};
+use tributary_domain::vocabulary::id::{AppId, LinkId};
+
+/// Dimensions with a field in the filter form. Others can be filtered by clicking a value.
+const FIELDS: [Dimension; 7] = [
+    Dimension::Network,
+    Dimension::Campaign,
+    Dimension::Adset,
+    Dimension::Link,
+    Dimension::Country,
+    Dimension::Platform,
+    Dimension::Event,
+];
+/// Maximum number of suggested values per field.
+const SUGGESTIONS_MAX: usize = 50;
+
+/// Parameters of the date control.
+const DATES: [&str; 4] = [RANGE, FROM, TO, COMPARE];
+/// Filters that mean the same in every app.
+const COMMON_FILTERS: [Dimension; 4] = [
+    Dimension::Network,
+    Dimension::Country,
+    Dimension::Platform,
+    Dimension::Event,
+];
+
+/// Returns the parameters that stay when the user goes to another report of the same app.
+pub(crate) fn kept_in_app(query: &UrlQuery) -> UrlQuery {
+    let filters = Dimension::ALL.iter().map(|one| one.as_str());
+    query.only(&DATES.into_iter().chain(filters).collect::<Vec<_>>())
+}
+
+/// Returns the parameters that stay when the user goes to another app.
+pub(crate) fn kept_between_apps(query: &UrlQuery) -> UrlQuery {
+    let filters = COMMON_FILTERS.iter().map(|one| one.as_str());
+    query.only(&DATES.into_iter().chain(filters).collect::<Vec<_>>())
+}
+
+/// An active filter, shown as a removable tag.
+pub(crate) struct FilterTag {
+    dimension: Dimension,
+    value: String,
+    /// Name and value for people.
+    pub(crate) text: String,
+    /// Query without this filter.
+    pub(crate) without: String,
+}
+
+/// A field of the filter form.
+pub(crate) struct FilterField {
+    pub(crate) name: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) value: String,
+    /// Values with their labels.
+    pub(crate) choices: Vec<(String, String)>,
+    /// Whether the choices are complete, so that the field is a list and not a text field.
+    pub(crate) is_list: bool,
+}
+
+/// Why a report cannot be shown, with links that make it possible.
+pub(crate) struct Obstacle {
+    pub(crate) message: String,
+    /// Text and query of each way out.
+    pub(crate) ways: Vec<(String, String)>,
+}
+
+/// The filter bar and date control of a page.
+pub(crate) struct AnalysisBar {
+    pub(crate) range: PageDateRange,
+    pub(crate) tags: Vec<FilterTag>,
+    pub(crate) fields: Vec<FilterField>,
+    query: UrlQuery,
+}
+
+impl AnalysisBar {
+    /// Reads the bar's state from the URL.
+    pub(crate) async fn load(
+        handles: &DashboardHandles,
+        context: &PageContext<AnalyticsRead>,
+    ) -> Result<Self, Failure> {
+        let app = context.app()?;
+        let query = context.query.clone();
+        let filtered = query.get(Dimension::Link.as_str()).map(str::to_owned);
+        let names = link_names(handles, &context.authorized, app.id, filtered.iter()).await?;
+        Ok(Self {
+            range: PageDateRange::of(&query, handles.runtime.now(), &app.timezone),
+            tags: tags(&query, &names),
+            fields: FIELDS.iter().map(|one| field(*one, &query)).collect(),
+            query,
+        })
+    }
+
+    /// Returns the filters of the report.
+    pub(crate) fn filters(&self) -> Vec<(Dimension, String)> {
+        let tags = self.tags.iter();
+        tags.map(|tag| (tag.dimension, tag.value.clone())).collect()
+    }
+
+    /// Suggests values for a field.
+    pub(crate) fn suggest(
+        &mut self,
+        dimension: Dimension,
+        values: impl IntoIterator<Item = (String, String)>,
+    ) {
+        let mut fields = self.fields.iter_mut();
+        if let Some(field) = fields.find(|one| one.name == dimension.as_str() && !one.is_list) {
+            let values = values.into_iter().filter(|(value, _)| !value.is_empty());
+            field.choices = values.take(SUGGESTIONS_MAX).collect();
+        }
+    }
+
+    /// Returns the query that adds a filter, or replaces the one of the same dimension.
+    pub(crate) fn filtered(&self, dimension: Dimension, value: &str) -> String {
+        self.query
+            .with(&[(dimension.as_str(), Some(value)), ("search", None)])
+    }
+
+    /// Returns the query without filters.
+    pub(crate) fn unfiltered(&self) -> String {
+        let filters = Dimension::ALL.iter().map(|one| (one.as_str(), None));
+        self.query.with(&filters.collect::<Vec<_>>())
+    }
+
+    /// Returns why figures by these dimensions cannot be combined with the filters; `None` if they
+    /// can.
+    pub(crate) fn obstacle(&self, by: &[Dimension]) -> Option<Obstacle> {
+        let is_available = |filters: &[&FilterTag]| {
+            let filters = filters.iter().map(|tag| tag.dimension);
+            let all: Vec<Dimension> = by.iter().copied().chain(filters).collect();
+            Rollup::for_dimensions(&all).is_some()
+        };
+        let all: Vec<&FilterTag> = self.tags.iter().collect();
+        let message = if all.len() > DIMENSIONS_MAX {
+            "At most three filters can be combined. Remove a filter."
+        } else if !is_available(&all) {
+            "These dimensions cannot be combined. Remove a filter or group by something else."
+        } else {
+            return None;
+        };
+        let without = |removed: &&&FilterTag| {
+            let others = all.iter().filter(|tag| tag.dimension != removed.dimension);
+            is_available(&others.copied().collect::<Vec<_>>())
+        };
+        let way = |tag: &&FilterTag| (format!("Remove {}", tag.text), tag.without.clone());
+        let mut ways: Vec<(String, String)> = all.iter().filter(without).map(way).collect();
+        if ways.is_empty() && !all.is_empty() {
+            ways.push(("Remove all filters".to_owned(), self.unfiltered()));
+        }
+        Some(Obstacle {
+            message: message.to_owned(),
+            ways,
+        })
+    }
+
+    /// Returns the presets: label, query and whether it is the current one.
+    pub(crate) fn presets(&self) -> Vec<(&'static str, String, bool)> {
+        let presets = PageDateRange::presets().into_iter();
+        let link = |(word, label)| {
+            let query = PageDateRange::with_preset(&self.query, word);
+            (label, query, self.range.is(word))
+        };
+        presets.map(link).collect()
+    }
+
+    /// Returns the comparisons: label, query and whether it is the current one.
+    pub(crate) fn comparisons(&self) -> Vec<(&'static str, String, bool)> {
+        let link = |one: Comparison| {
+            let query = self.query.with(&[(COMPARE, Some(one.as_str()))]);
+            (one.label(), query, self.range.comparison == one)
+        };
+        Comparison::ALL.into_iter().map(link).collect()
+    }
+
+    /// Returns the fields that the form for days keeps.
+    pub(crate) fn kept_by_dates(&self) -> Vec<(&str, &str)> {
+        self.query.fields_except(&[RANGE, FROM, TO])
+    }
+
+    /// Returns the fields that the form for filters keeps.
+    pub(crate) fn kept_by_filters(&self) -> Vec<(&str, &str)> {
+        self.query.fields_except(&FIELDS.map(Dimension::as_str))
+    }
+}
+
+/// Returns the filters in the query, even if they cannot be combined, so that the user can remove
+/// them.
+fn tags(query: &UrlQuery, names: &BTreeMap<String, String>) -> Vec<FilterTag> {
+    let tag = |dimension: &Dimension| {
+        let name = dimension.as_str();
+        let value = normalized(*dimension, query.get(name)?);
+        let label = value_label(*dimension, &value, names);
+        Some(FilterTag {
+            dimension: *dimension,
+            text: format!("{}: {label}", group_label(name)),
+            without: query.with(&[(name, None)]),
+            value,
+        })
+    };
+    Dimension::ALL.iter().filter_map(tag).collect()
+}
+
+/// Writes a filter value as it is stored, as the REST API does.
+fn normalized(dimension: Dimension, value: &str) -> String {
+    match dimension {
+        Dimension::Country => value.to_ascii_uppercase(),
+        Dimension::Event => canonical(value).0,
+        _ => value.to_owned(),
+    }
+}
+
+/// Returns the text for a dimension's value.
+pub(crate) fn value_label(
+    dimension: Dimension,
+    value: &str,
+    names: &BTreeMap<String, String>,
+) -> String {
+    let label = match dimension {
+        Dimension::Network => NetworkLabel::parse(value).map(|label| label.name),
+        Dimension::Platform => Some(match value {
+            "ios" => "iOS",
+            "android" => "Android",
+            "web" => "Web",
+            other => other,
+        }),
+        Dimension::Link => names.get(value).map(String::as_str),
+        _ => None,
+    };
+    label.unwrap_or(value).to_owned()
+}
+
+fn field(dimension: Dimension, query: &UrlQuery) -> FilterField {
+    let name = dimension.as_str();
+    let none = BTreeMap::new();
+    let choice = |value: &str| (value.to_owned(), value_label(dimension, value, &none));
+    let choices: Vec<(String, String)> = match dimension {
+        Dimension::Network => {
+            let ads = Network::ALL.into_iter().map(CreditedNetwork::Ad);
+            let others = [
+                CreditedNetwork::AppleAds,
+                CreditedNetwork::Other,
+                CreditedNetwork::Organic,
+            ];
+            let all = ads.chain(others).map(CreditedNetwork::as_str);
+            all.map(choice).collect()
+        }
+        Dimension::Platform => Platform::ALL
+            .iter()
+            .map(|one| choice(one.as_str()))
+            .collect(),
+        _ => Vec::new(),
+    };
+    FilterField {
+        name,
+        label: group_label(name),
+        value: query.get(name).unwrap_or_default().to_owned(),
+        is_list: !choices.is_empty(),
+        choices,
+    }
+}
+
+/// Loads the links' names by id.
+pub(crate) async fn link_names(
+    handles: &DashboardHandles,
+    caller: &Authorized<AnalyticsRead>,
+    app: AppId,
+    values: impl Iterator<Item = &String>,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let links: Vec<LinkId> = values
+        .filter_map(|value| LinkId::parse(value).ok())
+        .collect();
+    if links.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let names = handles.store.link_names(caller, app, links).await?;
+    Ok(names
+        .into_iter()
+        .map(|(link, name)| (link.to_string(), name))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use tributary_domain::vocabulary::time::Timestamp;
+    use tributary_domain::vocabulary::timezone::Timezone;
+
+    fn bar(query: &str) -> AnalysisBar {
+        let query = UrlQuery::of(Some(query));
+        let now = Timestamp::from_millis(1_763_173_020_007);
+        AnalysisBar {
+            range: PageDateRange::of(&query, now, &Timezone::UTC),
+            tags: tags(&query, &BTreeMap::new()),
+            fields: FIELDS.iter().map(|one| field(*one, &query)).collect(),
+            query,
+        }
+    }
+
+    #[test]
+    fn filters_are_tags_that_can_be_removed() {
+        let bar = bar("country=de&network=network_c&groupBy=day");
+        let tags: Vec<(&str, &str)> = bar
+            .tags
+            .iter()
+            .map(|one| (&*one.text, &*one.without))
+            .collect();
+        let expected = [
+            ("Network: TikTok", "country=de&groupBy=day"),
+            ("Country: DE", "network=network_c&groupBy=day"),
+        ];
+        assert_eq!(tags, expected);
+        assert_eq!(bar.unfiltered(), "groupBy=day");
+        let filtered = bar.filtered(Dimension::Country, "FR");
+        assert_eq!(filtered, "network=network_c&groupBy=day&country=FR");
+    }
+
+    #[rstest]
+    #[case::available("network=organic", &[Dimension::Campaign], None)]
+    #[case::one_way("event=purchase", &[Dimension::Link], Some(1))]
+    #[case::only_without_all("event=purchase&country=DE", &[Dimension::Link], Some(1))]
+    #[case::too_many("network=organic&campaign=1&adset=2&ad=3", &[Dimension::Link], Some(4))]
+    fn an_obstacle_offers_ways_out(
+        #[case] query: &str,
+        #[case] by: &[Dimension],
+        #[case] expected: Option<usize>,
+    ) {
+        let ways = bar(query).obstacle(by).map(|found| found.ways.len());
+        assert_eq!(ways, expected);
+    }
+
+    #[test]
+    fn dates_and_filters_stay_between_reports() {
+        let query = UrlQuery::of(Some("range=7d&link=lnk_1&country=DE&sort=installs"));
+        let kept = |kept: UrlQuery| kept.with(&[]);
+        assert_eq!(kept(kept_in_app(&query)), "range=7d&link=lnk_1&country=DE");
+        assert_eq!(kept(kept_between_apps(&query)), "range=7d&country=DE");
+    }
+}

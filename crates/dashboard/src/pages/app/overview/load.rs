@@ -1,0 +1,175 @@
+//! Loads the figures of an overview, filtered as the bar says.
+
+use crate::analysis::AnalysisBar;
+use crate::failure::Failure;
+use crate::state::DashboardHandles;
+use std::collections::BTreeMap;
+use tributary_domain::access::{AnalyticsRead, Authorized};
+use tributary_domain::report::range::{DayRange, Span};
+use tributary_domain::report::{
+    Dimension, Period, ReportFigures, ReportQuery, Rollup, Spend, StatsRow, TimeUnit, report_rows,
+};
+use tributary_domain::vocabulary::id::AppId;
+
+/// Maximum rows to read. Rows are sorted here, so more are read than shown.
+const ROWS_READ_MAX: u32 = 50_000;
+
+/// Reads an app's figures with the filters of the bar.
+pub(super) struct FigureReader<'a> {
+    pub(super) handles: &'a DashboardHandles,
+    pub(super) caller: &'a Authorized<AnalyticsRead>,
+    pub(super) app: AppId,
+    pub(super) bar: &'a AnalysisBar,
+}
+
+/// The figures of the range and of the range that it is compared with.
+pub(super) struct RangeFigures {
+    /// Spans of the chart.
+    pub(super) spans: Vec<Span>,
+    /// Figures of each span, without costs if the spans are hours.
+    pub(super) series: Vec<ReportFigures>,
+    /// Figures of each span of the compared range.
+    pub(super) series_before: Vec<ReportFigures>,
+    pub(super) total: ReportFigures,
+    /// Total of the part that is compared.
+    pub(super) total_before: Option<ReportFigures>,
+    /// Rows of the range by network, if the filters allow it.
+    pub(super) by_network: Option<Vec<StatsRow>>,
+    /// Costs of the range, if they are known with these filters.
+    pub(super) spend: Option<Spend>,
+}
+
+impl FigureReader<'_> {
+    /// Returns the query for these periods; `None` if no roll-up covers it.
+    pub(super) fn query(&self, periods: Vec<Period>, by: &[Dimension]) -> Option<ReportQuery> {
+        let query = ReportQuery {
+            periods,
+            group_by: by.to_vec(),
+            filters: self.bar.filters(),
+            rows_max: ROWS_READ_MAX,
+        };
+        Rollup::for_dimensions(&query.dimensions()).map(|_| query)
+    }
+
+    /// Loads the figures of the whole range by these dimensions; `None` if no roll-up covers them.
+    pub(super) async fn whole(&self, by: &[Dimension]) -> Result<Option<Vec<StatsRow>>, Failure> {
+        self.rows(vec![self.bar.range.whole()], by).await
+    }
+
+    /// Loads the figures of these periods by these dimensions; `None` if no roll-up covers them.
+    pub(super) async fn rows(
+        &self,
+        periods: Vec<Period>,
+        by: &[Dimension],
+    ) -> Result<Option<Vec<StatsRow>>, Failure> {
+        match self.query(periods, by) {
+            None => Ok(None),
+            Some(query) => {
+                let rows = self.handles.store.stats(self.caller, self.app, query);
+                Ok(Some(rows.await?))
+            }
+        }
+    }
+
+    /// Loads the costs of these days, if they are known with the bar's filters.
+    async fn spend(&self, days: &DayRange) -> Result<Option<Spend>, Failure> {
+        let known = self
+            .query(Vec::new(), &[])
+            .filter(|query| Spend::is_available_for(self.caller.environment(), None, query));
+        if known.is_none() {
+            return Ok(None);
+        }
+        let store = &self.handles.store;
+        let sums = store.cost_sums(self.caller, vec![self.app], days.from, days.to);
+        Ok(Some(sums.await?.into_iter().map(|(_, sum)| sum).collect()))
+    }
+
+    /// Loads the figures of the range and of the compared range in one query.
+    pub(super) async fn load(&self) -> Result<RangeFigures, Failure> {
+        let range = &self.bar.range;
+        let spans = range.chart_spans();
+        let unit = range.chart_unit();
+        let spans_before = range
+            .compared
+            .as_ref()
+            .map(|compared| compared.days.split(Some(unit)))
+            .unwrap_or_default();
+        let part = range.compared.as_ref().map(|compared| compared.period);
+        let periods = spans.iter().chain(&spans_before).map(|span| span.period);
+        let periods: Vec<Period> = periods.chain(part).collect();
+        let by_network = self.rows(periods.clone(), &[Dimension::Network]);
+        let (mut rows, is_split) = match by_network.await? {
+            Some(rows) => (rows, true),
+            None => (self.rows(periods, &[]).await?.unwrap_or_default(), false),
+        };
+        let spend = self.spend(&range.days).await?;
+        let spend_before = match range.compared.as_ref().filter(|one| !one.is_partial()) {
+            Some(compared) => self.spend(&compared.days).await?,
+            None => None,
+        };
+        let part_rows = take_from(&mut rows, spans.len() + spans_before.len());
+        let rows_before = take_from(&mut rows, spans.len());
+        // Costs are known by day.
+        let by_span = |spend| Option::filter(spend, |_: &&Spend| unit != TimeUnit::Hour);
+        let series = |rows, spans: &[Span], spend| {
+            let rows = report_rows(rows, &self.ungrouped(), spans, spend);
+            rows.into_values().collect::<Vec<ReportFigures>>()
+        };
+        let total = |rows: Vec<StatsRow>, days: &DayRange, spend| {
+            let rows = rows.into_iter().map(|row| StatsRow { period: 0, ..row });
+            let rows = series(rows.collect(), &days.split(None), spend);
+            rows.first().copied().unwrap_or_default()
+        };
+        Ok(RangeFigures {
+            total: total(rows.clone(), &range.days, spend.as_ref()),
+            total_before: range
+                .compared
+                .as_ref()
+                .map(|compared| total(part_rows, &compared.days, spend_before.as_ref())),
+            series: series(rows.clone(), &spans, by_span(spend.as_ref())),
+            series_before: series(rows_before, &spans_before, by_span(spend_before.as_ref())),
+            by_network: is_split.then_some(rows),
+            spans,
+            spend,
+        })
+    }
+
+    /// Returns the query for totals, which tells how rows by network are added up.
+    fn ungrouped(&self) -> ReportQuery {
+        ReportQuery {
+            periods: Vec::new(),
+            group_by: Vec::new(),
+            filters: self.bar.filters(),
+            rows_max: 0,
+        }
+    }
+}
+
+/// Removes the rows of later periods and returns them, with periods counted from `first`.
+fn take_from(rows: &mut Vec<StatsRow>, first: usize) -> Vec<StatsRow> {
+    let taken = rows.extract_if(.., |row| row.period >= first);
+    taken
+        .map(|row| StatsRow {
+            period: row.period - first,
+            ..row
+        })
+        .collect()
+}
+
+/// Adds up rows by their values, in spans of a whole range.
+pub(super) fn sums(
+    reader: &FigureReader<'_>,
+    rows: Vec<StatsRow>,
+    by: &[Dimension],
+    spend: Option<&Spend>,
+) -> BTreeMap<String, ReportFigures> {
+    let query = ReportQuery {
+        group_by: by.to_vec(),
+        ..reader.ungrouped()
+    };
+    let rows = rows.into_iter().map(|row| StatsRow { period: 0, ..row });
+    let spans = reader.bar.range.spans(None);
+    let rows = report_rows(rows.collect(), &query, &spans, spend).into_iter();
+    rows.map(|((_, values), row)| (values.concat(), row))
+        .collect()
+}

@@ -1,0 +1,216 @@
+//! The chart of the overview: metrics by time, optionally stacked.
+
+use super::load::{FigureReader, RangeFigures};
+use crate::analysis::value_label;
+use crate::chart::{Chart, ChartData, ChartPoint, ChartSeries};
+use crate::failure::Failure;
+use crate::metric::Metric;
+use crate::query::UrlQuery;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use tributary_domain::report::{Dimension, ReportFigures, StatsRow, TimeUnit};
+use tributary_domain::vocabulary::time::Timestamp;
+
+/// Metric of a chart if none is chosen.
+const METRIC_DEFAULT: &str = "installs";
+/// Parts of a stack; the rest is added up as one more.
+const STACK_MAX: usize = 5;
+
+/// What the chart shows, as chosen in the URL.
+pub(super) struct ChartChoice {
+    pub(super) metric: &'static Metric,
+    pub(super) second: Option<&'static Metric>,
+    pub(super) stack: Option<Dimension>,
+}
+
+impl ChartChoice {
+    /// Reads the choice. Only metrics that add up can be stacked.
+    pub(super) fn of(query: &UrlQuery) -> Self {
+        let metric = query.get("metric").map(former_word);
+        let metric = metric.and_then(Metric::find);
+        let metric = metric.or_else(|| Metric::find(METRIC_DEFAULT));
+        let metric = metric.unwrap_or(&crate::metric::METRICS[0]);
+        let second = query.get("second").and_then(Metric::find);
+        let stack = match query.get("stack") {
+            Some("network") => Some(Dimension::Network),
+            Some("campaign") => Some(Dimension::Campaign),
+            _ => None,
+        };
+        Self {
+            metric,
+            second: second.filter(|second| second.word != metric.word),
+            stack: stack.filter(|_| metric.is_sum && !metric.needs_cost),
+        }
+    }
+}
+
+/// Translates names of metrics in earlier URLs.
+fn former_word(word: &str) -> &str {
+    match word {
+        "revenue" => "netRevenue",
+        "payers" => "payingDevices",
+        other => other,
+    }
+}
+
+/// Returns the largest values and the rest, each with one number per span.
+fn stack(
+    rows: &[StatsRow],
+    spans: usize,
+    value: impl Fn(&ReportFigures) -> i64,
+) -> Vec<(Option<String>, Vec<i64>)> {
+    let mut sums: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
+    for row in rows {
+        let name = row.values.first().map_or("", String::as_str);
+        let numbers = sums.entry(name).or_insert_with(|| vec![0; spans]);
+        let mut figures = ReportFigures::zero();
+        figures.figures = row.figures;
+        if let Some(number) = numbers.get_mut(row.period) {
+            *number = number.saturating_add(value(&figures));
+        }
+    }
+    let mut sums: Vec<(&str, Vec<i64>)> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, numbers)| Reverse(numbers.iter().sum::<i64>()));
+    let rest = sums.split_off(sums.len().min(STACK_MAX));
+    let mut parts: Vec<(Option<String>, Vec<i64>)> = sums
+        .into_iter()
+        .map(|(name, numbers)| (Some(name.to_owned()), numbers))
+        .collect();
+    if !rest.is_empty() {
+        let other = |index: usize| rest.iter().map(|(_, numbers)| numbers[index]).sum();
+        parts.push((None, (0..spans).map(other).collect()));
+    }
+    parts
+}
+
+/// Draws the chart.
+pub(super) async fn plot(
+    reader: &FigureReader<'_>,
+    figures: &RangeFigures,
+    choice: &ChartChoice,
+    notes: &[(Timestamp, String)],
+) -> Result<Chart, Failure> {
+    let range = &reader.bar.range;
+    let metric = choice.metric;
+    let spans = figures.spans.len();
+    let known = |index: usize, value| {
+        let span = figures.spans.get(index);
+        let is_future = span.is_none_or(|span| range.is_future(span.period));
+        Some(value).filter(|_| !is_future)
+    };
+    let rows = match choice.stack {
+        Some(Dimension::Network) => figures.by_network.clone(),
+        Some(dimension) => {
+            let periods = figures.spans.iter().map(|span| span.period).collect();
+            reader.rows(periods, &[dimension]).await?
+        }
+        None => None,
+    };
+    let of_metric = |metric: &'static Metric, label: &str, rows: &[ReportFigures]| ChartSeries {
+        label: label.to_owned(),
+        unit: metric.unit,
+        values: rows.iter().map(metric.of).collect(),
+    };
+    let with_gaps = |mut series: ChartSeries| {
+        for (index, value) in series.values.iter_mut().enumerate() {
+            *value = known(index, *value).flatten();
+        }
+        series
+    };
+    let stacked = rows.zip(choice.stack).map(|(rows, dimension)| {
+        let parts = stack(&rows, spans, |row| (metric.of)(row).unwrap_or(0));
+        let series = |(name, values): (Option<String>, Vec<i64>)| ChartSeries {
+            label: match name.as_deref() {
+                None => "Other".to_owned(),
+                Some("") => "None".to_owned(),
+                Some(name) => value_label(dimension, name, &BTreeMap::new()),
+            },
+            unit: metric.unit,
+            values: values.into_iter().map(Some).collect(),
+        };
+        parts
+            .into_iter()
+            .map(series)
+            .map(with_gaps)
+            .collect::<Vec<_>>()
+    });
+    let line = || vec![with_gaps(of_metric(metric, metric.label, &figures.series))];
+    let series = stacked.filter(|parts| parts.len() > 1).unwrap_or_else(line);
+    let before = range.compared.is_some().then(|| {
+        let label = range.comparison.label();
+        of_metric(metric, label, &figures.series_before)
+    });
+    let data = ChartData {
+        label: metric.label.to_owned(),
+        before: before.filter(|_| series.len() == 1),
+        series,
+        second: choice
+            .second
+            .map(|second| with_gaps(of_metric(second, second.label, &figures.series))),
+        points: points(reader, figures, notes),
+        can_zoom: range.chart_unit() != TimeUnit::Hour,
+    };
+    Ok(data.draw())
+}
+
+fn points(
+    reader: &FigureReader<'_>,
+    figures: &RangeFigures,
+    notes: &[(Timestamp, String)],
+) -> Vec<ChartPoint> {
+    let spans = figures.spans.iter();
+    let point = |span: &tributary_domain::report::range::Span| ChartPoint {
+        is_unfinished: reader.bar.range.is_unfinished(span.period),
+        notes: notes
+            .iter()
+            .filter(|(at, _)| (span.period.0..span.period.1).contains(at))
+            .map(|(_, note)| note.clone())
+            .collect(),
+        span: span.clone(),
+    };
+    spans.map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tributary_domain::report::Figures;
+
+    fn row(period: usize, network: &str, installs: i64) -> StatsRow {
+        StatsRow {
+            period,
+            values: vec![network.to_owned()],
+            figures: Figures {
+                installs,
+                ..Figures::default()
+            },
+        }
+    }
+
+    #[test]
+    fn a_stack_has_the_largest_five_and_the_rest() {
+        let rows: Vec<StatsRow> = (1..=7)
+            .map(|number| row(0, &format!("n{number}"), number))
+            .chain([row(1, "n1", 100)])
+            .collect();
+        let parts = stack(&rows, 2, |row| row.figures.installs);
+        let names: Vec<&str> = parts
+            .iter()
+            .map(|(name, _)| name.as_deref().unwrap_or("Other"))
+            .collect();
+        assert_eq!(names, ["n1", "n7", "n6", "n5", "n4", "Other"]);
+        assert_eq!(parts[0].1, [1, 100]);
+        assert_eq!(parts[5].1, [5, 0]);
+    }
+
+    #[test]
+    fn ratios_cannot_be_stacked() {
+        let choice = |query: &str| ChartChoice::of(&UrlQuery::of(Some(query)));
+        assert_eq!(choice("metric=arpu&stack=network").stack, None);
+        let chosen = choice("metric=revenue&stack=network&second=installs");
+        assert_eq!(chosen.metric.word, "netRevenue");
+        assert_eq!(chosen.stack, Some(Dimension::Network));
+        assert_eq!(chosen.second.map(|one| one.word), Some("installs"));
+        assert!(choice("metric=installs&second=installs").second.is_none());
+    }
+}
