@@ -1,14 +1,16 @@
 //! A link's figures in a period: clicks by day, installs, revenue, countries and platforms.
 
 use crate::access::PageContext;
-use crate::chart::{Chart, Unit};
+use crate::chart::{Chart, ChartData, ChartPoint, ChartSeries};
 use crate::failure::Failure;
+use crate::metric::Unit;
 use crate::query::UrlQuery;
-use crate::range::{PRESETS, PageDateRange};
+use crate::range::PageDateRange;
 use crate::state::DashboardHandles;
 use crate::text;
 use tributary_domain::access::AppsRead;
 use tributary_domain::link::Link;
+use tributary_domain::report::range::Span;
 use tributary_domain::report::{
     CLICKS_SCANNED_MAX, ClickBreakdown, Dimension, Figures, ReportQuery,
 };
@@ -50,32 +52,29 @@ impl LinkAnalytics {
     ) -> Result<Self, Failure> {
         let caller = context.authorized.analytics_access();
         let range = PageDateRange::of(&context.query, handles.runtime.now(), zone);
-        let (now, before) = (range.days(), range.before().days());
-        let days = now.len();
+        let mut spans = range.chart_spans();
+        spans.retain(|span| !range.is_future(span.period));
         let question = ReportQuery {
-            periods: now.into_iter().chain(before).collect(),
+            periods: spans.iter().map(|span| span.period).collect(),
             group_by: Vec::new(),
             filters: vec![(Dimension::Link, link.id.to_string())],
             rows_max: u32::MAX,
         };
         let rows = handles.store.stats(&caller, link.app, question).await?;
         let mut total = Figures::default();
-        let mut clicks = vec![0; 2 * days];
+        let mut clicks = vec![0; spans.len()];
         for row in rows {
-            if let Some(day) = clicks.get_mut(row.period) {
-                *day += row.figures.clicks;
+            if let Some(number) = clicks.get_mut(row.period) {
+                *number += row.figures.clicks;
             }
-            if row.period < days {
-                total.add(&row.figures, 1);
-            }
+            total.add(&row.figures, 1);
         }
         let breakdown = handles
             .store
             .click_breakdown(&caller, link.app, link.id, range.whole())
             .await?;
-        let (now, before) = clicks.split_at(days);
         Ok(Self {
-            chart: Chart::of("Clicks", Unit::Count, &range.labels(), now, before),
+            chart: clicks_chart(&range, spans, &clicks),
             range,
             query: context.query.clone(),
             metrics: metrics(&total),
@@ -85,14 +84,34 @@ impl LinkAnalytics {
         })
     }
 
-    pub(super) fn presets(&self) -> &'static [(&'static str, &'static str, i32)] {
-        &PRESETS[1..]
+    pub(super) fn presets(&self) -> Vec<(&'static str, &'static str)> {
+        PageDateRange::presets()
     }
 
     pub(super) fn with_range(&self, preset: &str) -> String {
-        let changes = [("range", Some(preset)), ("from", None), ("to", None)];
-        self.query.with(&changes)
+        PageDateRange::with_preset(&self.query, preset)
     }
+}
+
+fn clicks_chart(range: &PageDateRange, spans: Vec<Span>, clicks: &[i64]) -> Chart {
+    let point = |span: Span| ChartPoint {
+        is_unfinished: range.is_unfinished(span.period),
+        span,
+        notes: Vec::new(),
+    };
+    let data = ChartData {
+        label: "Clicks".to_owned(),
+        points: spans.into_iter().map(point).collect(),
+        series: vec![ChartSeries {
+            label: "Clicks".to_owned(),
+            unit: Unit::Count,
+            values: clicks.iter().copied().map(Some).collect(),
+        }],
+        before: None,
+        second: None,
+        can_zoom: true,
+    };
+    data.draw()
 }
 
 fn metrics(total: &Figures) -> Vec<(&'static str, String)> {
