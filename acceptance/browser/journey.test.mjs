@@ -222,7 +222,7 @@ test("an event and its device show attribution and delivery", async () => {
   assert.match(await page.locator("tfoot").innerText(), /\$9\.99/);
   await inspect("explore");
   const file = await page.request.get(`${service.url}/apps/${app}/explore.csv?groupBy=network`);
-  assert.match(await file.text(), /^network,clicks,installs/);
+  assert.match(await file.text(), /^network,cost,clicks,installs,paidCpi,netRevenue,paidRoas/);
   await open(`/apps/${app}/cohorts?interval=day`);
   await inspect("cohorts");
   await open("/portfolio");
@@ -306,14 +306,78 @@ test("costs are imported as lines", async () => {
   await page.getByLabel("Lines").fill(`${today},network_a,238,4.00,USD`);
   await submit("Save costs");
   await open(`/apps/${app}`);
-  assert.match(await page.locator("main").innerText(), /ROAS\s+2\.50/);
+  assert.match(await page.locator(".kpis").innerText(), /CPI \(paid\)\s+\$4\.00[\s\S]+ROAS \(paid\)\s+2\.50/);
   await inspect("overview-costs");
   await open(`/apps/${app}/explore?groupBy=network`);
-  assert.match(await page.locator("tbody tr", { hasText: "network_a" }).innerText(), /\$4\.00\s+\$4\.00\s+2\.50/);
+  assert.match(await page.locator("tbody tr", { hasText: "network_a" }).innerText(), /\$4\.00\s+1\s+1\s+\$4\.00\s+\$9\.99\s+2\.50/);
   await open(`/apps/${app}/explore?groupBy=hour&range=today`);
   assert.match(await page.locator("tfoot").innerText(), /\$9\.99/);
   await open(`/apps/${app}/cohorts?interval=day&by=network`);
   assert.match(await page.locator("tbody").innerText(), /network_a\s+1\s+100\.0 %/);
+});
+
+test("filters, dates and columns stay in the URL and between reports", async () => {
+  await open(`/apps/${app}?range=7d`);
+  await page.getByRole("region", { name: "Networks" }).getByRole("link", { name: "Meta", exact: true }).click();
+  await page.waitForURL(/range=7d&network=network_a$/);
+  assert.match(await page.locator(".tags").innerText(), /Network: Meta/);
+  await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Explore" }).click();
+  await page.waitForURL(/explore\?range=7d&network=network_a$/);
+  await page.locator("summary", { hasText: "Columns" }).click();
+  await page.getByLabel("Clicks", { exact: true }).uncheck();
+  await page.getByLabel("Trials", { exact: true }).check();
+  await Promise.all([page.waitForNavigation(), page.locator(".column-form").getByRole("button", { name: "Apply" }).click()]);
+  const heads = await page.locator("thead").innerText();
+  assert.match(heads, /Trials/);
+  assert.doesNotMatch(heads, /Clicks/);
+  await inspect("explore-columns");
+  // A page that is scrolled stays where it is when the table is sorted.
+  await page.setViewportSize({ width: 1280, height: 420 });
+  await page.evaluate(() => window.scrollTo(0, 120));
+  const before = await page.evaluate(() => window.scrollY);
+  await page.getByRole("columnheader", { name: /Installs/ }).getByRole("link").click();
+  await page.waitForURL(/sort=installs/);
+  await page.waitForFunction((top) => window.scrollY === top, before);
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.getByLabel("Search", { exact: true }).fill("no such row");
+  await submit("Search");
+  assert.match(await page.locator("main").innerText(), /No row matches the search/);
+  await open(`/apps/${app}/explore?groupBy=campaign&event=purchase`);
+  await page.getByRole("link", { name: "Remove Event: purchase" }).click();
+  await page.waitForURL(/groupBy=campaign$/);
+  await page.getByText("Total", { exact: true }).waitFor();
+  for (const [dates, words] of [["from=2026-02-01&to=2026-01-01", /first day is after the last/], ["from=2020-01-01&to=2026-01-01", /at most 400 days/], ["from=soon", /cannot be read/]]) {
+    await open(`/apps/${app}?${dates}`);
+    assert.match(await page.getByRole("status").first().innerText(), words);
+  }
+});
+
+test("the chart answers to the pointer, the keyboard and dragging", async () => {
+  await open(`/apps/${app}?range=7d&stack=network&second=netRevenue&metric=clicks`);
+  await inspect("overview-chart");
+  const chart = page.locator("[data-chart]");
+  const tip = page.locator(".tip");
+  await chart.focus();
+  await page.keyboard.press("End");
+  await tip.filter({ hasText: "(so far)" }).waitFor();
+  const last = await tip.innerText();
+  await page.keyboard.press("ArrowLeft");
+  assert.notEqual(await tip.innerText(), last);
+  await page.keyboard.press("Escape");
+  assert.equal(await tip.isVisible(), false);
+  const box = await chart.locator(".chart").boundingBox();
+  const at = (share) => [box.x + box.width * share, box.y + box.height / 2];
+  await page.mouse.click(...at(0.5));
+  assert.equal(await tip.isVisible(), true, "a click keeps the tooltip");
+  await page.mouse.move(...at(0.2));
+  await page.mouse.down();
+  await page.mouse.move(...at(0.5), { steps: 5 });
+  await Promise.all([page.waitForURL(/from=\d{4}-\d\d-\d\d&to=/), page.mouse.up()]);
+  assert.doesNotMatch(page.url(), /range=/);
+  await open(`/apps/${app}?range=today&compare=year`);
+  assert.match(await page.locator(".bar-state").innerText(), /compared with .+ until \d\d:\d\d/);
+  await page.getByText("Show as table").click();
+  assert.ok((await page.locator(".as-table tbody tr").count()) >= 23, "a single day has hours");
 });
 
 test("an API key is shown once, works, and is revoked", async () => {

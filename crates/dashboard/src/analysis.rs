@@ -7,7 +7,7 @@ use crate::pages::app::group_label;
 use crate::query::UrlQuery;
 use crate::range::{COMPARE, FROM, PageDateRange, RANGE, TO};
 use crate::state::DashboardHandles;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::device::Platform;
@@ -281,12 +281,13 @@ pub(crate) async fn link_names(
     app: AppId,
     values: impl Iterator<Item = &String>,
 ) -> Result<BTreeMap<String, String>, Failure> {
-    let links: Vec<LinkId> = values
+    let links: BTreeSet<LinkId> = values
         .filter_map(|value| LinkId::parse(value).ok())
         .collect();
     if links.is_empty() {
         return Ok(BTreeMap::new());
     }
+    let links = links.into_iter().collect();
     let names = handles.store.link_names(caller, app, links).await?;
     Ok(names
         .into_iter()

@@ -2,6 +2,7 @@
 //! prints them. The drawing stretches to the width of the page, so all texts are outside of it.
 
 use crate::metric::Unit;
+use std::fmt::Write as _;
 use tributary_domain::report::range::Span;
 
 /// Size of the drawing in view-box units.
@@ -179,11 +180,18 @@ fn highest_stack(series: &[ChartSeries], count: usize) -> i64 {
     (0..count).map(sum).max().unwrap_or(0)
 }
 
+/// Returns the labels of the y-axis, without cents if no label has any.
 fn scale(top: i64, unit: Unit) -> Vec<String> {
-    let steps = (0..=LINES).rev();
-    steps
-        .map(|step| unit.write_brief(top / LINES * step))
-        .collect()
+    let steps = (0..=LINES).rev().map(|step| top / LINES * step);
+    let labels: Vec<String> = steps.map(|value| unit.write_brief(value)).collect();
+    let without = |label: &String| label.strip_suffix(".00").map(str::to_owned);
+    let whole: Option<Vec<String>> = labels
+        .iter()
+        .map(|label| {
+            without(label).or_else(|| Some(label.clone()).filter(|one| !one.contains('.')))
+        })
+        .collect();
+    whole.unwrap_or(labels)
 }
 
 fn written(series: &ChartSeries, index: usize) -> String {
@@ -228,10 +236,11 @@ impl ChartData {
         let unfinished = if point.is_unfinished { " (so far)" } else { "" };
         let mut tip = format!("{}{unfinished}", point.span.label);
         for (series, value) in all.iter().zip(&values) {
-            tip.push_str(&format!("\n{}: {value}", series.label));
+            // Writing to a String cannot fail.
+            let _infallible = write!(tip, "\n{}: {value}", series.label);
         }
         for note in &point.notes {
-            tip.push_str(&format!("\n• {note}"));
+            let _infallible = write!(tip, "\n• {note}");
         }
         let mark = index.is_multiple_of(every);
         ChartColumn {
@@ -384,6 +393,14 @@ mod tests {
     #[case(81, 200)]
     fn the_y_axis_ends_at_a_round_number(#[case] highest: i64, #[case] expected: i64) {
         assert_eq!(ceiling(highest, Unit::Count), expected);
+    }
+
+    #[rstest]
+    #[case::dollars(400_000_000, &["$400", "$300", "$200", "$100", "$0"])]
+    #[case::cents(2_000_000, &["$2.00", "$1.50", "$1.00", "$0.50", "$0.00"])]
+    #[case::thousands(2_000_000_000, &["$2,000", "$1,500", "$1,000", "$500", "$0"])]
+    fn the_axis_has_no_needless_cents(#[case] top: i64, #[case] expected: &[&str]) {
+        assert_eq!(scale(top, Unit::Money), expected);
     }
 
     fn series(label: &str, values: &[Option<i64>]) -> ChartSeries {

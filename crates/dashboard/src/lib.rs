@@ -190,4 +190,6 @@ fn settings_routes() -> Router<DashboardHandles> {
 }
 
 #[cfg(test)]
+mod report_tests;
+#[cfg(test)]
 mod tests;

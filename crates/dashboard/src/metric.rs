@@ -216,14 +216,18 @@ impl Metric {
 
     /// Returns the change from the previous period; `None` if either value is missing or the
     /// previous one is not positive.
-    pub(crate) fn change(&self, before: &ReportFigures, now: &ReportFigures) -> Option<Change> {
+    pub(crate) fn change(
+        &self,
+        before: &ReportFigures,
+        now: &ReportFigures,
+    ) -> Option<MetricChange> {
         let (before, now) = ((self.of)(before)?, (self.of)(now)?);
         let text = text::change(before, now)?;
         let is_better = match self.trend {
             Trend::MoreIsBetter => now > before,
             Trend::LessIsBetter => now < before,
             Trend::Neutral => {
-                return Some(Change {
+                return Some(MetricChange {
                     text,
                     tone: "quiet",
                 });
@@ -234,13 +238,13 @@ impl Metric {
             true => "good",
             false => "bad",
         };
-        Some(Change { text, tone })
+        Some(MetricChange { text, tone })
     }
 }
 
-/// Change from the previous period: text and colour.
+/// Change of a metric from the compared range: text and colour.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct MetricChange {
     pub(crate) text: String,
     pub(crate) tone: &'static str,
 }
@@ -297,7 +301,7 @@ mod tests {
     ) {
         let [before, now] = [before, now].map(|installs| row(installs, Some(10_000_000)));
         let change = Metric::find(word).unwrap().change(&before, &now);
-        let expected = expected.map(|(text, tone)| Change {
+        let expected = expected.map(|(text, tone)| MetricChange {
             text: text.to_owned(),
             tone,
         });

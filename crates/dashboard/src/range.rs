@@ -3,7 +3,8 @@
 use crate::query::UrlQuery;
 use crate::text;
 use tributary_domain::report::range::{
-    ChosenRange, ComparedRange, Comparison, DayRange as Days, RangePreset, RangeRequest, Span,
+    ChosenRange, ComparedRange, Comparison, DayRange as Days, RangePreset, RangeRemark,
+    RangeRequest, Span,
 };
 use tributary_domain::report::{Period, TimeUnit};
 use tributary_domain::vocabulary::calendar::to_date;
@@ -48,7 +49,7 @@ impl PageDateRange {
             compared: chosen.compared(comparison, now),
             comparison,
             preset: chosen.preset,
-            remark: chosen.remark.map(|remark| remark.message()),
+            remark: chosen.remark.map(RangeRemark::message),
             days: chosen.days,
             now,
         }

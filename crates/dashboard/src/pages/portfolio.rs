@@ -3,7 +3,7 @@
 use crate::access::{PageContext, ReportContext};
 use crate::chart::sparkline;
 use crate::failure::Failure;
-use crate::metric::{Change, Metric};
+use crate::metric::{Metric, MetricChange};
 use crate::query::UrlQuery;
 use crate::range::PageDateRange;
 use crate::shell::{Section, Shell};
@@ -45,7 +45,7 @@ struct Row {
     name: String,
     /// Sparkline of daily installs.
     trend: String,
-    figures: Vec<(String, Option<Change>)>,
+    figures: Vec<(String, Option<MetricChange>)>,
 }
 
 impl PortfolioPage {

@@ -175,9 +175,7 @@ type RequestedDays = Result<(Day, Day, Option<RangeRemark>), RangeRemark>;
 /// Returns the requested days; `None` if none are requested.
 fn days(request: RangeRequest<'_>, zone: &Timezone, now: Timestamp) -> Option<RequestedDays> {
     let read = |text: Option<&str>| text.map(Day::parse).transpose();
-    if request.from.or(request.to).is_none() {
-        return None;
-    }
+    request.from.or(request.to)?;
     let (Ok(from), Ok(to)) = (read(request.from), read(request.to)) else {
         return Some(Err(RangeRemark::Unreadable));
     };

@@ -101,7 +101,7 @@ impl ChosenRange {
             let (year, month) = date.map_or((0, 0), |date| (date.year(), date.month()));
             let at = |number: i8| Day::from_date(i64::from(year) - 1, month.into(), number.into());
             // A leap day has no counterpart and becomes the 28th.
-            let number = date.map_or(0, |date| date.day());
+            let number = date.map_or(0, jiff::civil::Date::day);
             at(number).or_else(|| at(28)).unwrap_or(day)
         };
         self.with_days(earlier(self.days.from), earlier(self.days.to))

@@ -1,6 +1,7 @@
 //! `GET /apps/{app}/explore` — metrics by any dimensions, with sorting, search, drill-down and CSV
 //! export.
 
+mod compared;
 mod csv;
 mod report;
 
@@ -10,7 +11,7 @@ use crate::access::ReportContext;
 use crate::analysis::{AnalysisBar, Obstacle};
 use crate::failure::Failure;
 use crate::form_state::FormState;
-use crate::metric::{METRICS, Metric};
+use crate::metric::{METRICS, Metric, MetricChange};
 use crate::network_label::NetworkLabel;
 use crate::pages::app::group_label;
 use crate::query::UrlQuery;
@@ -38,6 +39,8 @@ struct ExplorePage {
     columns: Vec<SortHeader>,
     rows: Vec<Row>,
     totals: Vec<String>,
+    /// Totals of the compared range with their change; empty if nothing is compared.
+    totals_before: Vec<(String, Option<MetricChange>)>,
     obstacle: Option<Obstacle>,
     /// Number of rows, including those that the page does not show.
     row_count: usize,
@@ -204,6 +207,7 @@ pub(crate) async fn show(
         columns: Vec::new(),
         rows: Vec::new(),
         totals: Vec::new(),
+        totals_before: Vec::new(),
         obstacle: None,
         row_count: 0,
         complete_from: None,
@@ -219,6 +223,11 @@ pub(crate) async fn show(
                 .clone()
                 .map(|metric| sort_header(&found, metric, query))
                 .collect();
+            let before = |metric: &&'static Metric| {
+                let before = found.before.as_ref()?;
+                Some((metric.write(before), metric.change(before, &total)))
+            };
+            page.totals_before = columns.clone().filter_map(before).collect();
             page.totals = columns.map(|metric| metric.write(&total)).collect();
             page.row_count = found.rows.len();
             let shown = found.rows.iter().take(ROWS_SHOWN_MAX);

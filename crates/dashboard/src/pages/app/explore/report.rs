@@ -1,5 +1,6 @@
 //! The Explore report: its query, parsed from the URL, and its result.
 
+use super::compared::compared_total;
 use crate::access::PageContext;
 use crate::analysis::{AnalysisBar, Obstacle, link_names, value_label};
 use crate::failure::Failure;
@@ -38,10 +39,14 @@ const SORT_DEFAULT: &str = "installs";
 pub(super) struct ExploreReport {
     group: GroupBy,
     spans: Vec<Span>,
+    /// Labels of the spans for a file, as in the REST API.
+    plain_spans: Vec<String>,
     pub(super) rows: Vec<(ReportRowKey, ReportFigures)>,
     pub(super) columns: Vec<&'static Metric>,
     names: BTreeMap<String, String>,
     has_costs: bool,
+    /// Totals of the compared range; `None` if nothing is compared or only some rows are shown.
+    pub(super) before: Option<ReportFigures>,
     pub(super) sort: Option<&'static Metric>,
     pub(super) is_descending: bool,
     /// First day on which the figures are complete, if they lack earlier ones.
@@ -72,9 +77,12 @@ fn group_from_query(query: &UrlQuery) -> Result<GroupBy, Obstacle> {
 fn columns(query: &UrlQuery, has_costs: bool) -> Vec<&'static Metric> {
     let chosen: Vec<&str> = query.all("column").collect();
     let is_default = |one: &Metric| COLUMNS_DEFAULT.contains(&one.word);
-    let is_shown = |one: &&Metric| match chosen.is_empty() {
-        true => is_default(one) && (has_costs || !one.needs_cost),
-        false => chosen.contains(&one.word),
+    let is_shown = |one: &&Metric| {
+        if chosen.is_empty() {
+            is_default(one) && (has_costs || !one.needs_cost)
+        } else {
+            chosen.contains(&one.word)
+        }
     };
     let shown: Vec<&'static Metric> = METRICS.iter().filter(is_shown).collect();
     if shown.is_empty() {
@@ -138,13 +146,25 @@ pub(super) async fn load_report(
     }
     let values = rows.keys().flat_map(|(_, values)| values);
     let names = link_names(handles, caller, app, values).await?;
+    let before = match query.get("search") {
+        None => compared_total(handles, context, bar, has_costs).await?,
+        Some(_) => None,
+    };
     let mut found = ExploreReport {
+        plain_spans: bar
+            .range
+            .days
+            .split(group.time)
+            .into_iter()
+            .map(|span| span.label)
+            .collect(),
         group,
         spans,
         rows: rows.into_iter().collect(),
         columns: columns(query, has_costs),
         names,
         has_costs,
+        before,
         sort: query.get("sort").and_then(Metric::find),
         is_descending: query.get("order") != Some("asc"),
         complete_from: complete_from.map(Day::first_from),
@@ -212,11 +232,14 @@ impl ExploreReport {
         time.into_iter().chain(others).collect()
     }
 
-    /// Returns a row's values for a file: identifiers, except for links, whose names are unique
-    /// enough to read and whose ids are not.
+    /// Returns a row's values for a file: dates and identifiers as in the REST API, except for links,
+    /// whose names say more than their ids.
     pub(super) fn plain_values(&self, key: &ReportRowKey) -> Vec<String> {
         let mut shown = self.labels(key);
         let first = usize::from(self.has_time());
+        if let Some(label) = self.plain_spans.get(key.0).filter(|_| self.has_time()) {
+            shown[0].clone_from(label);
+        }
         for (place, dimension) in self.group.dimensions.iter().enumerate() {
             if *dimension != Dimension::Link && !key.1[place].is_empty() {
                 shown[first + place].clone_from(&key.1[place]);

@@ -1,7 +1,7 @@
 //! Key metrics and their change.
 
 use super::load::RangeFigures;
-use crate::metric::{Change, Metric};
+use crate::metric::{Metric, MetricChange};
 use tributary_domain::report::ReportFigures;
 
 /// Cards with and without ad costs, in display order.
@@ -27,7 +27,7 @@ pub(super) struct Kpi {
     pub(super) word: &'static str,
     pub(super) label: &'static str,
     pub(super) value: String,
-    pub(super) change: Option<Change>,
+    pub(super) change: Option<MetricChange>,
     /// Whether the compared range had no value and this one has.
     pub(super) is_new: bool,
     /// Blended value below a paid one.

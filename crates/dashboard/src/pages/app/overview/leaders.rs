@@ -161,14 +161,17 @@ pub(super) fn leaders(
         ),
     ];
     let names = &rows.link_names;
-    let values = |(_, (dimension, rows)): &(&str, (Dimension, Vec<(String, ReportFigures)>))| {
-        let value = |(value, _): &(String, ReportFigures)| {
-            (value.clone(), value_label(*dimension, value, names))
-        };
-        (*dimension, rows.iter().map(value).collect())
+    let value = |dimension, (value, _): &(String, ReportFigures)| {
+        (value.clone(), value_label(dimension, value, names))
     };
     Leaders {
-        values: lists.iter().map(values).collect(),
+        values: lists
+            .iter()
+            .map(|(_, (dimension, rows))| {
+                let values = rows.iter().map(|row| value(*dimension, row));
+                (*dimension, values.collect())
+            })
+            .collect(),
         lists: lists
             .iter()
             .map(|(title, (dimension, rows))| table(title, *dimension, rows, reader.bar, names))

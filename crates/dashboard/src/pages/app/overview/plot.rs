@@ -69,7 +69,8 @@ fn stack(
             *number = number.saturating_add(value(&figures));
         }
     }
-    let mut sums: Vec<(&str, Vec<i64>)> = sums.into_iter().collect();
+    let has_values = |(_, numbers): &(&str, Vec<i64>)| numbers.iter().any(|number| *number != 0);
+    let mut sums: Vec<(&str, Vec<i64>)> = sums.into_iter().filter(has_values).collect();
     sums.sort_by_key(|(_, numbers)| Reverse(numbers.iter().sum::<i64>()));
     let rest = sums.split_off(sums.len().min(STACK_MAX));
     let mut parts: Vec<(Option<String>, Vec<i64>)> = sums
@@ -191,7 +192,7 @@ mod tests {
     fn a_stack_has_the_largest_five_and_the_rest() {
         let rows: Vec<StatsRow> = (1..=7)
             .map(|number| row(0, &format!("n{number}"), number))
-            .chain([row(1, "n1", 100)])
+            .chain([row(1, "n1", 100), row(0, "n8", 0)])
             .collect();
         let parts = stack(&rows, 2, |row| row.figures.installs);
         let names: Vec<&str> = parts

@@ -52,12 +52,13 @@ pub(super) async fn retention(
         rows.retain(|row| row.value == *wanted);
     }
     let stages = return_stages(&periods, &rows, &AGES, handles.runtime.now());
-    let is_empty = stages.first().is_none_or(|first| first.installs == 0);
-    let stages = stages.iter().filter(|_| !is_empty);
-    Ok(stages
+    let stages: Vec<Stage> = stages
+        .iter()
         .filter(|stage| stage.installs > 0)
         .map(stage)
-        .collect())
+        .collect();
+    // The first stage alone says no more than the card of installs.
+    Ok(if stages.len() > 1 { stages } else { Vec::new() })
 }
 
 fn stage(one: &ReturnStage) -> Stage {

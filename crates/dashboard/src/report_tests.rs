@@ -1,0 +1,99 @@
+//! Tests of what Overview, Explore and Cohorts have in common.
+
+use crate::testing::TestDashboard;
+use rstest::rstest;
+use tributary_domain::access::person::Role;
+
+#[tokio::test]
+async fn explore_keeps_its_filters_when_a_combination_is_not_available() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    let explore = async |query: &str| {
+        let page = owner.get(&format!("/apps/{app}/explore?{query}")).await;
+        page.text
+    };
+    let inputs = [
+        "name=\"country\" value=\"DE\"",
+        "name=\"sort\" value=\"installs\"",
+    ];
+    for (group, is_answered) in [("platform", true), ("network", false)] {
+        let text = explore(&format!("groupBy={group}&country=DE&sort=installs")).await;
+        assert_eq!(text.contains("explore.csv"), is_answered, "{text}");
+        assert_eq!(text.contains("cannot be combined"), !is_answered, "{text}");
+        for input in inputs {
+            assert!(text.contains(input), "{group}: {input}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn dates_and_filters_stay_between_reports_and_apps() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let (app, other) = (owner.create_app().await, owner.create_app().await);
+    let query = "environment=test&range=7d&campaign=c1&country=DE";
+    let page = owner
+        .get(&format!("/apps/{app}/explore?{query}&sort=clicks"))
+        .await;
+    let text = page.text.replace("&#38;", "&");
+    let kept = "range=7d&campaign=c1&country=DE&environment=test";
+    for page in ["", "/explore", "/cohorts"] {
+        let link = format!("href=\"/apps/{app}{page}?{kept}\"");
+        assert!(text.contains(&link), "{link}: {text}");
+    }
+    let link = format!("href=\"/apps/{other}?range=7d&country=DE&environment=test\"");
+    assert!(text.contains(&link), "campaigns belong to one app: {text}");
+}
+
+#[rstest]
+#[case::reversed("from=2026-02-01&to=2026-01-01", "first day is after the last day")]
+#[case::unreadable("range=fortnight", "dates cannot be read")]
+#[case::too_long("from=2020-01-01&to=2026-01-01", "at most 400 days")]
+#[tokio::test]
+async fn a_page_says_why_it_shows_other_days_than_requested(
+    #[case] query: &str,
+    #[case] expected: &str,
+) {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    for page in ["", "/explore", "/cohorts"] {
+        let text = owner.get(&format!("/apps/{app}{page}?{query}")).await.text;
+        assert!(text.contains(expected), "{page}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn filters_that_cannot_be_combined_show_no_figures_but_a_way_out() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    let page = owner
+        .get(&format!("/apps/{app}?link=lnk_1&event=purchase"))
+        .await;
+    assert!(page.text.contains("cannot be combined"), "{}", page.text);
+    assert!(
+        page.text.contains("Remove Event: purchase"),
+        "{}",
+        page.text
+    );
+    assert!(!page.text.contains("kpi-value"), "{}", page.text);
+}
+
+#[tokio::test]
+async fn links_into_an_app_keep_the_date_range() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    let portfolio = owner.get("/portfolio?range=7d").await.text;
+    assert!(
+        portfolio.contains(&format!("href=\"/apps/{app}?range=7d\"")),
+        "{portfolio}"
+    );
+    let overview = owner.get(&format!("/apps/{app}?metric=trials")).await.text;
+    assert!(
+        overview.contains("name=\"metric\" value=\"trials\""),
+        "{overview}"
+    );
+}
