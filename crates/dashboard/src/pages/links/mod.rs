@@ -60,3 +60,6 @@ impl LinkPage {
         format!("/apps/{}/links/{id}", self.shell.app_id())
     }
 }
+
+#[cfg(test)]
+mod tests;
