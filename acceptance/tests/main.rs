@@ -53,6 +53,7 @@ mod spec {
     mod pagination;
     mod patch;
     mod report_pages;
+    mod report_pivots;
     mod report_values;
     mod reports;
     mod reports_model;

@@ -157,7 +157,7 @@ on_both_engines! {
         let rebuilt = ServerProcess::run(&database, &["rollups", "rebuild"]).unwrap();
         assert!(rebuilt.contains(", 0 were corrected"), "{rebuilt}");
         let mut wrong_sums = usize::from(in_log != expected);
-        for table in ["rollup_networks", "rollup_campaigns", "rollup_credits", "rollup_names", "rollup_places"] {
+        for table in ["rollup_networks", "rollup_campaigns", "rollup_credits", "rollup_names", "rollup_places", "rollup_pivots"] {
             let found = rollup_sums(&database, table).await;
             wrong_sums += usize::from(found != (expected.0, expected.1, stored.len()));
         }

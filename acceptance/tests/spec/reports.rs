@@ -22,7 +22,7 @@ const SAMPLE_START: i64 = 1_773_532_800_000;
 const DAYS: u32 = 21;
 pub(super) const FROM: &str = "2026-03-14";
 pub(super) const TO: &str = "2026-04-06";
-const ZONES: [&str; 6] = [
+pub(super) const ZONES: [&str; 6] = [
     "UTC",
     "Europe/Berlin",
     "America/New_York",
@@ -33,7 +33,7 @@ const ZONES: [&str; 6] = [
 const DIMENSIONS: [&str; 9] = [
     "network", "link", "campaign", "adset", "ad", "country", "platform", "event", "source",
 ];
-const UNITS: [&str; 4] = ["day", "hour", "week", "month"];
+pub(super) const UNITS: [&str; 4] = ["day", "hour", "week", "month"];
 
 /// An app with three weeks of sample data.
 pub(super) struct ReportFixture {
@@ -82,29 +82,43 @@ impl ReportFixture {
             seed: 7,
         };
         sample.apply(&server.store).await.unwrap();
-        // Of the flagged installs, some are released, some are rejected and the rest stay held.
-        let held = server.get(&format!("{app}/held?limit=100"), &key).await;
-        let held = held.expect(200).data();
-        for (number, install) in held.as_array().unwrap().iter().enumerate() {
-            let decision = match number % 3 {
-                0 => "release",
-                1 => "reject",
-                _ => continue,
-            };
-            let device = install["deviceId"].as_str().unwrap();
-            let path = format!("{app}/held/{device}/decision");
-            let decided = server.post(&path, &key, json!({"decision": decision}));
-            decided.await.expect(200);
-        }
-        // Moves the clock past the sample data.
-        server.clock.advance(Duration::from_hours(24 * 100));
-        Self {
+        let fixture = Self {
             server,
             organization,
             key,
             app,
             sample,
+        };
+        // Of the flagged installs, some are released, some are rejected and the rest stay held.
+        for (number, device) in fixture.held().await.iter().enumerate() {
+            match number % 3 {
+                0 => fixture.decide(device, "release").await,
+                1 => fixture.decide(device, "reject").await,
+                _ => {}
+            }
         }
+        // Moves the clock past the sample data.
+        let after = Duration::from_hours(24 * 100);
+        fixture.server.clock.advance(after);
+        fixture
+    }
+
+    /// Returns the devices with held installs.
+    pub(super) async fn held(&self) -> Vec<String> {
+        let page = self.get("/held?limit=100").await;
+        let installs = page["data"].as_array().unwrap().iter();
+        installs
+            .map(|install| install["deviceId"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// Reviews a held install.
+    pub(super) async fn decide(&self, device: &str, decision: &str) {
+        let path = format!("{}/held/{device}/decision", self.app);
+        let decided = self
+            .server
+            .post(&path, &self.key, json!({"decision": decision}));
+        decided.await.expect(200);
     }
 
     pub(super) async fn get(&self, path: &str) -> Value {
@@ -146,7 +160,7 @@ impl ReportFixture {
     }
 
     /// Compares a report with a full count.
-    async fn compare(
+    pub(super) async fn compare(
         &self,
         recorded: &RecordedRows,
         group: &[&str],

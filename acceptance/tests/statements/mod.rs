@@ -46,7 +46,7 @@ const HOT_FILES: [&str; 26] = [
 /// Statements for rows of all apps: lists of an organization's apps, workers that look for due work,
 /// sweeps, and commands that convert or move a database. None of them runs for a request from outside. Before you add one, consider whether its
 /// cost may grow with the number of shards.
-const ALL_APPS: [&str; 36] = [
+const ALL_APPS: [&str; 37] = [
     "alerts.rs find_due",
     "app_table.rs app_ids",
     "apps.rs app_names",
@@ -73,6 +73,7 @@ const ALL_APPS: [&str; 36] = [
     "partitions/compaction.rs copy_rows",
     "partitions/compaction.rs is_complete",
     "partitions/removal.rs may_drop",
+    "pivots.rs apps_to_fill",
     "postbacks/sweep.rs remove",
     "rollups/pending_increments.rs find_apps",
     "traffic.rs busiest_addresses",
