@@ -8,8 +8,8 @@ pub(crate) use fixture::RouteFixture;
 
 use bodies::{
     challenge_body, configure_body, costs_body, decision_body, decisions_body, enabled_body,
-    evaluate_body, events_body, identify_body, links_body, name_body, retry_body,
-    tried_rules_body, web_event_body, web_events_enabled_body,
+    evaluate_body, events_body, identify_body, links_body, name_body, retry_body, tried_rules_body,
+    web_event_body, web_events_enabled_body,
 };
 use reqwest::Method;
 use serde_json::Value;
