@@ -97,3 +97,23 @@ async fn links_into_an_app_keep_the_date_range() {
         "{overview}"
     );
 }
+
+/// Largest first visit of the overview in bytes, before compression.
+const FIRST_VISIT_BYTES_MAX: usize = 200_000;
+
+#[tokio::test]
+async fn the_first_visit_of_the_overview_is_small() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    let page = owner.get(&format!("/apps/{app}?range=90d")).await;
+    let parts = page.text.split('"');
+    let files: std::collections::BTreeSet<&str> =
+        parts.filter(|part| part.starts_with("/static/")).collect();
+    assert!(files.len() >= 4, "{files:?}");
+    let mut bytes = page.text.len();
+    for file in files {
+        bytes += dashboard.get(file).await.text.len();
+    }
+    assert!(bytes < FIRST_VISIT_BYTES_MAX, "{bytes} bytes");
+}
