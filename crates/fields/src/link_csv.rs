@@ -126,7 +126,7 @@ fn read_row(text: &str, columns: &[&'static str], line: &StringRecord) -> LinkCs
     }
     let values = Form::of(values);
     let (read, found) = values.read(read_new_form);
-    for fault in found.iter() {
+    for fault in &found {
         let problem = Problem::new(fault.code, fault.message.clone());
         faults.add(fault.field.clone(), problem);
     }

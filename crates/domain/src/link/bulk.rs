@@ -117,7 +117,7 @@ pub fn check_slugs_claimed(taken: &[usize]) -> Result<(), Faults> {
 }
 
 fn add_item_faults(faults: &mut Faults, index: usize, found: &Faults) {
-    for fault in found.iter() {
+    for fault in found {
         let problem = Problem::new(fault.code, fault.message.clone());
         faults.add(item_field(index, &fault.field), problem);
     }

@@ -27,14 +27,14 @@ pub(super) struct LinkAnalytics {
     /// Label and value of each key metric.
     pub(super) metrics: Vec<(&'static str, String)>,
     pub(super) chart: Chart,
-    pub(super) countries: Vec<Bar>,
-    pub(super) platforms: Vec<Bar>,
+    pub(super) countries: Vec<ShareBar>,
+    pub(super) platforms: Vec<ShareBar>,
     /// Says which clicks the two lists leave out, if any.
     pub(super) coverage: Option<String>,
 }
 
 /// A row of a list of shares.
-pub(super) struct Bar {
+pub(super) struct ShareBar {
     pub(super) label: String,
     pub(super) value: String,
     pub(super) share: String,
@@ -139,7 +139,7 @@ fn coverage(breakdown: &ClickBreakdown, clicks: i64) -> Option<String> {
     })
 }
 
-fn countries(breakdown: &ClickBreakdown) -> Vec<Bar> {
+fn countries(breakdown: &ClickBreakdown) -> Vec<ShareBar> {
     let shown = breakdown.countries.len().min(COUNTRIES_SHOWN);
     let (first, rest) = breakdown.countries.split_at(shown);
     let mut rows = first.to_vec();
@@ -162,8 +162,8 @@ fn platform_label(platform: &str) -> String {
     .to_owned()
 }
 
-fn bars(rows: &[(String, i64)], clicks: i64, label: impl Fn(&str) -> String) -> Vec<Bar> {
-    let bar = |(value, part): &(String, i64)| Bar {
+fn bars(rows: &[(String, i64)], clicks: i64, label: impl Fn(&str) -> String) -> Vec<ShareBar> {
+    let bar = |(value, part): &(String, i64)| ShareBar {
         label: label(value),
         value: text::count(*part),
         share: text::percent(*part, clicks),

@@ -87,7 +87,7 @@ impl BulkPage {
     /// Adds the faults to their rows. Returns those that belong to no row.
     fn add_faults(&mut self, faults: &Faults) -> Faults {
         let mut others = Faults::new();
-        for fault in faults.iter() {
+        for fault in faults {
             let place = split_item_field(&fault.field);
             match place.and_then(|(index, field)| Some((self.rows.get_mut(index)?, field))) {
                 Some((row, field)) => row.faults.push((field.to_owned(), fault.message.clone())),

@@ -49,9 +49,8 @@ const FAINT: (Point, Point) = ((1600, 1500), (1600, 650));
 /// Returns the colour at a point, in hundredths of the drawing's unit.
 pub(super) fn color_at(x: i32, y: i32) -> IconColor {
     let point = (i64::from(x), i64::from(y));
-    if is_outside_corner(x, y) {
-        IconColor::White
-    } else if CURVES.iter().any(|curve| is_on_curve(curve, point)) {
+    let is_on_stream = || CURVES.iter().any(|curve| is_on_curve(curve, point));
+    if is_outside_corner(x, y) || is_on_stream() {
         IconColor::White
     } else if is_on_line(FAINT.0, FAINT.1, point) {
         IconColor::Faint

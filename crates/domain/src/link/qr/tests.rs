@@ -32,7 +32,7 @@ fn read_png(file: &[u8]) -> GrayImage {
                 assert_eq!(number(&data[4..8]), side, "square");
                 assert_eq!(data[8..], [8, 3, 0, 0, 0]);
             }
-            b"PLTE" => palette = data.chunks(3).map(|color| color.to_vec()).collect(),
+            b"PLTE" => palette = data.chunks(3).map(<[u8]>::to_vec).collect(),
             b"IDAT" => packed.extend_from_slice(data),
             other => assert_eq!(other, b"IEND"),
         }
