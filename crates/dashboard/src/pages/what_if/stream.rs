@@ -53,11 +53,15 @@ pub(super) async fn stream_result(
     };
     let (pieces, body) = mpsc::channel(PIECES_WAITING_MAX);
     // The channel is empty, so this never waits.
-    let _ = pieces.send(head.to_owned()).await;
+    if pieces.send(head.to_owned()).await.is_err() {
+        return response;
+    }
     let tail = tail.to_owned();
     tokio::spawn(async move {
         let result = replay(&handles, &context, request, &pieces).await;
-        let _ = pieces.send(result + &tail).await;
+        if pieces.send(result + &tail).await.is_err() {
+            tracing::info!("replay dropped: the browser has disconnected");
+        }
     });
     let (parts, _) = response.into_parts();
     Response::from_parts(parts, Body::new(PageInPieces(body)))
@@ -74,7 +78,9 @@ async fn replay(
         let (done, all) = (count(done), count(all));
         let piece = format!("<p class=\"replay-progress\">{done} of {all} installs replayed …</p>");
         // A slow browser misses some steps, but never the result.
-        let _ = pieces.try_send(piece);
+        if pieces.try_send(piece).is_err() {
+            tracing::trace!("progress dropped: the browser reads too slowly");
+        }
     };
     let (range, rules) = (request.range.clone(), request.rules.clone());
     let run = run_what_if(

@@ -137,7 +137,7 @@ impl<'a> RebuiltInstall<'a> {
         let delivered = decision
             .candidates
             .iter()
-            .filter_map(|one| self.delivered(one, &candidate));
+            .filter_map(|one| self.delivered(one, candidate));
         let environment = self.evidence.environment;
         let searched = self.install.same_advertising_id.iter();
         let searched = searched.filter(|one| one.click.is_visible_to(environment));

@@ -318,17 +318,16 @@ fn add(sum: &mut WhatIfRow, row: &WhatIfRow) {
 fn by_network(campaigns: &[WhatIfRow]) -> Vec<WhatIfRow> {
     let mut networks: BTreeMap<&str, WhatIfRow> = BTreeMap::new();
     for row in campaigns {
-        match networks.get_mut(row.network.as_str()) {
-            Some(sum) => add(sum, row),
-            None => {
-                let first = WhatIfRow {
-                    campaign: String::new(),
-                    campaign_name: None,
-                    ..row.clone()
-                };
-                networks.insert(&row.network, first);
-            }
+        if let Some(sum) = networks.get_mut(row.network.as_str()) {
+            add(sum, row);
+            continue;
         }
+        let first = WhatIfRow {
+            campaign: String::new(),
+            campaign_name: None,
+            ..row.clone()
+        };
+        networks.insert(&row.network, first);
     }
     networks.into_values().collect()
 }

@@ -201,7 +201,7 @@ pub(super) fn replay(installs: &[StoredInstall], rules: &AttributionRules) -> Wh
 /// Returns the moves in a few words, such as `network_a campaign-1 > organic: 2`.
 pub(super) fn moves(report: &WhatIfReport) -> Vec<String> {
     let place = |place: &crate::install::what_if::ReplayPlace| {
-        let hold = place.hold.map(|hold| hold.as_str());
+        let hold = place.hold.map(crate::attribution::HoldState::as_str);
         let words = [place.network_name(), &place.campaign, hold.unwrap_or("")];
         let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
         words.join(" ")
