@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio_postgres::Row;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::audit::AuditContext;
-use tributary_domain::link::{LINKS_SEARCHED_MAX, Link, LinkChange, LinkFilter, LinkLabels};
+use tributary_domain::link::{LABELED_LINKS_MAX, Link, LinkChange, LinkFilter, LinkLabels};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -203,12 +203,11 @@ impl Links for PostgresStore {
                 let links = newest_links(tx, app, page.before, page.limit.rows()).await?;
                 return Ok(Page::from_rows(links, page.limit));
             }
-            let (mut links, mut before, mut searched) = (Vec::new(), page.before, 0);
-            while links.len() <= page.limit.items() && searched < i64::from(LINKS_SEARCHED_MAX) {
+            let (mut links, mut before) = (Vec::new(), page.before);
+            while links.len() <= page.limit.items() {
                 let found = newest_links(tx, app, before, SEARCH_BATCH).await?;
                 let Some(last) = found.last() else { break };
                 before = Some(*last.id.as_bytes());
-                searched += SEARCH_BATCH;
                 links.extend(found.into_iter().filter(|link| filter.admits(link)));
             }
             Ok(Page::from_rows(links, page.limit))
@@ -230,7 +229,7 @@ impl Links for PostgresStore {
                      where app_id = $1 and archived_at is null
                        and (folder is not null or tags is not null)
                      limit $2",
-                    &[&uuid(app.as_bytes()), &i64::from(LINKS_SEARCHED_MAX)],
+                    &[&uuid(app.as_bytes()), &i64::from(LABELED_LINKS_MAX)],
                 )
                 .await?;
             let label = |row: &Row| {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use rusqlite::{OptionalExtension, params};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::audit::AuditContext;
-use tributary_domain::link::{LINKS_SEARCHED_MAX, Link, LinkChange, LinkFilter, LinkLabels};
+use tributary_domain::link::{LABELED_LINKS_MAX, Link, LinkChange, LinkFilter, LinkLabels};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -168,11 +168,11 @@ impl Links for SqliteStore {
             let sql = format!(
                 "select {LINK_COLUMNS} from links
                  where app_id = ?1 and link_id < ?2 and archived_at is null
-                 order by link_id desc limit ?3"
+                 order by link_id desc"
             );
             let before = page_start(page.before);
             let mut statement = connection.prepare_cached(&sql)?;
-            let mut rows = statement.query(params![app.as_bytes(), before, LINKS_SEARCHED_MAX])?;
+            let mut rows = statement.query(params![app.as_bytes(), before])?;
             let mut links = Vec::new();
             // Stops at the page's last row, so that only a filter reads more rows than the page has.
             while links.len() <= page.limit.items()
@@ -203,7 +203,7 @@ impl Links for SqliteStore {
                        and (folder is not null or tags is not null)
                      limit ?2",
                 )?
-                .query_map(params![app.as_bytes(), LINKS_SEARCHED_MAX], |row| {
+                .query_map(params![app.as_bytes(), LABELED_LINKS_MAX], |row| {
                     Ok((row.get(0)?, row.get(1)?))
                 })?
                 .collect::<Result<_, _>>()?;

@@ -37,8 +37,8 @@ pub trait Links: Send + Sync {
         link: LinkId,
     ) -> StoreResult<Link>;
 
-    /// Lists an app's links that pass the filter, newest first. With a filter, one call searches at
-    /// most [`LINKS_SEARCHED_MAX`](tributary_domain::link::LINKS_SEARCHED_MAX) links.
+    /// Lists an app's links that pass the filter, newest first. A filter compares links in
+    /// memory until the page is full, so that both engines ignore case alike.
     async fn links(
         &self,
         caller: &Authorized<AppsRead>,

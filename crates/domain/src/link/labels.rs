@@ -13,8 +13,8 @@ pub const TAG_CHARS_MAX: usize = 40;
 pub const FOLDER_CHARS_MAX: usize = 80;
 /// Maximum length of a search text in characters: as long as the longest text that it can match.
 pub const LINK_SEARCH_CHARS_MAX: usize = 500;
-/// Maximum number of links that one request searches. Each one is compared in memory.
-pub const LINKS_SEARCHED_MAX: u32 = 10_000;
+/// Maximum number of different combinations of folder and tags that a list of labels reads.
+pub const LABELED_LINKS_MAX: u32 = 10_000;
 /// Maximum number of different tags, and of folders, that a list offers as filters.
 pub const LINK_LABELS_MAX: usize = 200;
 

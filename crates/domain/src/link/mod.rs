@@ -19,7 +19,7 @@ pub use fields::{
     PASS_PARAMS_MAX, SLUG_CHARS, Slug, campaign_id, campaign_name, custom_data, pass_param,
 };
 pub use labels::{
-    FOLDER_CHARS_MAX, LINK_LABELS_MAX, LINK_SEARCH_CHARS_MAX, LINKS_SEARCHED_MAX, LinkFilter,
+    FOLDER_CHARS_MAX, LABELED_LINKS_MAX, LINK_LABELS_MAX, LINK_SEARCH_CHARS_MAX, LinkFilter,
     LinkLabels, TAG_CHARS_MAX, TAGS_MAX, distinct_tags, folder, link_search, tag,
 };
 pub use utm::{UTM_CHARS_MAX, UtmParameters, utm_value};

@@ -39,8 +39,7 @@ fn narrowed_by(app: AppId, filter: &LinkFilter) -> String {
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/links", tag = "Links", operation_id = "listLinks",
     summary = "List links",
-    description = "Newest first. A request with `search`, `tag` or `folder` searches at most the \
-                   10,000 newest links before its cursor. Comparisons ignore case.",
+    description = "Newest first. `search`, `tag` and `folder` ignore case.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("search" = Option<String>, Query, max_length = 500,
