@@ -136,7 +136,7 @@ on_both_engines! {
         fixture.put_costs().await;
         let recorded = fixture.read_recorded().await;
         let cookie = fixture.server.sign_in_as(fixture.organization, Role::Viewer).await;
-        let columns: String = COLUMNS.iter().map(|name| format!("&column={name}")).collect();
+        let columns = format!("&column={}", COLUMNS.join("&column="));
         let mut random = rand_chacha::ChaCha12Rng::seed_from_u64(5);
         for _ in 0..50 {
             let dimensions = GROUPS.choose(&mut random).unwrap();
