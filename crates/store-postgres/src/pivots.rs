@@ -35,17 +35,14 @@ impl PivotTable for Tx {
         complete_from: Option<Timestamp>,
     ) -> Result<bool, Failure> {
         let app = uuid(app.as_bytes());
-        let changed = match complete_from {
-            Some(from) => {
-                let sql = "update pivot_history set complete_from = $3, version = version + 1
-                           where app_id = $1 and version = $2";
-                self.execute_counting(sql, &[&app, &version, &from.as_millis()])
-                    .await?
-            }
-            None => {
-                let sql = "delete from pivot_history where app_id = $1 and version = $2";
-                self.execute_counting(sql, &[&app, &version]).await?
-            }
+        let changed = if let Some(from) = complete_from {
+            let sql = "update pivot_history set complete_from = $3, version = version + 1
+                       where app_id = $1 and version = $2";
+            self.execute_counting(sql, &[&app, &version, &from.as_millis()])
+                .await?
+        } else {
+            let sql = "delete from pivot_history where app_id = $1 and version = $2";
+            self.execute_counting(sql, &[&app, &version]).await?
         };
         Ok(changed > 0)
     }
