@@ -99,7 +99,7 @@ const BUILT_CONDITIONS: [&str; 17] = [
     "devices/tokens.rs retry_token",
     "event_rows.rs find",
     "events.rs scan_end",
-    "links.rs links",
+    "links.rs newest_links",
     "postbacks/find.rs find",
     "reports/cohorts.rs find_merged",
     "reports/costs.rs find_costs",
