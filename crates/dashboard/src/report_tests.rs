@@ -17,7 +17,7 @@ async fn explore_keeps_its_filters_when_a_combination_is_not_available() {
         "name=\"country\" value=\"DE\"",
         "name=\"sort\" value=\"installs\"",
     ];
-    for (group, is_answered) in [("platform", true), ("network", false)] {
+    for (group, is_answered) in [("platform", true), ("link", false)] {
         let text = explore(&format!("groupBy={group}&country=DE&sort=installs")).await;
         assert_eq!(text.contains("explore.csv"), is_answered, "{text}");
         assert_eq!(text.contains("cannot be combined"), !is_answered, "{text}");

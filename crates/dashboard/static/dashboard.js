@@ -155,6 +155,7 @@ function placeTip(mark) {
 
 function prepareChart(frame) {
   const columns = [...frame.querySelectorAll(".chart-column")];
+  if (columns.length === 0) return;
   let active = -1;
   let dragFrom = null;
   const show = (index) => {
@@ -196,6 +197,7 @@ function prepareChart(frame) {
     saveScroll();
     location.assign(url);
   });
+  window.addEventListener("pointercancel", () => { dragFrom = null; });
   // The tooltip stays after a tap or click, until the pointer leaves or the next tap is elsewhere.
   frame.addEventListener("pointerleave", (event) => {
     if (event.pointerType === "mouse" && !dragFrom && document.activeElement !== frame) show(-1);

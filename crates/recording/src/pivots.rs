@@ -3,6 +3,7 @@
 use crate::day_values::read_rows;
 use crate::tables::{RollupPart, Tables};
 use tributary_domain::access::Environment;
+use tributary_domain::click::APP_OPEN_INTERVAL_MILLIS;
 use tributary_domain::report::{Increments, Period, PivotFacts, PivotHistory, Rollup, RollupRows};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
@@ -134,7 +135,10 @@ async fn count<T: Tables>(tables: &T, app: AppId, span: Period) -> Result<Increm
             }
         }
     }
-    let (mut from, until) = (ClickId::first_at(span.0), ClickId::first_at(span.1));
+    // The id of a click that an app reports may be that much older than the click.
+    let earliest = span.0.as_millis().saturating_sub(APP_OPEN_INTERVAL_MILLIS);
+    let earliest = Timestamp::from_millis(earliest);
+    let (mut from, until) = (ClickId::first_at(earliest), ClickId::first_at(span.1));
     loop {
         let clicks = tables.clicks_between(app, (from, until), PAGE_ROWS).await?;
         let Some(last) = clicks.last() else { break };

@@ -11,6 +11,7 @@ use crate::Failure;
 use crate::params::Param;
 use crate::pipeline::{send_all, send_in_turn};
 use crate::tx::Tx;
+use std::collections::BTreeSet;
 use tokio_postgres::Row;
 
 /// Maximum number of values in a small insert. Measured: 256 values take 1.2 ms instead of 1.7 ms,
@@ -58,7 +59,8 @@ impl<'a> ArrayInsert<'a> {
         };
         let tail = tail.trim_start();
         let is_plain = tail.is_empty() || TAILS.iter().any(|word| tail.starts_with(word));
-        if !is_plain {
+        // Parameters of the rows get other numbers.
+        if !is_plain || tail.contains('$') {
             return None;
         }
         let names: Vec<&str> = list(names).collect();
@@ -87,12 +89,20 @@ impl<'a> ArrayInsert<'a> {
         format!("{}values {} {}", self.head, rows.join(", "), self.tail)
     }
 
-    /// Returns the values of all rows, in order.
+    /// Returns the values of all rows, in order; none if the arrays differ in length.
     fn rows<'p>(&self, params: &[&'p dyn Param]) -> Vec<&'p dyn Param> {
         let elements = params.iter().map(|param| param.elements());
         let elements: Vec<Vec<&'p dyn Param>> = elements.collect();
-        let count = elements.iter().map(Vec::len).max().unwrap_or_default();
+        let length = |value: &RowValue| match value {
+            RowValue::Element(index) => Some(elements[*index].len()),
+            RowValue::Same(_) => None,
+        };
+        let lengths: BTreeSet<usize> = self.values.iter().filter_map(length).collect();
         let mut values = Vec::new();
+        if lengths.len() > 1 {
+            return values;
+        }
+        let count = lengths.first().copied().unwrap_or_default();
         for row in 0..count {
             values.extend(self.values.iter().filter_map(|value| match value {
                 RowValue::Element(index) => elements[*index].get(row).copied(),
@@ -185,6 +195,9 @@ mod tests {
     #[case::a_join("insert into t (a) select x from unnest($1) as new (x) join t on true")]
     #[case::a_condition("insert into t (a) select * from unnest($1) where $2")]
     #[case::an_expression("insert into t (a) select x + 1 from unnest($1) as new (x)")]
+    #[case::a_parameter_after_the_rows(
+        "insert into t (a) select * from unnest($1) on conflict (a) do update set a = $2"
+    )]
     #[case::another_table("insert into t (a) select x from s")]
     fn leaves_other_statements_alone(#[case] sql: &str) {
         assert_eq!(ArrayInsert::parse(sql), None);
@@ -201,6 +214,13 @@ mod tests {
         assert_eq!(types, ["text", "bool", "int8", "text", "bool", "int8"]);
         let texts: Vec<String> = rows.iter().map(|row| format!("{row:?}")).collect();
         assert_eq!(texts, ["\"a\"", "true", "1", "\"b\"", "true", "2"]);
+    }
+
+    #[test]
+    fn arrays_of_different_lengths_are_left_to_the_database() {
+        let insert = ArrayInsert::parse("insert into t (a, b) select * from unnest($1, $2)");
+        let (first, second) = (vec![1_i64, 2], vec!["a"]);
+        assert!(insert.unwrap().rows(&[&first, &second]).is_empty());
     }
 
     #[rstest]

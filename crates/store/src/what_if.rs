@@ -108,6 +108,8 @@ pub async fn run_what_if<S: Replays + Reports + ?Sized>(
     }
     let costs = match caller.environment() {
         Environment::Test => None,
+        // Costs of the days whose installs are left out would make installs look expensive.
+        Environment::Live if span.has_older => None,
         Environment::Live => {
             let reader = caller.analytics_access();
             let DayRange { from, to, .. } = request.range;

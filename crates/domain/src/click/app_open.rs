@@ -14,7 +14,7 @@ use crate::vocabulary::time::Timestamp;
 /// How long the same URL on the same device counts as the same click: longer than any SDK retries,
 /// and short enough to count a later tap again. Intervals are aligned to the clock, so a repeat
 /// across a boundary is counted twice.
-const INTERVAL_MILLIS: i64 = 10 * 60 * 1000;
+pub const APP_OPEN_INTERVAL_MILLIS: i64 = 10 * 60 * 1000;
 /// Length of an id without its timestamp, in bytes.
 const HASH_BYTES: usize = 10;
 
@@ -29,7 +29,7 @@ pub fn app_open_click_id(
     at: Timestamp,
 ) -> ClickId {
     let millis = at.as_millis();
-    let begin = Timestamp::from_millis(millis - millis.rem_euclid(INTERVAL_MILLIS));
+    let begin = Timestamp::from_millis(millis - millis.rem_euclid(APP_OPEN_INTERVAL_MILLIS));
     let parts: [&[u8]; 4] = [
         app.as_bytes(),
         environment.as_str().as_bytes(),
@@ -72,7 +72,7 @@ mod tests {
     #[rstest]
     #[case::at_once(0)]
     #[case::later(5 * 60 * 1000)]
-    #[case::at_the_end(INTERVAL_MILLIS - 1)]
+    #[case::at_the_end(APP_OPEN_INTERVAL_MILLIS - 1)]
     fn a_repeat_is_the_same_click(#[case] after: i64) {
         let first = id(1, APP, "d1", URL, BEGIN);
         assert_eq!(id(1, APP, "d1", URL, BEGIN + after), first);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case::the_next_interval(1, APP, "d1", URL, BEGIN + INTERVAL_MILLIS)]
+    #[case::the_next_interval(1, APP, "d1", URL, BEGIN + APP_OPEN_INTERVAL_MILLIS)]
     #[case::the_one_before(1, APP, "d1", URL, BEGIN - 1)]
     #[case::another_app(1, [3; 16], "d1", URL, BEGIN)]
     #[case::another_device(1, APP, "d2", URL, BEGIN)]

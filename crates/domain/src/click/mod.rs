@@ -17,7 +17,7 @@ mod headers;
 mod network;
 mod query;
 
-pub use app_open::app_open_click_id;
+pub use app_open::{APP_OPEN_INTERVAL_MILLIS, app_open_click_id};
 pub use bot::{BotReason, detect_bot};
 pub use headers::{clean_user_agent, first_language, referer_origin};
 pub use network::{NetworkSource, detect_network};

@@ -33,7 +33,8 @@ pub(super) struct WhatIfOut {
     to: String,
     /// Number of installs that were replayed.
     installs: u64,
-    /// True if the period has older installs. Only the newest 50,000 are replayed.
+    /// True if the period has older installs. Only the newest 50,000 are replayed, and costs are
+    /// null, because they belong to more installs.
     limit_reached: bool,
     /// Number of installs that would count elsewhere.
     moved: u64,

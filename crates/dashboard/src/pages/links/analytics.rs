@@ -12,7 +12,7 @@ use tributary_domain::access::AppsRead;
 use tributary_domain::link::Link;
 use tributary_domain::report::range::Span;
 use tributary_domain::report::{
-    CLICKS_SCANNED_MAX, ClickBreakdown, Dimension, Figures, ReportQuery,
+    CLICKS_SCANNED_MAX, ClickBreakdown, Dimension, Figures, ReportQuery, TimeUnit,
 };
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::timezone::Timezone;
@@ -109,7 +109,7 @@ fn clicks_chart(range: &PageDateRange, spans: Vec<Span>, clicks: &[i64]) -> Char
         }],
         before: None,
         second: None,
-        can_zoom: true,
+        can_zoom: range.chart_unit() != TimeUnit::Hour,
     };
     data.draw()
 }

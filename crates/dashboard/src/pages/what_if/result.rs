@@ -133,7 +133,14 @@ impl WhatIfResult {
     }
 
     const fn heads(&self) -> [&'static str; 6] {
-        ["Installs", "Held", "Net revenue", "Cost", "CPI", "ROAS"]
+        [
+            "Installs",
+            "Held",
+            "Net revenue",
+            "Cost",
+            "CPI (blended)",
+            "ROAS (blended)",
+        ]
     }
 }
 

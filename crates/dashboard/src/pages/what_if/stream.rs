@@ -58,9 +58,15 @@ pub(super) async fn stream_result(
     }
     let tail = tail.to_owned();
     tokio::spawn(async move {
-        let result = replay(&handles, &context, request, &pieces).await;
-        if pieces.send(result + &tail).await.is_err() {
-            tracing::info!("replay dropped: the browser has disconnected");
+        tokio::select! {
+            result = replay(&handles, &context, request, &pieces) => {
+                if pieces.send(result + &tail).await.is_err() {
+                    tracing::info!("result dropped: the browser has disconnected");
+                }
+            }
+            () = pieces.closed() => {
+                tracing::info!("replay stopped: the browser has disconnected");
+            }
         }
     });
     let (parts, _) = response.into_parts();

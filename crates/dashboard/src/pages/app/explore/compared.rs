@@ -7,7 +7,8 @@ use crate::state::DashboardHandles;
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::report::{ReportFigures, ReportQuery, Spend, report_rows};
 
-/// Loads the totals with the same filters; `None` if nothing is compared. Costs are known by whole
+/// Loads the totals with the same filters; `None` if nothing is compared, or if the figures of that
+/// time are not complete. Costs are known by whole
 /// days, so a part of a day has none.
 pub(super) async fn compared_total(
     handles: &DashboardHandles,
@@ -25,6 +26,10 @@ pub(super) async fn compared_total(
         filters: bar.filters(),
         rows_max: 1,
     };
+    let complete_from = handles.store.complete_from(caller, app, &question).await?;
+    if complete_from.is_some() {
+        return Ok(None);
+    }
     let read = if has_costs {
         question.split_by_network()
     } else {

@@ -9,6 +9,7 @@ use tributary_domain::report::range::{DayRange, Span};
 use tributary_domain::report::{
     Dimension, Period, ReportFigures, ReportQuery, Rollup, Spend, StatsRow, TimeUnit, report_rows,
 };
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 
 /// Maximum rows to read. Rows are sorted here, so more are read than shown.
@@ -56,7 +57,8 @@ impl FigureReader<'_> {
         self.rows(vec![self.bar.range.whole()], by).await
     }
 
-    /// Loads the figures of these periods by these dimensions; `None` if no roll-up covers them.
+    /// Loads the figures of these periods by these dimensions; `None` if no roll-up covers them or if
+    /// one does, but not yet for all of these periods.
     pub(super) async fn rows(
         &self,
         periods: Vec<Period>,
@@ -64,11 +66,32 @@ impl FigureReader<'_> {
     ) -> Result<Option<Vec<StatsRow>>, Failure> {
         match self.query(periods, by) {
             None => Ok(None),
+            Some(query) if !by.is_empty() && self.lacks_history(&query).await? => Ok(None),
             Some(query) => {
                 let rows = self.handles.store.stats(self.caller, self.app, query);
                 Ok(Some(rows.await?))
             }
         }
+    }
+
+    async fn lacks_history(&self, query: &ReportQuery) -> Result<bool, Failure> {
+        let store = &self.handles.store;
+        let from = store.complete_from(self.caller, self.app, query).await?;
+        Ok(from.is_some())
+    }
+
+    /// Returns the first day from which the figures with the bar's filters are complete; `None` if
+    /// they lack nothing.
+    pub(super) async fn complete_from(&self) -> Result<Option<Day>, Failure> {
+        let compared = self.bar.range.compared.as_ref();
+        let periods = std::iter::once(self.bar.range.whole());
+        let periods = periods.chain(compared.map(|compared| compared.period));
+        let Some(query) = self.query(periods.collect(), &[]) else {
+            return Ok(None);
+        };
+        let store = &self.handles.store;
+        let from = store.complete_from(self.caller, self.app, &query).await?;
+        Ok(from.map(Day::first_from))
     }
 
     /// Loads the costs of these days, if they are known with the bar's filters.

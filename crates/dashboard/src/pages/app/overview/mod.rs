@@ -34,6 +34,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::report::{Dimension, Figures, StatsRow};
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 
 /// Dimensions that the chart can be stacked by: URL value and label.
@@ -55,6 +56,8 @@ struct OverviewPage {
     query: UrlQuery,
     /// Why the figures cannot be shown with these filters.
     obstacle: Option<Obstacle>,
+    /// First day on which the figures are complete, if they lack earlier ones.
+    complete_from: Option<Day>,
     kpis: Vec<Kpi>,
     choice: ChartChoice,
     chart: Chart,
@@ -214,6 +217,7 @@ pub(crate) async fn show(
         anomalies(&handles, caller, app),
         annotations(&handles, &context, app.id, bar.range.whole()),
     )?;
+    let complete_from = reader.complete_from().await?;
     let choice = ChartChoice::of(&context.query);
     let chart = plot(&reader, &figures, &choice, &notes).await?;
     let leaders = leaders(&reader, &figures, &rows);
@@ -229,6 +233,7 @@ pub(crate) async fn show(
         shell: context.shell(Section::Overview),
         query: context.query.clone(),
         obstacle,
+        complete_from,
         kpis,
         choice,
         chart,

@@ -8,6 +8,7 @@ use crate::metric::Metric;
 use crate::query::UrlQuery;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use tributary_domain::report::range::Span;
 use tributary_domain::report::{Dimension, ReportFigures, StatsRow, TimeUnit};
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -15,6 +16,8 @@ use tributary_domain::vocabulary::time::Timestamp;
 const METRIC_DEFAULT: &str = "installs";
 /// Parts of a stack; the rest is added up as one more.
 const STACK_MAX: usize = 5;
+/// Notes of one point. A bulk import alone may leave hundreds.
+const NOTES_SHOWN_MAX: usize = 5;
 
 /// What the chart shows, as chosen in the URL.
 pub(super) struct ChartChoice {
@@ -160,22 +163,54 @@ fn points(
     notes: &[(Timestamp, String)],
 ) -> Vec<ChartPoint> {
     let spans = figures.spans.iter();
-    let point = |span: &tributary_domain::report::range::Span| ChartPoint {
+    let point = |span: &Span| ChartPoint {
         is_unfinished: reader.bar.range.is_unfinished(span.period),
-        notes: notes
-            .iter()
-            .filter(|(at, _)| (span.period.0..span.period.1).contains(at))
-            .map(|(_, note)| note.clone())
-            .collect(),
+        notes: notes_within(span, notes),
         span: span.clone(),
     };
     spans.map(point).collect()
+}
+
+/// Returns the first notes of a span, and how many more there are.
+fn notes_within(span: &Span, notes: &[(Timestamp, String)]) -> Vec<String> {
+    let within = notes
+        .iter()
+        .filter(|(at, _)| (span.period.0..span.period.1).contains(at));
+    let mut shown: Vec<String> = within.map(|(_, note)| note.clone()).collect();
+    if shown.len() > NOTES_SHOWN_MAX {
+        let more = shown.len() - NOTES_SHOWN_MAX;
+        shown.truncate(NOTES_SHOWN_MAX);
+        shown.push(format!("and {more} more"));
+    }
+    shown
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use tributary_domain::report::Figures;
+    use tributary_domain::vocabulary::day::Day;
+
+    #[test]
+    fn many_notes_of_a_point_are_counted() {
+        let (from, until) = (Timestamp::from_millis(10), Timestamp::from_millis(20));
+        let day = Day::of(from);
+        let span = Span {
+            label: String::new(),
+            from: day,
+            to: day,
+            period: (from, until),
+        };
+        let note = |at: i64| (Timestamp::from_millis(at), format!("note {at}"));
+        let notes: Vec<_> = (8..18).map(note).collect();
+        let shown = notes_within(&span, &notes);
+        assert_eq!(shown.len(), NOTES_SHOWN_MAX + 1);
+        assert_eq!(
+            (&*shown[0], &*shown[NOTES_SHOWN_MAX]),
+            ("note 10", "and 3 more")
+        );
+        assert_eq!(notes_within(&span, &notes[..3]), ["note 10"]);
+    }
 
     fn row(period: usize, network: &str, installs: i64) -> StatsRow {
         StatsRow {
