@@ -1,7 +1,7 @@
 //! Day filter for lists.
 
 use crate::query::QueryParameters;
-use tributary_domain::vocabulary::calendar::{day_start, to_date, to_time_zone};
+use tributary_domain::vocabulary::calendar::day_bounds;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -30,13 +30,7 @@ impl DayFilter {
     /// Returns the start of the first day and the end (exclusive) of the last day in this time
     /// zone.
     pub(crate) fn timestamps(self, zone: &Timezone) -> (Option<Timestamp>, Option<Timestamp>) {
-        let zone = to_time_zone(zone);
-        let from = self.from.and_then(to_date).map(|day| day_start(day, &zone));
-        let until = self
-            .to
-            .and_then(to_date)
-            .and_then(|day| day.tomorrow().ok());
-        (from, until.map(|day| day_start(day, &zone)))
+        day_bounds(self.from, self.to, zone)
     }
 }
 

@@ -24,6 +24,18 @@ pub(crate) static SCRIPT: Asset = Asset::new(
     "text/javascript; charset=utf-8",
     include_bytes!("../static/dashboard.js"),
 );
+/// Drafts and errors of forms.
+pub(crate) static FORMS: Asset = Asset::new(
+    "forms.js",
+    "text/javascript; charset=utf-8",
+    include_bytes!("../static/forms.js"),
+);
+/// Command palette, shortcuts and tables as cards.
+pub(crate) static PALETTE: Asset = Asset::new(
+    "palette.js",
+    "text/javascript; charset=utf-8",
+    include_bytes!("../static/palette.js"),
+);
 /// htmx (<https://htmx.org>, 0BSD): swaps fragments of a page.
 pub(crate) static HTMX: Asset = Asset::new(
     "htmx.min.js",
@@ -37,7 +49,7 @@ pub(crate) static ICON: Asset = Asset::new(
     include_bytes!("../static/icon.svg"),
 );
 
-static ALL: [&Asset; 4] = [&STYLE, &SCRIPT, &HTMX, &ICON];
+static ALL: [&Asset; 6] = [&STYLE, &SCRIPT, &FORMS, &PALETTE, &HTMX, &ICON];
 
 const CACHE_IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const CACHE_ONE_MINUTE: &str = "public, max-age=60";
@@ -109,6 +121,8 @@ mod tests {
     #[rstest]
     #[case::style(&STYLE, "text/css; charset=utf-8")]
     #[case::script(&SCRIPT, "text/javascript; charset=utf-8")]
+    #[case::forms(&FORMS, "text/javascript; charset=utf-8")]
+    #[case::palette(&PALETTE, "text/javascript; charset=utf-8")]
     #[case::htmx(&HTMX, "text/javascript; charset=utf-8")]
     #[case::icon(&ICON, "image/svg+xml")]
     #[tokio::test]

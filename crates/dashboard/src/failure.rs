@@ -118,8 +118,9 @@ impl Failure {
             Self::FormExpired => (
                 "This form has expired",
                 vec![
-                    "Nothing was changed. You opened this form before you last signed in. Go back, \
-                     reload the page and submit the form again."
+                    "Nothing was changed. You opened this form before you last signed in. Go back \
+                     and reload the page: it restores what you typed, except secrets. Then submit \
+                     the form again."
                         .to_owned(),
                 ],
             ),

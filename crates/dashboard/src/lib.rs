@@ -26,6 +26,7 @@ mod chart;
 mod failure;
 mod form;
 mod form_state;
+mod icons;
 mod metric;
 mod network_label;
 mod pages;
@@ -101,6 +102,7 @@ fn app_routes() -> Router<DashboardHandles> {
         .route("/costs", get(app::costs::show).post(app::costs::put))
         .route("/start", get(app::start::show))
         .route("/events", get(events::list::show))
+        .route("/events.csv", get(events::export::csv))
         .route("/events/rows", get(events::list::rows))
         .route("/events/{event}", get(events::detail::show))
         .route("/devices/{device}", get(device::show))
@@ -189,6 +191,8 @@ fn settings_routes() -> Router<DashboardHandles> {
         )
 }
 
+#[cfg(test)]
+mod conflict_tests;
 #[cfg(test)]
 mod report_tests;
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use askama::Template;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use csv::{Terminator, WriterBuilder};
+use tributary_domain::report::spreadsheet_field;
 
 /// Allows only files from this origin, no framing, and no forms that post to other origins.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -45,6 +47,32 @@ pub(crate) fn app_page(
             .insert(header::REFERRER_POLICY, policy);
     }
     response
+}
+
+/// Returns a CSV file as a download. Texts that a spreadsheet would run as formulas are escaped.
+pub(crate) fn csv_file<Field: AsRef<str>>(
+    name: &'static str,
+    heads: impl IntoIterator<Item = Field>,
+    rows: impl Iterator<Item = impl IntoIterator<Item = String>>,
+) -> Response {
+    let mut file = WriterBuilder::new()
+        .terminator(Terminator::CRLF)
+        .from_writer(Vec::new());
+    let heads = heads.into_iter();
+    // Writing to memory cannot fail.
+    let _infallible = file.write_record(heads.map(|head| head.as_ref().to_owned()));
+    for row in rows {
+        let fields = row.into_iter();
+        let fields = fields.map(|text| spreadsheet_field(&text).into_owned());
+        let _infallible = file.write_record(fields);
+    }
+    let disposition = format!("attachment; filename=\"{name}\"");
+    let headers = [
+        (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
+        (header::CONTENT_DISPOSITION, disposition.as_str()),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (headers, file.into_inner().unwrap_or_default()).into_response()
 }
 
 /// Redirects to another page after a form (303).

@@ -86,6 +86,11 @@ const PAGES: &[(&str, Role)] = &[
         Role::Viewer,
     ),
     ("/apps/{app}/events", Role::Viewer),
+    (
+        "/apps/{app}/events?from=2026-01-01&to=2026-01-31&source=sdk",
+        Role::Viewer,
+    ),
+    ("/apps/{app}/events?from=yesterday", Role::Viewer),
     ("/apps/{app}/start", Role::Analyst),
     ("/apps/{app}/links", Role::Analyst),
     (

@@ -1,4 +1,4 @@
-// Enhancements: copy buttons, show password, confirmation dialogs, and charts that can be explored.
+// Enhancements: copy buttons, show password, confirmation dialogs, toasts, and charts that can be explored.
 // Every page works without them; their buttons appear only when this script runs.
 "use strict";
 
@@ -18,6 +18,36 @@ async function copy(element) {
   } catch {
     return document.execCommand("copy");
   }
+}
+
+// A message that does not move the page. It stays while the pointer or the focus is on it.
+const TOAST_MS = 7000;
+
+function toast(text, link) {
+  const box = document.createElement("div");
+  box.className = "toast";
+  const words = document.createElement("span");
+  words.textContent = text;
+  box.append(words);
+  if (link) {
+    const way = document.createElement("a");
+    way.href = link.href;
+    way.textContent = link.text;
+    box.append(way);
+  }
+  const close = document.createElement("button");
+  close.type = "button";
+  close.className = "toast-close";
+  close.textContent = "✕";
+  close.setAttribute("aria-label", "Close message");
+  close.addEventListener("click", () => box.remove());
+  box.append(close);
+  document.getElementById("toasts").append(box);
+  const hide = () => {
+    if (box.matches(":hover, :focus-within")) setTimeout(hide, TOAST_MS);
+    else box.remove();
+  };
+  if (!link) setTimeout(hide, TOAST_MS);
 }
 
 const copying = new WeakMap();
@@ -50,7 +80,7 @@ function reveal(button) {
 
 // Runs for the page and for each fragment that htmx loads.
 function prepare(root) {
-  for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
+  for (const button of root.querySelectorAll("[data-copy], [data-pause]")) button.hidden = false;
   for (const button of root.querySelectorAll("[data-reveal]")) {
     button.hidden = false;
     reveal(button);
@@ -84,6 +114,31 @@ document.addEventListener("change", async (event) => {
   const field = event.target.dataset?.fill;
   const file = event.target.files?.[0];
   if (field && file) document.getElementById(field).value = await file.text();
+});
+
+// The result of the last form becomes a toast, once: a reload or a bookmark must not repeat it.
+const notice = document.querySelector("[data-notice]");
+if (notice) {
+  toast(notice.textContent);
+  notice.remove();
+  const url = new URL(location.href);
+  url.searchParams.delete("notice");
+  window.addEventListener("load", () => window.history.replaceState(null, "", url));
+}
+
+// Pauses the polling of a live table.
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-pause]");
+  if (!button) return;
+  const isPaused = button.getAttribute("aria-pressed") !== "true";
+  button.setAttribute("aria-pressed", String(isPaused));
+  button.textContent = isPaused ? "Resume" : "Pause";
+  const live = document.getElementById(button.dataset.pause);
+  live.classList.toggle("is-paused", isPaused);
+  live.querySelector("[data-state]").textContent = isPaused ? "paused" : "live";
+});
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.target.matches("[data-live]") && document.querySelector(".is-paused")) event.preventDefault();
 });
 
 // Prevents a second submission: the setup link would already be used, and the page that shows the

@@ -3,7 +3,7 @@
 
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
-use crate::form_state::FormState;
+use crate::form_state::{FormState, TypedForm};
 use crate::pages::links::update::precondition;
 use crate::response::see_other;
 use crate::sealing::FormSecretSealer;
@@ -151,7 +151,7 @@ async fn page(
     handles: &DashboardHandles,
     context: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
-    form: Option<FormState>,
+    typed: Option<TypedForm>,
 ) -> Result<SettingsPage, Failure> {
     let app = handles.store.app(caller, context.app()?.id).await?;
     let claim = app
@@ -163,11 +163,12 @@ async fn page(
         challenge: DomainChallenge::new(&handles.keyring, app.id, &domain.host),
         fault: None,
     });
+    let form = TypedForm::or_stored(typed, filled(&app));
     Ok(SettingsPage {
         claim,
         shell: context.shell(Section::Settings),
-        tag: app.tag(),
-        form: form.unwrap_or_else(|| filled(&app)),
+        tag: form.tag(app.tag()),
+        form,
         base_url: app.link_base(&handles.base_url),
         referrer_key_is_set: app.secrets.contains(&AppSecret::SocialReferrerKey),
         decryption_key_is_set: app.secrets.contains(&AppSecret::PlayDecryptionKey),
@@ -239,6 +240,7 @@ pub(crate) async fn update(
     // Billing secrets are set on the Integrations page.
     secrets.retain(|(secret, _)| SECRETS.iter().any(|(one, _)| one == secret));
     change.secrets = FormSecretSealer::new(&handles, &submission)?.seal_app_secrets(secrets);
+    let mut is_conflict = false;
     if faults.is_empty() {
         let (precondition, origin) = (precondition(&submission.form), submission.origin(&handles));
         let caller = &submission.authorized;
@@ -251,6 +253,7 @@ pub(crate) async fn update(
                 let problem = Problem::new(FaultCode::NotAllowed, taken.to_string());
                 faults.add("ios.appStoreId", problem);
             }
+            Err(StoreError::Refused(Refusal::VersionConflict)) => is_conflict = true,
             Err(error) => return Err(error.into()),
         }
     }
@@ -258,10 +261,14 @@ pub(crate) async fn update(
     let form = SECRETS
         .iter()
         .fold(form, |form, (_, field)| form.with(field, ""));
-    let form = form.with_faults(faults);
+    let typed = TypedForm {
+        form: form.with_faults(faults),
+        is_conflict,
+    };
+    let status = typed.status();
     let caller = submission.authorized.read_access();
-    let page = page(&handles, &submission.context, &caller, Some(form)).await?;
-    Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+    let page = page(&handles, &submission.context, &caller, Some(typed)).await?;
+    Ok(submission.page_with(status, &page))
 }
 
 /// `POST /apps/{app}/settings/link-domain` — looks up the TXT record that verifies the link domain.

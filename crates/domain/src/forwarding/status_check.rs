@@ -16,7 +16,7 @@ const SCHEDULE: [Duration; 5] = [
 /// Wait before repeating a failed check.
 const RETRY_WAIT: Duration = Duration::from_mins(5);
 /// Note on deliveries whose outcome the network never reported.
-const OUTCOME_UNCONFIRMED: &str = "outcome_unconfirmed";
+pub const OUTCOME_UNCONFIRMED: &str = "outcome_unconfirmed";
 
 /// A request whose outcome a network reports later.
 #[derive(Debug, Clone, PartialEq, Eq)]

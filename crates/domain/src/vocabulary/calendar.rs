@@ -65,3 +65,14 @@ pub fn day_start(day: Date, zone: &TimeZone) -> Timestamp {
     };
     Timestamp::from_millis(moment.map_or(end, |zoned| zoned.timestamp().as_millisecond()))
 }
+/// Returns the start of the first day and the end (exclusive) of the last day in a time zone.
+pub fn day_bounds(
+    from: Option<Day>,
+    to: Option<Day>,
+    zone: &Timezone,
+) -> (Option<Timestamp>, Option<Timestamp>) {
+    let zone = to_time_zone(zone);
+    let from = from.and_then(to_date).map(|day| day_start(day, &zone));
+    let until = to.and_then(to_date).and_then(|day| day.tomorrow().ok());
+    (from, until.map(|day| day_start(day, &zone)))
+}

@@ -6,7 +6,7 @@ use super::simulation::{
 };
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
-use crate::form_state::FormState;
+use crate::form_state::{FormState, TAG};
 use crate::pages::links::update::precondition;
 use crate::response::see_other;
 use crate::shell::{Section, Shell};
@@ -17,10 +17,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::refusal::Refusal;
 use tributary_domain::skan::presets::{PresetKind, document};
 use tributary_domain::skan::{Configuration, Document, Warning, validate, warnings};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::Faults;
+use tributary_fields::Form;
+use tributary_store::StoreError;
 
 #[derive(Template)]
 #[template(path = "conversion_values.html")]
@@ -29,6 +32,8 @@ struct EditorPage {
     editor: Editor,
     /// Whether the form has unsaved changes.
     is_draft: bool,
+    /// Whether another version was saved after the form was opened.
+    is_conflict: bool,
     version: i64,
     tag: String,
     checked: EditorCheck,
@@ -62,6 +67,36 @@ impl EditorCheck {
     }
 }
 
+/// A form that is not saved yet.
+struct Draft {
+    editor: Editor,
+    sample_events: Vec<SampleEventForm>,
+    /// Version that the form was opened with.
+    tag: String,
+    /// Whether another version was saved after the form was opened.
+    is_conflict: bool,
+}
+
+impl Draft {
+    fn of(document: &Document) -> Self {
+        Self {
+            editor: Editor::of(document),
+            sample_events: example_events(),
+            tag: String::new(),
+            is_conflict: false,
+        }
+    }
+
+    fn submitted(form: &Form) -> Self {
+        Self {
+            editor: Editor::from_form(form),
+            sample_events: sample_events(form),
+            tag: form.field(TAG),
+            is_conflict: false,
+        }
+    }
+}
+
 impl EditorPage {
     const fn is_present(&self, version: &i64) -> bool {
         *version == self.version
@@ -71,25 +106,34 @@ impl EditorPage {
         handles: &DashboardHandles,
         context: &PageContext<impl Send>,
         caller: &Authorized<AppsRead>,
-        typed: Option<(Editor, Vec<SampleEventForm>)>,
+        typed: Option<Draft>,
     ) -> Result<Self, Failure> {
         let app = context.app()?;
         let configuration = handles.store.skan(caller, app.id).await?;
-        let tag = configuration.tag();
         let Configuration {
             document, version, ..
         } = &configuration;
         let versions = handles.store.skan_versions(caller, app.id).await?;
         let is_draft = typed.is_some();
-        let (editor, sample_events) =
-            typed.unwrap_or_else(|| (Editor::of(document), example_events()));
+        let is_conflict = typed.as_ref().is_some_and(|draft| draft.is_conflict);
+        let Draft {
+            editor,
+            sample_events,
+            tag,
+            ..
+        } = typed.unwrap_or_else(|| Draft::of(document));
         let (checked, _) = EditorCheck::of(&editor, &sample_events);
         Ok(Self {
             shell: context.shell(Section::ConversionValues),
             editor,
             is_draft,
+            is_conflict,
             version: *version,
-            tag,
+            tag: if is_conflict || tag.is_empty() {
+                configuration.tag()
+            } else {
+                tag
+            },
             checked,
             sample_events,
             versions: versions
@@ -143,14 +187,11 @@ pub(crate) async fn edit(
     if let Some((window, Some(value))) = row(&submission.form.field("raise")) {
         editor.move_up(window, value);
     }
-    render_draft(
-        &handles,
-        &submission,
+    let draft = Draft {
         editor,
-        sample_events(&submission.form),
-        StatusCode::OK,
-    )
-    .await
+        ..Draft::submitted(&submission.form)
+    };
+    render_draft(&handles, &submission, draft, StatusCode::OK).await
 }
 
 /// `POST …/preset` — fills in the form from a preset without saving.
@@ -171,26 +212,21 @@ pub(crate) async fn preset(
         enabled: true,
         ..Editor::of(&preset)
     };
-    render_draft(
-        &handles,
-        &submission,
+    let draft = Draft {
         editor,
-        example_events(),
-        StatusCode::OK,
-    )
-    .await
+        ..Draft::of(&preset)
+    };
+    render_draft(&handles, &submission, draft, StatusCode::OK).await
 }
 
 async fn render_draft(
     handles: &DashboardHandles,
     submission: &FormSubmission<AppsWrite>,
-    editor: Editor,
-    sample_events: Vec<SampleEventForm>,
+    draft: Draft,
     status: StatusCode,
 ) -> Result<Response, Failure> {
     let caller = submission.authorized.read_access();
-    let typed = Some((editor, sample_events));
-    let page = EditorPage::load(handles, &submission.context, &caller, typed).await?;
+    let page = EditorPage::load(handles, &submission.context, &caller, Some(draft)).await?;
     Ok(submission.page_with(status, &page))
 }
 
@@ -200,21 +236,24 @@ pub(crate) async fn save(
     submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let app = submission.app()?.id;
-    let (editor, sample_events) = (
-        Editor::from_form(&submission.form),
-        sample_events(&submission.form),
-    );
-    let (_, document) = EditorCheck::of(&editor, &sample_events);
+    let mut draft = Draft::submitted(&submission.form);
+    let (_, document) = EditorCheck::of(&draft.editor, &draft.sample_events);
     let Some(document) = document else {
         let status = StatusCode::UNPROCESSABLE_ENTITY;
-        return render_draft(&handles, &submission, editor, sample_events, status).await;
+        return render_draft(&handles, &submission, draft, status).await;
     };
     let (precondition, origin) = (precondition(&submission.form), submission.origin(&handles));
     let saved = handles
         .store
         .put_skan(&submission.authorized, app, document, precondition, origin);
-    saved.await?;
-    Ok(see_other(&format!(
-        "/apps/{app}/conversion-values?notice=saved"
-    )))
+    match saved.await {
+        Ok(_) => Ok(see_other(&format!(
+            "/apps/{app}/conversion-values?notice=saved"
+        ))),
+        Err(StoreError::Refused(Refusal::VersionConflict)) => {
+            draft.is_conflict = true;
+            render_draft(&handles, &submission, draft, StatusCode::CONFLICT).await
+        }
+        Err(error) => Err(error.into()),
+    }
 }

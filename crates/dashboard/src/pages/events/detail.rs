@@ -1,6 +1,9 @@
 //! `GET /apps/{app}/events/{event}` — an event with its revenue, credit and deliveries.
 
-use super::{EventRevenueView, match_label, skip_explanation, source_label, tone};
+use super::{
+    EventRevenueView, Explanation, http_label, match_label, reason_explanation, skip_explanation,
+    source_label, tone, verdict_label,
+};
 use crate::access::ReportContext;
 use crate::failure::Failure;
 use crate::network_label::NetworkLabel;
@@ -34,7 +37,7 @@ struct EventPage {
     params: Option<String>,
     original_transaction: Option<String>,
     deliveries: Vec<DeliveryCard>,
-    skipped: Vec<(NetworkLabel, &'static str, &'static str)>,
+    skipped: Vec<(NetworkLabel, &'static str, Explanation)>,
 }
 
 struct CreditView {
@@ -54,6 +57,7 @@ pub(crate) struct DeliveryCard {
     pub(crate) status: &'static str,
     pub(crate) tone: &'static str,
     pub(crate) reason: Option<String>,
+    pub(crate) explanation: Explanation,
     pub(crate) dedup_id: String,
     pub(crate) next: Option<String>,
     pub(crate) attempts_made: u32,
@@ -73,11 +77,9 @@ impl AttemptRow {
     fn of(attempt: DeliveryAttempt, zone: &Timezone) -> Self {
         Self {
             at: text::moment(attempt.at, zone),
-            status: attempt
-                .status
-                .map_or_else(|| "no response".to_owned(), |code| code.to_string()),
+            status: http_label(attempt.status),
             duration_ms: attempt.duration_ms,
-            verdict: attempt.verdict.as_str(),
+            verdict: verdict_label(attempt.verdict),
             answer: attempt.answer.unwrap_or_default(),
         }
     }
@@ -92,6 +94,7 @@ impl DeliveryCard {
             network_event: delivery.network_event,
             status: delivery.status.as_str(),
             tone: tone(delivery.status),
+            explanation: reason_explanation(delivery.status, delivery.reason.as_deref()),
             reason: delivery.reason,
             dedup_id: delivery.dedup_id,
             next: delivery

@@ -2,34 +2,41 @@
 //! receives 204 while nothing has changed.
 
 use super::EventTableRow;
+use super::export::EXPORTED_EVENTS_MAX;
+use super::filter::EventSearch;
 use crate::access::{PageContext, ReportContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
-use crate::paging;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
+use crate::{paging, text};
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use tributary_domain::access::AnalyticsRead;
-use tributary_domain::attribution::CreditedNetwork;
-use tributary_domain::device::DeviceKey;
-use tributary_domain::event::{EventFilter, EventSource};
+use tributary_domain::event::EventFilter;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::id::EventId;
-use tributary_domain::vocabulary::text::{check_external_id, parse_event_name};
 
 #[derive(Template)]
 #[template(path = "events.html")]
 struct EventsPage {
     shell: Shell,
     form: FormState,
+    /// URL of the file with the matching events.
+    export: String,
     rows: RowsPart,
 }
 
 impl EventsPage {
+    /// Returns the hint of the export.
+    fn export_hint(&self) -> String {
+        let most = i64::try_from(EXPORTED_EVENTS_MAX).unwrap_or(i64::MAX);
+        format!("The newest {} matching events at most", text::count(most))
+    }
+
     fn sources(&self) -> [(&'static str, &'static str); 4] {
         [
             ("", "Any"),
@@ -42,11 +49,11 @@ impl EventsPage {
     fn networks(&self) -> [(&'static str, &'static str); 8] {
         [
             ("", "Any"),
-            ("network_a", Network::A.name_with_id()),
-            ("network_b", Network::B.name_with_id()),
-            ("network_c", Network::C.name_with_id()),
-            ("network_d", Network::D.name_with_id()),
-            ("apple_ads", "Apple Ads (apple_ads)"),
+            ("network_a", Network::A.name()),
+            ("network_b", Network::B.name()),
+            ("network_c", Network::C.name()),
+            ("network_d", Network::D.name()),
+            ("apple_ads", "Apple Ads"),
             ("other", "Other"),
             ("organic", "Organic"),
         ]
@@ -65,31 +72,37 @@ struct RowsPart {
     is_filtered: bool,
 }
 
-/// Length of the digest that identifies the table's state.
-const SEEN_BYTES: usize = 8;
-
-fn filter(context: &PageContext<AnalyticsRead>) -> EventFilter {
-    let text = |name: &str| context.query.get(name);
-    EventFilter {
-        name: text("name").and_then(|name| parse_event_name(name).ok()),
-        external_id: text("eventId")
-            .and_then(|id| check_external_id(id).ok())
-            .map(str::to_owned),
-        device: text("deviceId").and_then(|key| DeviceKey::parse(key).ok()),
-        source: text("source").and_then(EventSource::parse),
-        network: text("network").and_then(CreditedNetwork::parse),
-        ..EventFilter::default()
+impl RowsPart {
+    /// Returns the part without rows, for a filter with errors.
+    const fn empty(shell: Shell) -> Self {
+        Self {
+            shell,
+            rows: Vec::new(),
+            older: None,
+            live: None,
+            is_filtered: true,
+        }
     }
 }
+
+/// Length of the digest that identifies the table's state.
+const SEEN_BYTES: usize = 8;
 
 async fn load_rows(
     handles: &DashboardHandles,
     context: &PageContext<AnalyticsRead>,
+    search: EventSearch,
 ) -> Result<RowsPart, Failure> {
     let app = context.app()?;
+    if !search.is_valid() {
+        return Ok(RowsPart::empty(context.shell(Section::Events)));
+    }
     let before = context.query.get("before");
     let before = before.and_then(|text| EventId::parse(text).ok());
-    let filter = filter(context);
+    let filter = search.filter;
+    let is_past = filter
+        .until
+        .is_some_and(|until| until <= handles.runtime.now());
     let is_filtered = filter != EventFilter::default();
     let request = paging::request(before.map(|id| *id.as_bytes()));
     let found = handles
@@ -103,7 +116,7 @@ async fn load_rows(
         .stopped_at
         .or_else(|| found.items.last().map(|event| event.id));
     let last = last.map(|id| id.to_string());
-    let live = before.is_none().then(|| {
+    let live = (before.is_none() && !is_past).then(|| {
         let query = context.query.with(&[("seen", Some(&rows_digest(&rows)))]);
         format!("/apps/{}/events/rows?{query}", app.id)
     });
@@ -135,17 +148,18 @@ pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
     context: ReportContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let value = |name: &str| context.query.get(name).unwrap_or_default().to_owned();
-    let form = FormState::default()
-        .with("name", value("name"))
-        .with("source", value("source"))
-        .with("network", value("network"))
-        .with("eventId", value("eventId"))
-        .with("deviceId", value("deviceId"));
+    let search = EventSearch::read(&context.query, &context.app()?.timezone);
+    let form = search.form.clone();
+    let export = format!(
+        "/apps/{}/events.csv?{}",
+        context.app()?.id,
+        context.query.with(&[("before", None)])
+    );
     let page = EventsPage {
         shell: context.shell(Section::Events),
         form,
-        rows: load_rows(&handles, &context).await?,
+        export,
+        rows: load_rows(&handles, &context, search).await?,
     };
     Ok(context.page(&page))
 }
@@ -155,7 +169,8 @@ pub(crate) async fn rows(
     State(handles): State<DashboardHandles>,
     context: ReportContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let part = load_rows(&handles, &context).await?;
+    let search = EventSearch::read(&context.query, &context.app()?.timezone);
+    let part = load_rows(&handles, &context, search).await?;
     if context.query.get("seen") == Some(rows_digest(&part.rows).as_str()) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }

@@ -1,12 +1,16 @@
 //! `/apps/{app}/events` — the live event log and an event's details.
 
 pub(crate) mod detail;
+mod explanation;
+pub(crate) mod export;
+mod filter;
 mod labels;
 pub(crate) mod list;
 
-pub(crate) use labels::{
-    hold_explanation, match_label, skip_explanation, source_label, uncounted_explanation,
+pub(crate) use explanation::{
+    Explanation, http_label, reason_explanation, skip_explanation, verdict_label,
 };
+pub(crate) use labels::{hold_explanation, match_label, source_label, uncounted_explanation};
 
 use crate::failure::Failure;
 use crate::network_label::NetworkLabel;

@@ -3,7 +3,7 @@
 use super::network_in_path;
 use crate::access::{FormSubmission, PageContext, ReportContext};
 use crate::failure::Failure;
-use crate::form_state::FormState;
+use crate::form_state::{FormState, TAG};
 use crate::pages::links::update::precondition;
 use crate::response::see_other;
 use crate::shell::{Section, Shell};
@@ -16,10 +16,12 @@ use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::integration::{
     Integration, IntegrationChange, MappingRow, Network, check_mapping, network_event_name,
 };
+use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::fault::Faults;
 use tributary_domain::vocabulary::text::parse_event_name;
 use tributary_fields::Form;
+use tributary_store::StoreError;
 
 /// Empty rows at the end of the form.
 const ROWS_FREE: usize = 3;
@@ -40,23 +42,43 @@ struct NetworkRows {
     tag: String,
     is_default: bool,
     rows: Vec<(usize, MappingRow)>,
+    /// The stored rows, if another change was saved after the form was opened.
+    saved: Option<Vec<MappingRow>>,
     form: FormState,
 }
 
+/// A submitted mapping that was not saved.
+struct TypedMapping {
+    network: Network,
+    rows: Vec<MappingRow>,
+    /// Version that the form was opened with.
+    tag: String,
+    faults: Faults,
+    is_conflict: bool,
+}
+
 impl NetworkRows {
-    fn of(integration: &Integration, rows: Vec<MappingRow>, faults: Faults) -> Self {
+    fn of(integration: &Integration, typed: Option<TypedMapping>) -> Self {
         let free = || MappingRow {
             event: String::new(),
             network_event: String::new(),
             enabled: true,
         };
+        let is_conflict = typed.as_ref().is_some_and(|typed| typed.is_conflict);
+        let opened_with = typed.as_ref().map(|typed| typed.tag.clone());
+        let opened_with = opened_with.filter(|tag| !is_conflict && !tag.is_empty());
+        let (rows, faults) = match typed {
+            Some(typed) => (typed.rows, typed.faults),
+            None => (integration.mapping(), Faults::new()),
+        };
         let rows = rows.into_iter().chain((0..ROWS_FREE).map(|_| free()));
         Self {
             network: integration.network.as_str(),
             name: integration.network.name(),
-            tag: integration.tag(),
+            tag: opened_with.unwrap_or_else(|| integration.tag()),
             is_default: integration.event_mapping.is_none(),
             rows: rows.enumerate().collect(),
+            saved: is_conflict.then(|| integration.mapping()),
             form: FormState::default().with_faults(faults),
         }
     }
@@ -66,16 +88,14 @@ async fn page(
     handles: &DashboardHandles,
     context: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
-    typed: Option<(Network, Vec<MappingRow>, Faults)>,
+    mut typed: Option<TypedMapping>,
 ) -> Result<MappingPage, Failure> {
     let found = handles
         .store
         .integrations(caller, context.app()?.id)
         .await?;
-    let mut typed = typed;
-    let of = |one: &Integration| match typed.take_if(|(network, ..)| *network == one.network) {
-        Some((_, rows, faults)) => NetworkRows::of(one, rows, faults),
-        None => NetworkRows::of(one, one.mapping(), Faults::new()),
+    let of = |one: &Integration| {
+        NetworkRows::of(one, typed.take_if(|typed| typed.network == one.network))
     };
     Ok(MappingPage {
         shell: context.shell(Section::Settings),
@@ -130,34 +150,56 @@ pub(crate) async fn update(
     submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (app, network) = (submission.app()?.id, network_in_path(&submission)?);
-    let reset = submission.form.is_checked("reset");
-    let event_mapping = if reset {
-        Change::Reset
-    } else {
-        let rows = rows(&submission.form);
-        match checked(network, &rows) {
-            Ok(rows) => Change::Set(rows),
-            Err(faults) => {
-                let caller = submission.authorized.read_access();
-                let typed = Some((network, rows, faults));
-                let page = page(&handles, &submission.context, &caller, typed).await?;
-                return Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
-            }
-        }
+    let mut typed = TypedMapping {
+        network,
+        rows: rows(&submission.form),
+        tag: submission.form.field(TAG),
+        faults: Faults::new(),
+        is_conflict: false,
     };
+    let event_mapping = if submission.form.is_checked("reset") {
+        Ok(Change::Reset)
+    } else {
+        checked(network, &typed.rows).map(Change::Set)
+    };
+    match event_mapping {
+        Err(faults) => typed.faults = faults,
+        Ok(event_mapping) => match store(&handles, &submission, network, event_mapping).await {
+            Ok(_) => {
+                let network = network.as_str();
+                let path = format!("/apps/{app}/settings/mapping?notice=saved#{network}");
+                return Ok(see_other(&path));
+            }
+            Err(StoreError::Refused(Refusal::VersionConflict)) => typed.is_conflict = true,
+            Err(error) => return Err(error.into()),
+        },
+    }
+    let status = if typed.is_conflict {
+        StatusCode::CONFLICT
+    } else {
+        StatusCode::UNPROCESSABLE_ENTITY
+    };
+    let caller = submission.authorized.read_access();
+    let page = page(&handles, &submission.context, &caller, Some(typed)).await?;
+    Ok(submission.page_with(status, &page))
+}
+
+async fn store(
+    handles: &DashboardHandles,
+    submission: &FormSubmission<AppsWrite>,
+    network: Network,
+    event_mapping: Change<Vec<MappingRow>>,
+) -> Result<Integration, StoreError> {
     let change = IntegrationChange {
         event_mapping,
         ..IntegrationChange::default()
     };
-    let (precondition, origin) = (precondition(&submission.form), submission.origin(&handles));
+    let app = submission.app().map_err(|_| Refusal::AppNotFound)?.id;
+    let (precondition, origin) = (precondition(&submission.form), submission.origin(handles));
     let caller = &submission.authorized;
     let stored =
         handles
             .store
             .update_integration(caller, app, network, change, precondition, origin);
-    stored.await?;
-    let network = network.as_str();
-    Ok(see_other(&format!(
-        "/apps/{app}/settings/mapping?notice=saved#{network}"
-    )))
+    stored.await
 }

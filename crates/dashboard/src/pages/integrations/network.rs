@@ -4,7 +4,7 @@ use super::texts::{choice_label, field_texts, setup_guide, skipped_advice};
 use super::{StatusLabel, find, network_in_path};
 use crate::access::{FormSubmission, PageContext, ReportContext};
 use crate::failure::Failure;
-use crate::form_state::FormState;
+use crate::form_state::{FormState, TypedForm};
 use crate::pages::links::update::precondition;
 use crate::response::see_other;
 use crate::sealing::FormSecretSealer;
@@ -13,7 +13,6 @@ use crate::state::DashboardHandles;
 use crate::text;
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::forwarding::skipped::SkippedConversions;
@@ -21,8 +20,10 @@ use tributary_domain::integration::{
     Credential, Integration, Network, SettingDefault, SettingKind, SettingSpec, SettingValue,
     credentials_of, settings_of,
 };
+use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_fields::integration::read_change;
+use tributary_store::StoreError;
 
 #[derive(Template)]
 #[template(path = "integration.html")]
@@ -158,11 +159,12 @@ async fn page(
     handles: &DashboardHandles,
     context: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
-    form: Option<FormState>,
+    typed: Option<TypedForm>,
 ) -> Result<IntegrationPage, Failure> {
     let network = network_in_path(context)?;
     let (integration, health) = find(handles, context, caller, network).await?;
     let secrets = credentials_of(network).iter();
+    let form = TypedForm::or_stored(typed, filled(&integration));
     Ok(IntegrationPage {
         shell: context.shell(Section::Integrations),
         network: network.as_str(),
@@ -172,14 +174,14 @@ async fn page(
         can_resume: health.state.pause.is_some(),
         skipped: SkippedRow::all(&health.skipped, network),
         skipped_stopped_early: health.skipped.stopped_early,
-        tag: integration.tag(),
+        tag: form.tag(integration.tag()),
         settings: settings_of(network)
             .map(|spec| setting(network, spec))
             .collect(),
         credentials: secrets
             .map(|spec| secret(&integration, spec.name))
             .collect(),
-        form: form.unwrap_or_else(|| filled(&integration)),
+        form,
     })
 }
 
@@ -201,6 +203,7 @@ pub(crate) async fn update(
     let sealer = FormSecretSealer::new(&handles, &submission)?;
     let ((mut change, credentials), faults) =
         submission.form.read(|fields| read_change(fields, network));
+    let mut is_conflict = false;
     if faults.is_empty() {
         for (name, credential) in credentials {
             let credential = credential.map(|(text, hint)| Credential {
@@ -215,18 +218,25 @@ pub(crate) async fn update(
             handles
                 .store
                 .update_integration(caller, app, network, change, precondition, origin);
-        stored.await?;
-        let path = format!("/apps/{app}/integrations/{}?notice=saved", network.as_str());
-        return Ok(see_other(&path));
+        match stored.await {
+            Ok(_) => {
+                let path = format!("/apps/{app}/integrations/{}?notice=saved", network.as_str());
+                return Ok(see_other(&path));
+            }
+            Err(StoreError::Refused(Refusal::VersionConflict)) => is_conflict = true,
+            Err(error) => return Err(error.into()),
+        }
     }
     // Typed credentials are never sent back.
     let mut form = FormState::from_form(&submission.form).with_faults(faults);
     for spec in credentials_of(network) {
         form = form.with(&format!("credentials.{}", spec.name), "");
     }
+    let typed = TypedForm { form, is_conflict };
+    let status = typed.status();
     let caller = submission.authorized.read_access();
-    let page = page(&handles, &submission.context, &caller, Some(form)).await?;
-    Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+    let page = page(&handles, &submission.context, &caller, Some(typed)).await?;
+    Ok(submission.page_with(status, &page))
 }
 
 /// `POST …/resume` — resumes a paused integration.

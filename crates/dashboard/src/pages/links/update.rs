@@ -7,20 +7,21 @@ use super::fields::filled;
 use super::preview::Preview;
 use crate::access::{FormSubmission, PageContext, ReportContext};
 use crate::failure::Failure;
-use crate::form_state::FormState;
+use crate::form_state::{FormState, TAG, TypedForm};
 use crate::response::see_other;
 use crate::shell::Section;
 use crate::state::DashboardHandles;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::app::App;
 use tributary_domain::link::Link;
+use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::LinkId;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_fields::Form;
 use tributary_fields::link::read_change_form;
+use tributary_store::StoreError;
 
 fn page<S>(
     handles: &DashboardHandles,
@@ -56,7 +57,7 @@ fn id<S>(context: &PageContext<S>) -> Result<LinkId, Failure> {
 
 /// Returns the version that the form was loaded with, to detect concurrent changes.
 pub(crate) fn precondition(form: &Form) -> Precondition {
-    let tag = form.field("tag");
+    let tag = form.field(TAG);
     if tag.is_empty() {
         Precondition::None
     } else {
@@ -85,25 +86,35 @@ pub(crate) async fn update(
 ) -> Result<Response, Failure> {
     let (app, link) = (submission.app()?.id, id(&submission)?);
     let (change, mut faults) = submission.form.read(read_change_form);
+    let mut is_conflict = false;
     if faults.is_empty() {
         let (precondition, origin) = (precondition(&submission.form), submission.origin(&handles));
         let caller = &submission.authorized;
         let stored = handles
             .store
             .update_link(caller, app, link, change, precondition, origin);
-        match fault_or_failure(stored.await)? {
-            Ok(_) => return Ok(see_other(&format!("/apps/{app}/links/{link}?notice=saved"))),
-            Err(found) => faults = found,
+        match stored.await {
+            Err(StoreError::Refused(Refusal::VersionConflict)) => is_conflict = true,
+            stored => match fault_or_failure(stored)? {
+                Ok(_) => return Ok(see_other(&format!("/apps/{app}/links/{link}?notice=saved"))),
+                Err(found) => faults = found,
+            },
         }
     }
-    let form = FormState::from_form(&submission.form).with_faults(faults);
+    let typed = TypedForm {
+        form: FormState::from_form(&submission.form).with_faults(faults),
+        is_conflict,
+    };
+    let status = typed.status();
     let caller = submission.authorized.read_access();
     let (app, link) = load(&handles, &submission.context, &caller).await?;
+    let form = TypedForm::or_stored(Some(typed), filled(&link));
     let page = LinkPage {
+        tag: form.tag(link.tag()),
         form,
         ..page(&handles, &submission.context, &app, &link)
     };
-    Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+    Ok(submission.page_with(status, &page))
 }
 
 /// `POST /apps/{app}/links/{link}/delete` — deletes the link; its history stays.
