@@ -188,7 +188,7 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Arc<CachedKey>,
                 "This endpoint requires a private key (ak_…), not an SDK key (pk_…).",
             ));
         }
-        KeyKind::Setup | KeyKind::Session => return Err(invalid()),
+        KeyKind::Setup | KeyKind::Session | KeyKind::Share => return Err(invalid()),
     }
     let found = state
         .read_cache

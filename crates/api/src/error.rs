@@ -328,6 +328,8 @@ impl From<Refusal> for ApiError {
             | Refusal::MemberNotFound
             | Refusal::LastOwner
             | Refusal::SetupLinkInvalid
+            | Refusal::TooManyViews
+            | Refusal::TooManyShares
             | Refusal::EmailTaken => Code::NotFound,
         };
         Self::new(code, refusal.to_string())

@@ -41,6 +41,7 @@ mod state;
 mod time_text;
 mod track;
 mod txt_lookup;
+mod unmatched;
 mod unverified_writes;
 mod v1;
 mod webhook;
@@ -60,6 +61,7 @@ pub use readiness::Readiness;
 pub use response_headers::X_REQUEST_ID;
 pub use state::{ApiHandles, ApiState, Timeouts};
 pub use txt_lookup::{TxtLookup, TxtLookupFuture};
+pub use unmatched::UnmatchedPages;
 pub use unverified_writes::UnverifiedWrites;
 pub use v1::export::{EXPORT_LINE_BYTES_MAX, read_exported_event};
 pub use v1::web_events::WebEventRequest;
@@ -103,8 +105,8 @@ pub fn router(state: ApiState, others: Router<ApiState>) -> Router {
             "/openapi.yaml",
             get(move || std::future::ready(openapi::serve(yaml.clone()))),
         )
-        .method_not_allowed_fallback(request::no_such_method)
-        .fallback(request::no_such_path)
+        .method_not_allowed_fallback(unmatched::no_such_method)
+        .fallback(unmatched::no_such_path)
         .layer(EdgeLayer::new(state.clone()))
         .with_state(state)
 }
@@ -177,6 +179,7 @@ pub(crate) mod tests {
             read_cache: Arc::default(),
             decompressor: Arc::default(),
             unverified_writes: Arc::new(UnverifiedWrites::new(UnverifiedWriteQuota::UNLIMITED)),
+            unmatched_pages: None,
             click_tokens: ClickTokens::new(&Keyring::new([1; 32])),
         }
     }

@@ -1,7 +1,7 @@
 //! Metadata of a request, and the log line that is written at its end.
 
 use crate::client_address::client_address;
-use crate::error::{ApiError, Code};
+use crate::error::ApiError;
 use crate::metrics::RouteMetrics;
 use crate::state::ApiState;
 use axum::extract::{ConnectInfo, Request};
@@ -154,20 +154,4 @@ impl Drop for RequestLog {
             "request"
         );
     }
-}
-
-/// Responds to an unknown path.
-pub(crate) async fn no_such_path() -> ApiError {
-    ApiError::new(
-        Code::NotFound,
-        "No such path. /api/v1/docs lists the available endpoints.",
-    )
-}
-
-/// Responds to a method that the path does not support.
-pub(crate) async fn no_such_method() -> ApiError {
-    ApiError::new(
-        Code::MethodNotAllowed,
-        "This path does not support this method. The Allow header lists the supported methods.",
-    )
 }

@@ -8,6 +8,7 @@ use crate::probe::IntegrationProbe;
 use crate::read_cache::ReadCache;
 use crate::readiness::Readiness;
 use crate::txt_lookup::TxtLookup;
+use crate::unmatched::UnmatchedPages;
 use crate::unverified_writes::UnverifiedWrites;
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
@@ -104,6 +105,8 @@ pub struct ApiHandles {
     pub decompressor: Arc<BodyDecompressor>,
     /// Daily quotas for writes on behalf of unverified senders.
     pub unverified_writes: Arc<UnverifiedWrites>,
+    /// Pages for people who follow a wrong address. Without them, they get JSON.
+    pub unmatched_pages: Option<UnmatchedPages>,
     /// Signs and verifies click ids. Built once, because its key is derived from the secret key.
     pub click_tokens: ClickTokens,
 }

@@ -16,6 +16,7 @@ use tributary_domain::integration::Network;
 use tributary_domain::report::range::Comparison;
 use tributary_domain::report::{DIMENSIONS_MAX, Dimension, Rollup};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
+use tributary_store::AppName;
 
 /// Dimensions with a field in the filter form. Others can be filtered by clicking a value.
 const FIELDS: [Dimension; 7] = [
@@ -94,10 +95,19 @@ impl AnalysisBar {
         handles: &DashboardHandles,
         context: &PageContext<AnalyticsRead>,
     ) -> Result<Self, Failure> {
-        let app = context.app()?;
         let query = context.query.clone();
+        Self::for_app(handles, &context.authorized, context.app()?, query).await
+    }
+
+    /// Reads the bar's state for an app from a query.
+    pub(crate) async fn for_app(
+        handles: &DashboardHandles,
+        caller: &Authorized<AnalyticsRead>,
+        app: &AppName,
+        query: UrlQuery,
+    ) -> Result<Self, Failure> {
         let filtered = query.get(Dimension::Link.as_str()).map(str::to_owned);
-        let names = link_names(handles, &context.authorized, app.id, filtered.iter()).await?;
+        let names = link_names(handles, caller, app.id, filtered.iter()).await?;
         Ok(Self {
             range: PageDateRange::of(&query, handles.runtime.now(), &app.timezone),
             tags: tags(&query, &names),

@@ -19,10 +19,14 @@ const RETRY_SECONDS: &str = "5";
 pub(crate) enum Failure {
     /// The setup link was used, has expired or never existed.
     LinkInvalid,
+    /// The link to a shared report is unknown, has expired or was revoked.
+    ShareClosed,
     /// Unknown static file.
     NoSuchFile,
     /// The page, app, link or other item in the URL does not exist.
     NotFound,
+    /// The target of a form was opened as a page.
+    FormAsPage,
     /// The user is not signed in. Contains the requested page's path.
     NotSignedIn(String),
     /// The session ended, and htmx requested a fragment.
@@ -63,7 +67,10 @@ struct FailurePage {
 impl Failure {
     const fn status(&self) -> StatusCode {
         match self {
-            Self::LinkInvalid | Self::NoSuchFile | Self::NotFound => StatusCode::NOT_FOUND,
+            Self::LinkInvalid | Self::ShareClosed | Self::NoSuchFile | Self::NotFound => {
+                StatusCode::NOT_FOUND
+            }
+            Self::FormAsPage => StatusCode::METHOD_NOT_ALLOWED,
             Self::NotSignedIn(_) => StatusCode::SEE_OTHER,
             Self::SessionExpired => StatusCode::UNAUTHORIZED,
             Self::Refused(_) => StatusCode::CONFLICT,
@@ -91,6 +98,14 @@ impl Failure {
                         .to_owned(),
                 ],
             ),
+            Self::ShareClosed => (
+                "This link no longer works",
+                vec![
+                    "It has expired or was revoked, or its address is incomplete. Ask the person \
+                     who sent it to you for a new one."
+                        .to_owned(),
+                ],
+            ),
             Self::NoSuchFile => (
                 "File not found",
                 vec!["Reload the page that you came from.".to_owned()],
@@ -100,6 +115,13 @@ impl Failure {
                 vec![
                     "The address is wrong, or the item was deleted or belongs to another \
                      organization."
+                        .to_owned(),
+                ],
+            ),
+            Self::FormAsPage => (
+                "This address is not a page",
+                vec![
+                    "It receives a form of the dashboard. Go back to the page with the form."
                         .to_owned(),
                 ],
             ),

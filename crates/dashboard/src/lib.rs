@@ -40,6 +40,7 @@ mod sealing;
 mod shell;
 mod state;
 mod text;
+mod views;
 
 #[cfg(test)]
 mod testing;
@@ -50,7 +51,9 @@ pub use state::{
 };
 
 use axum::Router;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use failure::Failure;
 use pages::{
     account, app, audit_log, conversion_values, deliveries, device, events, front, held, home,
     integrations, keys, links, portfolio, settings, setup, sign_in, sign_out, team, what_if,
@@ -63,10 +66,21 @@ pub fn router<S: Clone + Send + Sync + 'static>(state: DashboardState) -> Router
     Router::new()
         .route("/", get(front::show))
         .route("/setup/{token}", get(setup::show).post(setup::redeem))
+        .route("/shared/{token}", get(app::overview::shared::show))
         .route("/static/{file}", get(assets::serve))
         .merge(organization_routes())
         .merge(app_routes())
         .with_state(DashboardHandles::new(state))
+}
+
+/// Returns the page for an unknown path.
+pub fn no_such_path_page() -> Response {
+    Failure::NotFound.into_response()
+}
+
+/// Returns the page for the target of a form that was opened as a page.
+pub fn no_such_method_page() -> Response {
+    Failure::FormAsPage.into_response()
 }
 
 /// Routes for the organization and the account.
@@ -100,6 +114,10 @@ fn app_routes() -> Router<DashboardHandles> {
         .route("/explore.csv", get(app::explore::csv))
         .route("/cohorts", get(app::cohorts::show))
         .route("/costs", get(app::costs::show).post(app::costs::put))
+        .route("/views", post(app::saved_views::save))
+        .route("/views/{view}/delete", post(app::saved_views::delete))
+        .route("/shares", get(app::shares::show).post(app::shares::create))
+        .route("/shares/{share}/revoke", post(app::shares::revoke))
         .route("/start", get(app::start::show))
         .route("/events", get(events::list::show))
         .route("/events.csv", get(events::export::csv))

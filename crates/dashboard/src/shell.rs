@@ -150,6 +150,7 @@ impl Shell {
 pub(crate) fn notice(word: &str) -> Option<&'static str> {
     Some(match word {
         "saved" => "Saved.",
+        "view" => "View saved.",
         "verified" => "Verified. Links now use this domain.",
         "created" => "Created.",
         "deleted" => "Deleted.",

@@ -12,6 +12,10 @@ const MARKUP: &str = "%3Cscript%3Ealert(1)%3C%2Fscript%3E%22%27%3Cimg%20src%3Dx%
 const FORMS: &[(&str, Role)] = &[
     ("/sign-out", Role::Viewer),
     ("/account/password", Role::Viewer),
+    ("/apps/{app}/views", Role::Viewer),
+    ("/apps/{app}/views/viw_0/delete", Role::Viewer),
+    ("/apps/{app}/shares", Role::Admin),
+    ("/apps/{app}/shares/shr_0/revoke", Role::Admin),
     ("/apps/{app}/conversion-values/check", Role::Analyst),
     ("/apps/new", Role::Admin),
     ("/keys", Role::Admin),
@@ -92,6 +96,10 @@ const PAGES: &[(&str, Role)] = &[
     ),
     ("/apps/{app}/events?from=yesterday", Role::Viewer),
     ("/apps/{app}/start", Role::Analyst),
+    (
+        "/apps/{app}/shares?range=7d&network=network_a",
+        Role::Analyst,
+    ),
     ("/apps/{app}/links", Role::Analyst),
     (
         "/apps/{app}/links?search=spring&tag=a&folder=b",

@@ -72,7 +72,8 @@ function showRestored(form) {
 
 function restoreDrafts() {
   const drafts = readDrafts();
-  const isSaved = new URLSearchParams(location.search).has("notice");
+  // A page that shows a secret once is the response to a form that was saved.
+  const isSaved = new URLSearchParams(location.search).has("notice") || document.querySelector("[data-shown-once]") !== null;
   for (const [key, draft] of Object.entries(drafts)) {
     if (draft.isSubmitted && isSaved) delete drafts[key];
   }

@@ -48,6 +48,10 @@ pub enum Action {
     SkanUpdated,
     /// Ad costs were updated.
     CostsUpdated,
+    /// A link that shares a report was created.
+    ShareLinkCreated,
+    /// A link that shares a report was revoked.
+    ShareLinkRevoked,
     /// Held installs were released.
     HeldReleased,
     /// Held installs were rejected.
@@ -78,6 +82,8 @@ crate::keywords! {
         DeliveriesRetried => "deliveries.retried",
         SkanUpdated => "skan.updated",
         CostsUpdated => "costs.updated",
+        ShareLinkCreated => "share_link.created",
+        ShareLinkRevoked => "share_link.revoked",
         HeldReleased => "held.released",
         HeldRejected => "held.rejected",
         DeviceErased => "device.erased",
@@ -206,6 +212,8 @@ impl Action {
             | Self::IntegrationUpdated
             | Self::IntegrationResumed
             | Self::DeliveriesRetried
+            | Self::ShareLinkCreated
+            | Self::ShareLinkRevoked
             | Self::CostsUpdated
             | Self::HeldReleased
             | Self::HeldRejected

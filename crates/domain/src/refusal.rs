@@ -76,6 +76,12 @@ pub enum Refusal {
     /// `If-Match` names a version that is not current.
     #[error("The object was changed meanwhile. Read it again and repeat the change.")]
     VersionConflict,
+    /// The user has saved as many views of the app as allowed.
+    #[error("You have saved 50 views of this app. Delete one of them first.")]
+    TooManyViews,
+    /// The app has as many links that share a report as allowed.
+    #[error("This app has 50 share links. Revoke one of them first.")]
+    TooManyShares,
     /// Web events are disabled for the app.
     #[error(
         "Web events are disabled for this app. Set webEvents.enabled with PATCH \

@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tributary_api::{
     ApiHandles, GeoLookup, IntegrationProbe, RateLimits, RateSettings, Timeouts, TxtLookup,
-    UnverifiedWrites,
+    UnmatchedPages, UnverifiedWrites,
 };
 use tributary_dashboard::DashboardState;
 use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
@@ -271,6 +271,10 @@ pub fn router(parts: ServerParts) -> (Router, Arc<RateLimits>) {
         read_cache: Arc::default(),
         decompressor: Arc::default(),
         unverified_writes: Arc::new(UnverifiedWrites::new(parts.unverified_writes)),
+        unmatched_pages: Some(UnmatchedPages {
+            no_such_path: tributary_dashboard::no_such_path_page,
+            no_such_method: tributary_dashboard::no_such_method_page,
+        }),
     };
     let probe = parts.probe;
     let mut others = tributary_dashboard::router(DashboardState {

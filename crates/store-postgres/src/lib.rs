@@ -108,6 +108,7 @@ mod store_ids;
 mod tenants;
 mod traffic;
 mod values_insert;
+mod views;
 mod web_events;
 mod what_if;
 

@@ -50,6 +50,8 @@ impl MemberTable for Tx {
         for sql in [
             "select 1 from users where user_id = $1 for update",
             "delete from sessions where user_id = $1",
+            "delete from saved_views where user_id = $1",
+            "delete from share_links where created_by = $1",
             "delete from users where user_id = $1",
         ] {
             self.execute(sql, &[&uuid(member.as_bytes())]).await?;

@@ -181,6 +181,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "link_labels",
         sql: include_str!("../migrations/0034_link_labels.sql"),
     },
+    Migration {
+        number: 35,
+        name: "views",
+        sql: include_str!("../migrations/0035_views.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

@@ -56,6 +56,7 @@ mod store_ids;
 mod tables;
 mod tenants;
 mod traffic;
+mod views;
 mod web_events;
 mod what_if;
 mod write_batch;

@@ -45,6 +45,8 @@ impl MemberTable for SqliteTables<'_> {
     async fn remove_user(&self, member: UserId) -> Result<(), Failure> {
         for sql in [
             "delete from sessions where user_id = ?1",
+            "delete from saved_views where user_id = ?1",
+            "delete from share_links where created_by = ?1",
             "delete from users where user_id = ?1",
         ] {
             self.0.execute(sql, [member.as_bytes()])?;

@@ -114,8 +114,10 @@ pub const DURING_OUTAGE: &[&str] = &[
     "link_names",
     "links",
     "session",
+    "share",
     "skan",
     "skan_versions",
+    "views",
 ];
 
 impl ConnectionShare {

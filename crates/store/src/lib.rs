@@ -51,6 +51,7 @@ mod sessions;
 mod skan;
 mod tenants;
 mod traffic;
+mod views;
 mod web_events;
 mod what_if;
 
@@ -93,6 +94,7 @@ pub use tributary_domain::forwarding::delivery::PendingDelivery;
 pub use tributary_domain::forwarding::lifecycle::SettledDelivery;
 pub use tributary_domain::forwarding::settlement::{DeliverySettlement, SettledQueue};
 pub use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
+pub use views::{NewShareLink, Views};
 pub use web_events::WebEvents;
 pub use what_if::{ReplayPart, ReplaySpan, Replays, WhatIfRequest, run_what_if};
 
@@ -124,6 +126,7 @@ pub trait Store:
     + Replays
     + Pivots
     + AuditLog
+    + Views
 {
 }
 
@@ -154,6 +157,7 @@ impl<T> Store for T where
         + Replays
         + Pivots
         + AuditLog
+        + Views
 {
 }
 

@@ -35,6 +35,8 @@ pub enum KeyKind {
     Setup,
     /// Session cookie of a signed-in user.
     Session,
+    /// Token in a link that shares a report.
+    Share,
 }
 
 impl KeyKind {
@@ -46,17 +48,19 @@ impl KeyKind {
             (Self::Sdk, Environment::Test) => "pk_test_",
             (Self::Setup, _) => "setup_",
             (Self::Session, _) => "session_",
+            (Self::Share, _) => "share_",
         }
     }
 
     /// All pairs of kind and environment that have a prefix.
-    const PREFIXES: [(Self, Environment); 6] = [
+    const PREFIXES: [(Self, Environment); 7] = [
         (Self::Private, Environment::Live),
         (Self::Private, Environment::Test),
         (Self::Sdk, Environment::Live),
         (Self::Sdk, Environment::Test),
         (Self::Setup, Environment::Live),
         (Self::Session, Environment::Live),
+        (Self::Share, Environment::Live),
     ];
 }
 

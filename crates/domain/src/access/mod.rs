@@ -1,7 +1,8 @@
 //! Access control: keys, permissions, scopes and users.
 //!
 //! [`Authorized`] proves that a caller may act within a scope. Only [`authorize`] (API keys),
-//! [`authorize_person`] (signed-in users) and [`Authorized::operator`] (command line) create one.
+//! [`authorize_person`] (signed-in users), [`authorize_share`] (visitors of a shared report) and
+//! [`Authorized::operator`] (command line) create one.
 //! Store methods require it, so a handler cannot call the store without naming its scope.
 
 pub mod admission;
@@ -12,7 +13,9 @@ pub mod session;
 pub mod sign_in;
 pub mod unverified_writes;
 
+use crate::report::view::ShareLink;
 use crate::vocabulary::id::{KeyId, OrganizationId, UserId};
+use crate::vocabulary::time::Timestamp;
 use key::ApiKey;
 use person::{Role, User};
 use std::marker::PhantomData;
@@ -298,6 +301,16 @@ pub fn authorize_person<S: Scope>(
             environment
         },
         actor: Actor::User(user.id),
+        scope: PhantomData,
+    })
+}
+
+/// Authorizes a visitor of a link that shares a report, unless the link is closed.
+pub fn authorize_share(share: &ShareLink, now: Timestamp) -> Option<Authorized<AnalyticsRead>> {
+    share.is_open(now).then_some(Authorized {
+        organization: share.organization,
+        environment: share.environment,
+        actor: Actor::Service,
         scope: PhantomData,
     })
 }

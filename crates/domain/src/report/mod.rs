@@ -7,6 +7,7 @@ pub mod cost;
 pub mod postback;
 pub mod range;
 pub mod tally;
+pub mod view;
 
 mod click_breakdown;
 mod day_values;

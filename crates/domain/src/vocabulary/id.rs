@@ -168,6 +168,10 @@ typed_ids! {
     AlertId = "alt_";
     /// An entry in the audit log.
     AuditId = "aud_";
+    /// A saved view of a report.
+    ViewId = "viw_";
+    /// A link that shares a report (the record, not the token).
+    ShareId = "shr_";
 }
 
 #[cfg(test)]

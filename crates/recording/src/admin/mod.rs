@@ -10,6 +10,7 @@ mod members;
 mod skan;
 mod store_ids;
 mod tenants;
+mod views;
 
 pub use apps::{create_app, set_link_domain_verified, update_app};
 pub use costs::put_costs;
@@ -24,3 +25,4 @@ pub use tenants::{
     create_first_organization, create_key, create_organization, create_setup_link,
     redeem_setup_link, revoke_key,
 };
+pub use views::{create_share, revoke_share, save_view};

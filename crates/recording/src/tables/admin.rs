@@ -13,13 +13,16 @@ use tributary_domain::integration::{Integration, Network};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::link::Link;
 use tributary_domain::report::cost::{CostKey, StoredCost};
+use tributary_domain::report::view::SavedView;
 use tributary_domain::skan::Configuration;
 use tributary_domain::skan::device::EventSum;
 use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, LinkId, OrganizationId, UserId};
+use tributary_domain::vocabulary::id::{
+    AppId, AuditId, KeyId, LinkId, OrganizationId, ShareId, UserId,
+};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{AuditRow, TerminalCounts};
-use tributary_store::{NewKey, NewSetupLink, Organization, QueueRef};
+use tributary_store::{NewKey, NewSetupLink, NewShareLink, Organization, QueueRef};
 
 /// The audit log table, and the version of the configuration.
 pub trait AuditTable: EngineTransaction {
@@ -305,4 +308,30 @@ pub trait CostTable: EngineTransaction {
         costs: &[StoredCost],
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
+}
+
+/// Saved views of reports, and links that share one.
+pub trait ViewTable: EngineTransaction {
+    /// Removes the user's view with this view's name.
+    async fn remove_view_named(&self, view: &SavedView) -> Result<(), Self::Failure>;
+
+    /// Counts a user's views of an app.
+    async fn count_views(&self, app: AppId, user: UserId) -> Result<u64, Self::Failure>;
+
+    /// Stores a new view.
+    async fn insert_view(&self, view: &SavedView) -> Result<(), Self::Failure>;
+
+    /// Counts an app's links that are open at this time.
+    async fn count_open_shares(&self, app: AppId, at: Timestamp) -> Result<u64, Self::Failure>;
+
+    /// Stores a new link.
+    async fn insert_share(&self, new: &NewShareLink) -> Result<(), Self::Failure>;
+
+    /// Closes a link. Returns false if it does not exist or is closed already.
+    async fn close_share(
+        &self,
+        app: AppId,
+        share: ShareId,
+        at: Timestamp,
+    ) -> Result<bool, Self::Failure>;
 }

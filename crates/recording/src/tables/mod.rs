@@ -19,7 +19,7 @@ mod store_ids;
 
 pub use admin::{
     AuditTable, CostTable, IntegrationTable, ManagedAppTable, MemberTable, SkanTable, TenantTable,
-    TrackingLinkTable,
+    TrackingLinkTable, ViewTable,
 };
 pub use billing::{BillingDayTable, BillingKeyTable, NotificationTable, TrialTable, UserLinkTable};
 pub use configure_batch::{
@@ -88,6 +88,7 @@ pub trait Tables:
     + StatusCheckTable
     + StoreIdTable
     + TenantTable
+    + ViewTable
     + TokenTable
     + TrackingLinkTable
     + TrialTable

@@ -14,14 +14,16 @@ use tributary_store::{Instance, Outbox, QueueRef};
 
 /// Tables with an `app_id` that stay on the coordinator, because their rows are found without an
 /// app.
-const LOCAL_TABLES: [&str; 7] = [
+const LOCAL_TABLES: [&str; 9] = [
     "app_store_claims",
     "app_store_ids",
     "audit_log",
     "due_work",
     "link_domains",
     "link_slugs",
+    "saved_views",
     "sdk_keys",
+    "share_links",
 ];
 
 /// The parts of Citus that this crate uses. Tables in `failing` cannot be distributed.

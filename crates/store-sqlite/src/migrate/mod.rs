@@ -178,6 +178,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "link_labels",
         sql: include_str!("../../migrations/0034_link_labels.sql"),
     },
+    Migration {
+        number: 35,
+        name: "views",
+        sql: include_str!("../../migrations/0035_views.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

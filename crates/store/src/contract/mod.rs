@@ -50,6 +50,7 @@ pub mod shared_queues;
 pub mod skan;
 pub mod tenants;
 pub mod traffic;
+pub mod views;
 pub mod web_events;
 pub mod what_if;
 
@@ -115,6 +116,14 @@ macro_rules! contract_suite {
                 a_password_change_ends_all_other_sessions,
                 signing_in_removes_expired_sessions,
                 a_removed_user_cannot_sign_in,
+            }
+            views: {
+                a_user_sees_the_own_views,
+                a_user_saves_a_limited_number_of_views,
+                a_share_link_is_found_until_it_is_revoked,
+                an_app_has_a_limited_number_of_open_share_links,
+                another_organization_shares_nothing,
+                a_removed_member_shares_nothing,
             }
             members: {
                 a_changed_role_applies_to_the_next_request,

@@ -28,6 +28,7 @@ mod skan;
 mod store_id_claim;
 mod tenant;
 mod traffic;
+mod view;
 
 pub use app::AppRow;
 pub use audit::{AuditRow, audit_row};
@@ -63,6 +64,7 @@ pub use skan::{EventSumRow, SkanRow, SkanVersionRow, document_to_json};
 pub use store_id_claim::StoreIdClaimRow;
 pub use tenant::{KeyRow, OrganizationRow, SessionRow, SetupLinkRow, UserRow, stored_digest};
 pub use traffic::AnomalyRow;
+pub use view::{SavedViewRow, ShareLinkRow};
 
 use crate::StoreError;
 use serde::Serialize;

@@ -5,6 +5,8 @@ pub(crate) mod costs;
 pub(crate) mod explore;
 pub(crate) mod new;
 pub(crate) mod overview;
+pub(crate) mod saved_views;
+pub(crate) mod shares;
 pub(crate) mod start;
 
 use crate::failure::Failure;

@@ -5,6 +5,7 @@ use super::{
     source_label, tone, verdict_label,
 };
 use crate::access::ReportContext;
+use crate::analysis::link_names;
 use crate::failure::Failure;
 use crate::network_label::NetworkLabel;
 use crate::shell::{Section, Shell};
@@ -14,7 +15,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use std::borrow::Cow;
-use tributary_domain::access::AnalyticsRead;
+use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::event::{Credit, Event, EventFilter};
 use tributary_domain::forwarding::{Delivery, DeliveryAttempt};
 use tributary_domain::link::Campaign;
@@ -43,7 +44,8 @@ struct EventPage {
 struct CreditView {
     network: NetworkLabel,
     how: &'static str,
-    link: Option<String>,
+    /// Id and name of the link.
+    link: Option<(String, String)>,
     click: Option<String>,
     campaign: Vec<(&'static str, String)>,
 }
@@ -131,16 +133,27 @@ fn campaign(campaign: Campaign) -> Vec<(&'static str, String)> {
 }
 
 impl CreditView {
-    fn of(credit: Credit, app: AppId, handles: &DashboardHandles) -> Self {
-        Self {
+    async fn load(
+        credit: Credit,
+        app: AppId,
+        handles: &DashboardHandles,
+        caller: &Authorized<AnalyticsRead>,
+    ) -> Result<Self, Failure> {
+        let link = credit.link.map(|link| link.to_string());
+        let names = link_names(handles, caller, app, link.iter()).await?;
+        let name = |id: String| {
+            let name = names.get(&id).cloned();
+            (id, name.unwrap_or_else(|| "deleted link".to_owned()))
+        };
+        Ok(Self {
             network: NetworkLabel::credited(credit.network),
             how: match_label(credit.match_type),
-            link: credit.link.map(|link| link.to_string()),
+            link: link.map(name),
             click: credit
                 .click
                 .map(|click| handles.click_tokens.sign(app, click)),
             campaign: campaign(credit.campaign),
-        }
+        })
     }
 }
 
@@ -179,16 +192,20 @@ pub(crate) async fn show(
         super::deliveries_of(&handles, app.id, std::slice::from_ref(&event)).await?;
     let deliveries = deliveries.remove(&id).unwrap_or_default();
     let now = handles.runtime.now();
+    let credit = match event.credit.clone() {
+        Some(credit) => {
+            let caller = &context.authorized;
+            Some(CreditView::load(credit, app.id, &handles, caller).await?)
+        }
+        None => None,
+    };
     let page = EventPage {
         shell: context.shell(Section::Events),
         at: text::moment(event.occurred_at, &app.timezone),
         received: text::moment(event.received_at, &app.timezone),
         source: source_label(event.source),
         money: EventRevenueView::of(&event),
-        credit: event
-            .credit
-            .clone()
-            .map(|credit| CreditView::of(credit, app.id, &handles)),
+        credit,
         params: event.params.as_deref().map(indented),
         original_transaction: original_transaction(&event).map(Cow::into_owned),
         deliveries: deliveries

@@ -17,11 +17,13 @@ use crate::pages::app::group_label;
 use crate::query::UrlQuery;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
+use crate::views::ViewMenu;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use report::{ExploreReport, load_report};
 use tributary_domain::access::AnalyticsRead;
+use tributary_domain::report::view::ReportPage;
 use tributary_domain::report::{Dimension, ReportFigures, ReportRowKey, TimeUnit};
 use tributary_domain::vocabulary::day::Day;
 
@@ -33,6 +35,7 @@ const ROWS_SHOWN_MAX: usize = 500;
 struct ExplorePage {
     shell: Shell,
     bar: AnalysisBar,
+    views: ViewMenu,
     query: UrlQuery,
     form: FormState,
     heads: Vec<&'static str>,
@@ -198,6 +201,7 @@ pub(crate) async fn show(
     }
     let mut page = ExplorePage {
         shell: context.shell(Section::Explore),
+        views: ViewMenu::load(&handles, &context, ReportPage::Explore).await?,
         form: FormState::default()
             .with("groupBy", query.get("groupBy").unwrap_or("day"))
             .with("then", query.get("then").unwrap_or("")),

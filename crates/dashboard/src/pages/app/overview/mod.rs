@@ -8,6 +8,7 @@ mod leaders;
 mod load;
 mod plot;
 mod retention;
+pub(crate) mod shared;
 
 use crate::access::{PageContext, ReportContext};
 use crate::analysis::{AnalysisBar, Obstacle, link_names};
@@ -20,6 +21,7 @@ use crate::range::PageDateRange;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::text;
+use crate::views::ViewMenu;
 use annotations::annotations;
 use anomalies::{AnomalyLine, anomalies};
 use askama::Template;
@@ -33,6 +35,7 @@ use retention::{Stage, retention};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tributary_domain::access::{AnalyticsRead, Authorized};
+use tributary_domain::report::view::ReportPage;
 use tributary_domain::report::{Dimension, Figures, StatsRow};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
@@ -53,6 +56,7 @@ const CHART: [&str; 3] = ["metric", "second", "stack"];
 struct OverviewPage {
     shell: Shell,
     bar: AnalysisBar,
+    views: ViewMenu,
     query: UrlQuery,
     /// Why the figures cannot be shown with these filters.
     obstacle: Option<Obstacle>,
@@ -231,6 +235,7 @@ pub(crate) async fn show(
     }
     let page = OverviewPage {
         shell: context.shell(Section::Overview),
+        views: ViewMenu::load(&handles, &context, ReportPage::Overview).await?,
         query: context.query.clone(),
         obstacle,
         complete_from,
