@@ -109,15 +109,6 @@ fn organization_routes() -> Router<DashboardHandles> {
 /// Routes for one app.
 fn app_routes() -> Router<DashboardHandles> {
     let pages = Router::new()
-        .route("/", get(app::overview::show))
-        .route("/explore", get(app::explore::show))
-        .route("/explore.csv", get(app::explore::csv))
-        .route("/cohorts", get(app::cohorts::show))
-        .route("/costs", get(app::costs::show).post(app::costs::put))
-        .route("/views", post(app::saved_views::save))
-        .route("/views/{view}/delete", post(app::saved_views::delete))
-        .route("/shares", get(app::shares::show).post(app::shares::create))
-        .route("/shares/{share}/revoke", post(app::shares::revoke))
         .route("/start", get(app::start::show))
         .route("/events", get(events::list::show))
         .route("/events.csv", get(events::export::csv))
@@ -188,8 +179,23 @@ fn app_routes() -> Router<DashboardHandles> {
         .route("/held", get(held::show))
         .route("/held/decisions", post(held::decide_many))
         .route("/held/{device}/decision", post(held::decide))
+        .merge(report_routes())
         .merge(settings_routes());
     Router::new().nest("/apps/{app}", pages)
+}
+
+/// Routes for the reports of one app.
+fn report_routes() -> Router<DashboardHandles> {
+    Router::new()
+        .route("/", get(app::overview::show))
+        .route("/explore", get(app::explore::show))
+        .route("/explore.csv", get(app::explore::csv))
+        .route("/cohorts", get(app::cohorts::show))
+        .route("/costs", get(app::costs::show).post(app::costs::put))
+        .route("/views", post(app::saved_views::save))
+        .route("/views/{view}/delete", post(app::saved_views::delete))
+        .route("/shares", get(app::shares::show).post(app::shares::create))
+        .route("/shares/{share}/revoke", post(app::shares::revoke))
 }
 
 /// Routes for the settings of one app.

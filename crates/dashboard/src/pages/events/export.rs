@@ -11,6 +11,7 @@ use crate::text;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::AnalyticsRead;
+use tributary_domain::device::{DeviceKey, Platform, UserKey};
 use tributary_domain::event::Event;
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::page::{Limit, PageRequest};
@@ -84,9 +85,9 @@ fn row(event: &Event) -> [String; 15] {
         text::rfc3339(event.occurred_at),
         event.name.clone(),
         source_label(event.source).to_owned(),
-        optional(event.device.as_ref().map(|key| key.as_str())),
-        optional(event.user.as_ref().map(|key| key.as_str())),
-        optional(event.platform.map(|platform| platform.as_str())),
+        optional(event.device.as_ref().map(DeviceKey::as_str)),
+        optional(event.user.as_ref().map(UserKey::as_str)),
+        optional(event.platform.map(Platform::as_str)),
         optional(event.country.as_deref()),
         optional(credit.map(|credit| NetworkLabel::credited(credit.network).name)),
         optional(campaign.and_then(|one| one.name.as_deref())),
