@@ -33,6 +33,7 @@ mod spec {
     mod billing_sdk;
     mod billing_vectors;
     mod clicks;
+    mod cohort_pages;
     mod compressed_bodies;
     mod deliveries;
     mod deliveries_retry;

@@ -87,7 +87,7 @@ fn with_commas(digits: &str) -> String {
 }
 
 impl ReportFixture {
-    async fn page(&self, path: &str, cookie: &str) -> String {
+    pub(super) async fn page(&self, path: &str, cookie: &str) -> String {
         let app = self.app.rsplit('/').next().unwrap();
         let url = format!("/apps/{app}{path}");
         let request = self.server.request(reqwest::Method::GET, &url);
@@ -95,7 +95,7 @@ impl ReportFixture {
         answer.expect(200).text.clone()
     }
 
-    async fn put_costs(&self) {
+    pub(super) async fn put_costs(&self) {
         let day = |day: u32| {
             json!([
                 {"day": format!("2026-03-{day}"), "network": "network_a", "campaign": "c1", "amount": 80},

@@ -1,4 +1,5 @@
-//! The filter bar and date control that Overview and Explore share. The URL holds the whole state.
+//! The filter bar and date control that Overview, Explore and Cohorts share. The URL holds the whole
+//! state.
 
 use crate::access::PageContext;
 use crate::failure::Failure;
@@ -13,6 +14,7 @@ use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::device::Platform;
 use tributary_domain::event::name::canonical;
 use tributary_domain::integration::Network;
+use tributary_domain::report::cohort::CohortTable;
 use tributary_domain::report::range::Comparison;
 use tributary_domain::report::{DIMENSIONS_MAX, Dimension, Rollup};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
@@ -86,21 +88,54 @@ pub(crate) struct AnalysisBar {
     pub(crate) range: PageDateRange,
     pub(crate) tags: Vec<FilterTag>,
     pub(crate) fields: Vec<FilterField>,
+    /// Labels of the filters in the URL that the report does not know.
+    pub(crate) unknown: Vec<&'static str>,
+    report: ReportKind,
     query: UrlQuery,
 }
 
+/// The report of a bar, which decides the filters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReportKind {
+    /// Figures by any dimension.
+    Figures,
+    /// Cohorts, whose roll-ups have fewer dimensions.
+    Cohorts,
+}
+
+impl ReportKind {
+    /// Returns whether the report can be grouped and filtered by all these dimensions together.
+    fn covers(self, dimensions: &[Dimension]) -> bool {
+        match self {
+            Self::Figures => Rollup::for_dimensions(dimensions).is_some(),
+            Self::Cohorts => CohortTable::for_dimensions(dimensions).is_some(),
+        }
+    }
+}
+
 impl AnalysisBar {
-    /// Reads the bar's state from the URL.
+    /// Reads the state of a bar for figures from the URL.
     pub(crate) async fn load(
         handles: &DashboardHandles,
         context: &PageContext<AnalyticsRead>,
     ) -> Result<Self, Failure> {
-        let query = context.query.clone();
-        Self::for_app(handles, &context.authorized, context.app()?, query).await
+        Self::for_report(ReportKind::Figures, handles, context, &context.authorized).await
     }
 
-    /// Reads the bar's state for an app from a query.
+    /// Reads the state of a report's bar from the URL.
+    pub(crate) async fn for_report<S>(
+        report: ReportKind,
+        handles: &DashboardHandles,
+        context: &PageContext<S>,
+        caller: &Authorized<AnalyticsRead>,
+    ) -> Result<Self, Failure> {
+        let query = context.query.clone();
+        Self::for_app(report, handles, caller, context.app()?, query).await
+    }
+
+    /// Reads the state of a report's bar for an app from a query.
     pub(crate) async fn for_app(
+        report: ReportKind,
         handles: &DashboardHandles,
         caller: &Authorized<AnalyticsRead>,
         app: &AppName,
@@ -108,12 +143,43 @@ impl AnalysisBar {
     ) -> Result<Self, Failure> {
         let filtered = query.get(Dimension::Link.as_str()).map(str::to_owned);
         let names = link_names(handles, caller, app.id, filtered.iter()).await?;
-        Ok(Self {
-            range: PageDateRange::of(&query, handles.runtime.now(), &app.timezone),
-            tags: tags(&query, &names),
-            fields: FIELDS.iter().map(|one| field(*one, &query)).collect(),
+        let range = PageDateRange::of(&query, handles.runtime.now(), &app.timezone);
+        Ok(Self::new(report, range, &names, query))
+    }
+
+    fn new(
+        report: ReportKind,
+        range: PageDateRange,
+        names: &BTreeMap<String, String>,
+        query: UrlQuery,
+    ) -> Self {
+        let (tags, unknown): (Vec<FilterTag>, Vec<FilterTag>) = tags(&query, names)
+            .into_iter()
+            .partition(|tag| report.covers(&[tag.dimension]));
+        let fields = FIELDS.iter().filter(|one| report.covers(&[**one]));
+        Self {
+            range,
+            tags,
+            unknown: unknown
+                .iter()
+                .map(|tag| group_label(tag.dimension.as_str()))
+                .collect(),
+            fields: fields.map(|one| field(*one, &query)).collect(),
+            report,
             query,
-        })
+        }
+    }
+
+    /// Returns whether the report can be compared with another range.
+    pub(crate) const fn has_comparison(&self) -> bool {
+        matches!(self.report, ReportKind::Figures)
+    }
+
+    /// Returns the days that the range is compared with.
+    pub(crate) fn compared_label(&self) -> Option<String> {
+        self.range
+            .compared_label()
+            .filter(|_| self.has_comparison())
     }
 
     /// Returns the filters of the report.
@@ -153,7 +219,7 @@ impl AnalysisBar {
         let is_available = |filters: &[&FilterTag]| {
             let filters = filters.iter().map(|tag| tag.dimension);
             let all: Vec<Dimension> = by.iter().copied().chain(filters).collect();
-            Rollup::for_dimensions(&all).is_some()
+            self.report.covers(&all)
         };
         let all: Vec<&FilterTag> = self.tags.iter().collect();
         let message = if all.len() > DIMENSIONS_MAX {
@@ -204,7 +270,8 @@ impl AnalysisBar {
 
     /// Returns the fields that the form for filters keeps.
     pub(crate) fn kept_by_filters(&self) -> Vec<(&str, &str)> {
-        self.query.fields_except(&FIELDS.map(Dimension::as_str))
+        let fields: Vec<&str> = self.fields.iter().map(|field| field.name).collect();
+        self.query.fields_except(&fields)
     }
 }
 
@@ -312,15 +379,33 @@ mod tests {
     use tributary_domain::vocabulary::time::Timestamp;
     use tributary_domain::vocabulary::timezone::Timezone;
 
-    fn bar(query: &str) -> AnalysisBar {
+    fn bar_of(report: ReportKind, query: &str) -> AnalysisBar {
         let query = UrlQuery::of(Some(query));
         let now = Timestamp::from_millis(1_763_173_020_007);
-        AnalysisBar {
-            range: PageDateRange::of(&query, now, &Timezone::UTC),
-            tags: tags(&query, &BTreeMap::new()),
-            fields: FIELDS.iter().map(|one| field(*one, &query)).collect(),
-            query,
-        }
+        let range = PageDateRange::of(&query, now, &Timezone::UTC);
+        AnalysisBar::new(report, range, &BTreeMap::new(), query)
+    }
+
+    fn bar(query: &str) -> AnalysisBar {
+        bar_of(ReportKind::Figures, query)
+    }
+
+    #[test]
+    fn cohorts_know_fewer_filters_and_name_the_others() {
+        let bar = bar_of(
+            ReportKind::Cohorts,
+            "network=organic&platform=ios&event=purchase",
+        );
+        let fields: Vec<&str> = bar.fields.iter().map(|field| field.name).collect();
+        assert_eq!(fields, ["network", "campaign", "link", "country"]);
+        assert_eq!(bar.filters(), [(Dimension::Network, "organic".to_owned())]);
+        assert_eq!(bar.unknown, ["Platform", "Event"]);
+        let kept = [("platform", "ios"), ("event", "purchase")];
+        assert_eq!(bar.kept_by_filters(), kept, "other reports use them");
+        assert!(bar.obstacle(&[Dimension::Campaign]).is_none());
+        let ways = bar.obstacle(&[Dimension::Country]).unwrap().ways;
+        let without = "platform=ios&event=purchase".to_owned();
+        assert_eq!(ways, [("Remove Network: Organic".to_owned(), without)]);
     }
 
     #[test]

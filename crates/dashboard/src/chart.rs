@@ -4,6 +4,7 @@
 use crate::metric::Unit;
 use std::fmt::Write as _;
 use tributary_domain::report::range::Span;
+use tributary_domain::vocabulary::day::Day;
 
 /// Size of the drawing in view-box units.
 const WIDTH: i64 = 1_000;
@@ -28,16 +29,32 @@ pub(crate) struct ChartSeries {
 
 /// A point on the x-axis.
 pub(crate) struct ChartPoint {
-    pub(crate) span: Span,
+    pub(crate) label: String,
+    /// First and last day to zoom in to; `None` if the point is no period.
+    pub(crate) days: Option<(Day, Day)>,
     /// Whether the period is not over yet.
     pub(crate) is_unfinished: bool,
     /// What happened in the period.
     pub(crate) notes: Vec<String>,
 }
 
+impl ChartPoint {
+    /// Returns the point of a period.
+    pub(crate) fn of_span(span: &Span, is_unfinished: bool, notes: Vec<String>) -> Self {
+        Self {
+            label: span.label.clone(),
+            days: Some((span.from, span.to)),
+            is_unfinished,
+            notes,
+        }
+    }
+}
+
 /// What a chart shows.
 pub(crate) struct ChartData {
     pub(crate) label: String,
+    /// What the points are: head of the table's first column.
+    pub(crate) axis: &'static str,
     pub(crate) points: Vec<ChartPoint>,
     /// One series is a line; several are stacked.
     pub(crate) series: Vec<ChartSeries>,
@@ -52,6 +69,7 @@ pub(crate) struct ChartData {
 /// A drawn chart.
 pub(crate) struct Chart {
     pub(crate) label: String,
+    pub(crate) axis: &'static str,
     pub(crate) series: Vec<String>,
     pub(crate) is_stacked: bool,
     pub(crate) line: String,
@@ -90,8 +108,7 @@ pub(crate) struct ChartColumn {
     pub(crate) x: String,
     pub(crate) width: String,
     pub(crate) tip: String,
-    pub(crate) from: String,
-    pub(crate) to: String,
+    pub(crate) days: Option<(Day, Day)>,
     pub(crate) label: String,
     /// Label on the x-axis; empty for most points.
     pub(crate) mark: String,
@@ -129,7 +146,7 @@ fn ceiling(highest: i64, unit: Unit) -> i64 {
     let least = match unit {
         Unit::Count => LINES,
         Unit::Money => LINES * 1_000_000,
-        Unit::Ratio => LINES * 10_000,
+        Unit::Ratio | Unit::Share => LINES * 10_000,
     };
     let step = round_up((highest.max(least) + LINES - 1) / LINES);
     step * LINES
@@ -234,7 +251,7 @@ impl ChartData {
         let all: Vec<&ChartSeries> = self.series.iter().chain(others).collect();
         let values: Vec<String> = all.iter().map(|one| written(one, index)).collect();
         let unfinished = if point.is_unfinished { " (so far)" } else { "" };
-        let mut tip = format!("{}{unfinished}", point.span.label);
+        let mut tip = format!("{}{unfinished}", point.label);
         for (series, value) in all.iter().zip(&values) {
             // Writing to a String cannot fail.
             let _infallible = write!(tip, "\n{}: {value}", series.label);
@@ -247,11 +264,10 @@ impl ChartData {
             x: coordinate(x_of(index, count) - width / 2),
             width: coordinate(width),
             tip,
-            from: point.span.from.to_string(),
-            to: point.span.to.to_string(),
-            label: format!("{}{unfinished}", point.span.label),
+            days: point.days,
+            label: format!("{}{unfinished}", point.label),
             mark: if mark {
-                point.span.label.clone()
+                point.label.clone()
             } else {
                 String::new()
             },
@@ -327,6 +343,7 @@ impl ChartData {
             series: self.series.iter().map(|one| one.label.clone()).collect(),
             is_stacked,
             can_zoom: self.can_zoom,
+            axis: self.axis,
             label: self.label,
         }
     }
@@ -382,8 +399,6 @@ pub(crate) fn sparkline(values: &[i64]) -> String {
 mod tests {
     use super::*;
     use rstest::rstest;
-    use tributary_domain::vocabulary::day::Day;
-    use tributary_domain::vocabulary::time::Timestamp;
 
     #[rstest]
     #[case(0, 4)]
@@ -413,17 +428,14 @@ mod tests {
 
     fn data(series: Vec<ChartSeries>, unfinished: Option<usize>) -> ChartData {
         let point = |index: i32| ChartPoint {
-            span: Span {
-                label: format!("day {index}"),
-                period: (Timestamp::from_millis(0), Timestamp::from_millis(0)),
-                from: Day::from_days(index),
-                to: Day::from_days(index),
-            },
+            label: format!("day {index}"),
+            days: None,
             is_unfinished: usize::try_from(index).ok() == unfinished,
             notes: Vec::new(),
         };
         ChartData {
             label: "Installs".to_owned(),
+            axis: "Time",
             points: (0..4).map(point).collect(),
             series,
             before: None,

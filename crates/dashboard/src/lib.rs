@@ -191,6 +191,7 @@ fn report_routes() -> Router<DashboardHandles> {
         .route("/explore", get(app::explore::show))
         .route("/explore.csv", get(app::explore::csv))
         .route("/cohorts", get(app::cohorts::show))
+        .route("/cohorts.csv", get(app::cohorts::csv))
         .route("/costs", get(app::costs::show).post(app::costs::put))
         .route("/views", post(app::saved_views::save))
         .route("/views/{view}/delete", post(app::saved_views::delete))

@@ -82,6 +82,27 @@ async fn filters_that_cannot_be_combined_show_no_figures_but_a_way_out() {
 }
 
 #[tokio::test]
+async fn cohorts_say_which_filters_they_do_not_apply() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    let page = async |query: &str| {
+        let page = owner.get(&format!("/apps/{app}/cohorts?{query}")).await;
+        page.text
+    };
+    let text = page("platform=ios&network=network_a").await;
+    let told = "Cohorts cannot be filtered by platform. The figures below include all values.";
+    assert!(text.contains(told), "{text}");
+    assert!(!text.contains("filter-platform"), "{text}");
+    assert!(text.contains("Remove filter Network: Meta"), "{text}");
+    let kept = "name=\"platform\" value=\"ios\"";
+    assert!(text.contains(kept), "other reports use the filter: {text}");
+    let text = page("by=country&network=network_a").await;
+    assert!(text.contains("cannot be combined"), "{text}");
+    assert!(!text.contains("cohorts.csv"), "{text}");
+}
+
+#[tokio::test]
 async fn links_into_an_app_keep_the_date_range() {
     let dashboard = TestDashboard::start().await;
     let owner = dashboard.sign_in_as(Role::Owner).await;

@@ -100,11 +100,6 @@ impl Shell {
         format!("{path}{mark}{query}")
     }
 
-    /// Returns the dates and filters as fields, for a form that has fields for `except`.
-    pub(crate) fn kept_fields(&self, except: &[&str]) -> Vec<(&str, &str)> {
-        self.kept.fields_except(except)
-    }
-
     /// Returns the URL of the Explore page filtered by one value. The URL works even if the item
     /// was deleted.
     pub(crate) fn explore_url(&self, dimension: &str, id: impl std::fmt::Display) -> String {

@@ -86,6 +86,10 @@ const PAGES: &[(&str, Role)] = &[
     ),
     ("/apps/{app}/cohorts?by=network&interval=day", Role::Analyst),
     (
+        "/apps/{app}/cohorts?show=paidRoas&by=country&network=network_a&platform=ios",
+        Role::Analyst,
+    ),
+    (
         "/apps/{app}/explore?groupBy=hour&range=today&sort=roas",
         Role::Viewer,
     ),

@@ -107,6 +107,12 @@ pub(crate) fn percent(part: i64, whole: i64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
+/// Formats a share in millionths: `12.5 %`, rounded, halves up.
+pub(crate) fn share(micros: i64) -> String {
+    let tenths = (micros.max(0) + 500) / 1_000;
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
 /// Formats a relative change: `+12 %`, or `+3.4 %` below ten percent. Finer digits would claim a
 /// precision that figures of a few days do not have. Returns `None` if `before` is not positive.
 pub(crate) fn change(before: i64, now: i64) -> Option<String> {
@@ -179,6 +185,15 @@ mod tests {
     #[case("-123456.4", "−$123,456")]
     fn formats_brief_dollars(#[case] amount: &str, #[case] expected: &str) {
         assert_eq!(usd_brief(Amount::parse(amount).unwrap()), expected);
+    }
+
+    #[rstest]
+    #[case(1_000_000, "100.0 %")]
+    #[case(333_333, "33.3 %")]
+    #[case(666_667, "66.7 %")]
+    #[case(499, "0.0 %")]
+    fn formats_shares(#[case] micros: i64, #[case] expected: &str) {
+        assert_eq!(share(micros), expected);
     }
 
     #[rstest]

@@ -3,11 +3,11 @@
 use crate::tables::{RollupPart, Tables};
 use std::collections::BTreeSet;
 use tributary_domain::report::cardinality_cap::{CapDecisions, KnownValue, ValueKind};
+use tributary_domain::report::cohort::CohortTable;
 use tributary_domain::report::{ChangedValues, DayValues, Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::RollupDay;
-use tributary_store::records::CohortTable;
 
 /// The values of a day, after increments are added.
 pub(crate) struct RankedDay {

@@ -11,11 +11,10 @@ use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::event::Event;
 use tributary_domain::event::duplicate::SdkEventRules;
 use tributary_domain::ledger::sdk_policy;
-use tributary_domain::report::cohort::{CohortEntry, CohortRows, update_cohorts};
+use tributary_domain::report::cohort::{CohortEntry, CohortRows, CohortTable, update_cohorts};
 use tributary_domain::report::{DayValues, Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::CohortTable;
 use tributary_store::{RebuildReport, RollupDay};
 
 /// Events read per query.

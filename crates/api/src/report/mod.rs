@@ -1,6 +1,7 @@
 //! Common parts of reports: day ranges, figures and paging.
 
 pub(crate) mod figures;
+pub(crate) mod filters;
 pub(crate) mod kpis;
 pub(crate) mod range;
 

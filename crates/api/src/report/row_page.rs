@@ -64,11 +64,16 @@ impl<T> RowPage<T> {
 
     /// Returns the response without totals.
     pub(crate) fn into_list(self) -> List<T> {
+        self.into_list_with(|page| page)
+    }
+
+    /// Returns the response with other metadata besides that about the page.
+    pub(crate) fn into_list_with<M>(self, meta: impl FnOnce(PageMeta) -> M) -> List<T, M> {
         List {
-            meta: PageMeta {
+            meta: meta(PageMeta {
                 has_more: self.cursor.is_some(),
                 cursor: self.cursor,
-            },
+            }),
             data: self.rows,
         }
     }

@@ -63,7 +63,7 @@ resources! {
     /// Scope for retention and revenue by install date.
     CohortsRead = AppsRead {
         endpoints: ["/api/v1/apps/{appId}/cohorts"],
-        pages: ["/apps/{app}/cohorts"]
+        pages: ["/apps/{app}/cohorts", "/apps/{app}/cohorts.csv"]
     }
     /// Scope for single devices, which show candidate clicks and user ids.
     DevicesRead = AppsRead {

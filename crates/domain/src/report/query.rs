@@ -234,11 +234,12 @@ impl ReportQuery {
     }
 
     /// Returns the network of a row that [`Self::split_by_network`] read; `None` if unknown.
-    pub(super) fn network_of<'a>(&'a self, row: &'a StatsRow) -> Option<&'a str> {
+    /// `values` are the row's values by the dimensions of the split query.
+    pub(super) fn network_of<'a>(&'a self, values: &'a [String]) -> Option<&'a str> {
         let is_network = |one: &Dimension| *one == Dimension::Network;
         let filter = self.filters.iter().find(|(one, _)| is_network(one));
         let place = self.group_by.iter().position(is_network);
-        let value = row.values.get(place.unwrap_or(self.group_by.len()));
+        let value = values.get(place.unwrap_or(self.group_by.len()));
         let value = value.or_else(|| filter.map(|(_, value)| value));
         value.map(String::as_str)
     }

@@ -89,7 +89,7 @@ pub fn report_rows(
         rows.extend((0..spans.len()).map(|span| ((span, Vec::new()), nothing)));
     }
     for mut row in found {
-        let network = query.network_of(&row).map(str::to_owned);
+        let network = query.network_of(&row.values).map(str::to_owned);
         row.values.truncate(query.group_by.len());
         let row_sum = rows.entry((row.period, row.values)).or_insert(nothing);
         row_sum.add_network(network.as_deref(), &row.figures);

@@ -4,12 +4,12 @@ use super::EngineTransaction;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::report::cohort::{CohortDevice, CohortMember, UncertainAge};
+use tributary_domain::report::cohort::{CohortDevice, CohortMember, CohortTable, UncertainAge};
 use tributary_domain::report::{Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{CohortDeviceRow, CohortRollupRow, CohortTable, RollupRow};
+use tributary_store::records::{CohortDeviceRow, CohortRollupRow, RollupRow};
 
 /// Rows to read.
 #[derive(Debug, Clone, Copy)]

@@ -59,13 +59,16 @@ impl PeriodPieces {
     }
 }
 
-/// The SQL value of a filter.
-fn filter_value(dimension: Dimension, text: &str) -> Box<dyn Param + Send> {
+/// The SQL value of a filter. An invalid link matches nothing; no text matches rows without a link.
+pub(super) fn filter_value(dimension: Dimension, text: &str) -> Box<dyn Param + Send> {
     if dimension != Dimension::Link {
         return Box::new(text.to_owned());
     }
+    if text.is_empty() {
+        return Box::new(Some(Uuid::nil()));
+    }
     let link = LinkId::parse(text).map(|link| uuid(link.as_bytes()));
-    Box::new(link.unwrap_or(Uuid::nil()))
+    Box::new(link.ok())
 }
 
 /// Reads the merged roll-ups and adds the pending increments.

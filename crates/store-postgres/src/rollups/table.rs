@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::event::SELF_CREDITED_SOURCE;
-use tributary_domain::report::cohort::{CohortDevice, CohortMember, UncertainAge};
+use tributary_domain::report::cohort::{CohortDevice, CohortMember, CohortTable, UncertainAge};
 use tributary_domain::report::{Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{RollupPart, RollupTable};
 use tributary_store::records::{
-    CohortDeviceRow, CohortRollupRow, CohortTable, Columns, RollupRow, capped_column, rollup_table,
+    CohortDeviceRow, CohortRollupRow, Columns, RollupRow, capped_column, cohort_table, rollup_table,
 };
 
 /// Builds the SQL condition for a part of the rows in a time span. Its fifth parameter is the list
@@ -89,7 +89,7 @@ impl RollupTable for Tx {
         (from, until): (Timestamp, Timestamp),
         part: RollupPart<'_>,
     ) -> Result<Vec<CohortRollupRow>, Failure> {
-        let (columns, name) = (CohortRollupRow::columns(table), table.name());
+        let (columns, name) = (CohortRollupRow::columns(table), cohort_table(table));
         let condition = within(part, "campaign_id");
         let sql = format!("select {columns} from {name} where {condition}");
         let (app, environment) = (uuid(app.as_bytes()), environment.as_str());

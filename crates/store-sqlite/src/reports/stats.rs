@@ -36,12 +36,16 @@ pub(super) fn pieces_json(periods: &[Period]) -> String {
     format!("[{}]", parts.join(","))
 }
 
-fn filter_value(dimension: Dimension, text: &str) -> Value {
+/// The SQL value of a filter. An invalid link matches nothing; no text matches rows without a link.
+pub(super) fn filter_value(dimension: Dimension, text: &str) -> Value {
     if dimension != Dimension::Link {
         return Value::Text(text.to_owned());
     }
-    let link = LinkId::parse(text).map(|link| link.as_bytes().to_vec());
-    Value::Blob(link.unwrap_or_default())
+    if text.is_empty() {
+        return Value::Blob(Vec::new());
+    }
+    let link = LinkId::parse(text).map(|link| Value::Blob(link.as_bytes().to_vec()));
+    link.unwrap_or(Value::Null)
 }
 
 /// Appends a column to a grouping key. The length prefix ensures that different rows have different

@@ -8,7 +8,8 @@ use tributary_domain::access::Environment;
 use tributary_domain::billing::{IncomingNotification, NotificationMeaning, PaymentClaim};
 use tributary_domain::device::IdentityClaim;
 use tributary_domain::install::ConfigureCommand;
-use tributary_domain::report::cohort::{CohortDimension, CohortReportQuery};
+use tributary_domain::report::Dimension;
+use tributary_domain::report::cohort::CohortReportQuery;
 
 const DAY: i64 = 24 * 60 * 60;
 /// Amount of every payment in micro-units.
@@ -57,18 +58,14 @@ async fn send_open(tenant: &Tenant, name: &str, second: i64) {
 /// Asserts the cohorts, before and after a rebuild.
 async fn assert_cohorts(tenant: &Tenant, expected: &[Row]) {
     let cohorts = async || {
-        let query = CohortReportQuery {
-            periods: vec![(at(-DAY), at(DAY))],
-            group_by: Some(CohortDimension::Network),
-            age_max: 30,
-            rows_max: 1_000,
-        };
+        let periods = vec![(at(-DAY), at(DAY))];
+        let query = CohortReportQuery::new(periods, &[Dimension::Network], 30, 1_000);
         let found = tenant.store.cohorts(&tenant.reader, tenant.app.id, query);
         let found = found.await.expect("cohorts are read").into_iter();
         let mut rows: Vec<_> = found
             .map(|row| {
                 let money = row.figures.revenue_micros - row.figures.refunded_micros;
-                (row.value, row.age, row.figures.devices, money)
+                (row.values.concat(), row.age, row.figures.devices, money)
             })
             .filter(|row| (row.2, row.3) != (0, 0))
             .collect();

@@ -6,7 +6,7 @@ use crate::LogPart;
 use std::collections::BTreeMap;
 use tributary_domain::access::{AppsRead, Authorized};
 use tributary_domain::event::{Event, EventSource};
-use tributary_domain::report::cohort::{CohortDimension, CohortFigures, CohortReportQuery};
+use tributary_domain::report::cohort::{CohortFigures, CohortReportQuery};
 use tributary_domain::report::{Dimension, Figures, Period, ReportQuery};
 
 const DAY: i64 = 24 * 60 * 60;
@@ -27,12 +27,12 @@ const DIMENSIONS: [&[Dimension]; 13] = [
     &[Dimension::Source, Dimension::Event],
     &[Dimension::Country, Dimension::Platform],
 ];
-const COHORTS: [Option<CohortDimension>; 5] = [
-    None,
-    Some(CohortDimension::Network),
-    Some(CohortDimension::Link),
-    Some(CohortDimension::Campaign),
-    Some(CohortDimension::Country),
+const COHORTS: [&[Dimension]; 5] = [
+    &[],
+    &[Dimension::Network],
+    &[Dimension::Link],
+    &[Dimension::Campaign],
+    &[Dimension::Country],
 ];
 
 /// Returns two days as two periods, and both days as one period.
@@ -137,12 +137,7 @@ pub(super) async fn reports(of: &ForwardingApp, names: &StableNames) -> Vec<Stri
         reports.extend(rows.map(|row| format!("by {by:?}: {}", names.text(&row))));
     }
     for by in COHORTS {
-        let query = CohortReportQuery {
-            periods: periods(),
-            group_by: by,
-            age_max: 30,
-            rows_max: ROWS_MAX,
-        };
+        let query = CohortReportQuery::new(periods(), by, 30, ROWS_MAX);
         let rows = store.cohorts(reader, app, query).await;
         let rows = rows.expect("cohorts are read").into_iter();
         let rows = rows.filter(|row| row.figures != CohortFigures::default());

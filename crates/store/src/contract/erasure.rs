@@ -17,7 +17,7 @@ use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::forwarding::lifecycle::ERASED;
 use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
 use tributary_domain::refusal::Refusal;
-use tributary_domain::report::cohort::{CohortDimension, CohortReportQuery};
+use tributary_domain::report::cohort::CohortReportQuery;
 use tributary_domain::report::{Dimension, ReportQuery};
 
 impl PersonScenario {
@@ -55,16 +55,8 @@ impl PersonScenario {
             let rows = rows.expect("figures are read").into_iter();
             figures.extend(rows.map(|row| format!("{:?} {:?}", row.values, row.figures)));
         }
-        for by in [
-            Some(CohortDimension::Network),
-            Some(CohortDimension::Country),
-        ] {
-            let query = CohortReportQuery {
-                periods: vec![span],
-                group_by: by,
-                age_max: 30,
-                rows_max: 1_000,
-            };
+        for by in [Dimension::Network, Dimension::Country] {
+            let query = CohortReportQuery::new(vec![span], &[by], 30, 1_000);
             let rows = store.cohorts(reader, app, query).await;
             let rows = rows.expect("cohorts are read").into_iter();
             figures.extend(rows.map(|row| format!("{row:?}")));

@@ -91,12 +91,8 @@ impl ForwardingApp {
 
     /// Returns devices and net revenue by days since install.
     async fn cohorts(&self) -> Vec<(u8, i64, i64)> {
-        let query = CohortReportQuery {
-            periods: vec![(at(-DAY), at(DAY))],
-            group_by: None,
-            age_max: AGE_DAYS_MAX,
-            rows_max: 1_000,
-        };
+        let periods = vec![(at(-DAY), at(DAY))];
+        let query = CohortReportQuery::new(periods, &[], AGE_DAYS_MAX, 1_000);
         let (reader, app) = (&self.tenant.reader, self.queue.app);
         let rows = self.tenant.store.cohorts(reader, app, query).await;
         let rows = rows.expect("cohorts are read").into_iter();

@@ -14,6 +14,7 @@ pub mod billing_duplicates;
 pub mod billing_orders;
 mod billing_orders_reports;
 pub mod clicks;
+pub mod cohorts;
 pub mod deliveries;
 pub mod devices;
 pub mod duplicates;
@@ -413,6 +414,9 @@ macro_rules! contract_suite {
                 a_cost_replaces_the_previous_one,
                 the_log_is_read_in_parts,
                 a_long_search_stops_early_and_returns_its_position,
+            }
+            cohorts: {
+                cohorts_are_grouped_and_filtered,
             }
             pivots: {
                 pivots_follow_the_credit,

@@ -15,7 +15,7 @@ use tributary_domain::device::Platform;
 use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::cardinality_cap::NAMES_PER_DAY_MAX;
-use tributary_domain::report::cohort::{AGE_DAYS_MAX, CohortDimension, CohortReportQuery};
+use tributary_domain::report::cohort::{AGE_DAYS_MAX, CohortReportQuery, CohortTable};
 use tributary_domain::report::cost::{Cost, CostFilter};
 use tributary_domain::report::{
     ClickBreakdown, Dimension, Figures, OTHER, ReportQuery, Rollup, StatsRow,
@@ -112,7 +112,9 @@ pub async fn figures_are_grouped_by_the_requested_dimensions(store: &SharedStore
     assert_eq!(rows(&tenant, query).await, [(1, texts(&["DE"]), 3)]);
     let mut query = report_query(&[]);
     query.filters = vec![(Dimension::Link, link)];
-    assert_eq!(rows(&tenant, query).await, [(1, texts(&[]), 3)]);
+    assert_eq!(rows(&tenant, query.clone()).await, [(1, texts(&[]), 3)]);
+    query.filters = vec![(Dimension::Link, "no id".to_owned())];
+    assert_eq!(rows(&tenant, query).await, []);
     let refused = store.stats(
         &tenant.reader,
         tenant.app.id,
@@ -132,20 +134,21 @@ pub async fn all_answers(tenant: &Tenant) -> Vec<StatsRow> {
         let stats = store.stats(reader, app, report_query(by)).await;
         found.extend(stats.expect("figures are read"));
     }
-    let dimensions = CohortDimension::ALL.iter().copied().map(Some);
-    for by in std::iter::once(None).chain(dimensions) {
-        let query = CohortReportQuery {
-            periods: report_query(&[]).periods,
-            group_by: by,
-            age_max: AGE_DAYS_MAX,
-            rows_max: 10_000,
-        };
+    let tables = CohortTable::ALL.into_iter().map(CohortTable::dimensions);
+    let single = tables.clone().flatten().map(std::slice::from_ref);
+    for by in std::iter::once([].as_slice()).chain(tables).chain(single) {
+        let periods = report_query(&[]).periods;
+        let query = CohortReportQuery::new(periods, by, AGE_DAYS_MAX, 10_000);
         let cohorts = store.cohorts(reader, app, query).await;
         let rows = cohorts.expect("cohorts are read").into_iter();
         let mut rows: Vec<StatsRow> = rows
             .map(|row| StatsRow {
                 period: row.period,
-                values: vec![row.value, row.age.to_string()],
+                values: row
+                    .values
+                    .into_iter()
+                    .chain([row.age.to_string()])
+                    .collect(),
                 figures: Figures {
                     events: row.figures.devices,
                     revenue_micros: row.figures.revenue_micros,
@@ -242,18 +245,14 @@ pub async fn better_evidence_moves_a_cohort(store: &SharedStore) {
     let accepted = store.accept_sdk_events(tenant.arrival("d1", 90_000), paid);
     accepted.await.expect("events are accepted");
     let cohorts = async |by| {
-        let query = CohortReportQuery {
-            periods: vec![(at(-1_000_000), at(1_000_000))],
-            group_by: by,
-            age_max: 30,
-            rows_max: 1_000,
-        };
+        let periods = vec![(at(-1_000_000), at(1_000_000))];
+        let query = CohortReportQuery::new(periods, &[by], 30, 1_000);
         let found = store.cohorts(&tenant.reader, tenant.app.id, query).await;
         let found = found.expect("cohorts are read").into_iter();
         let mut rows: Vec<_> = found
             .map(|row| {
                 (
-                    row.value,
+                    row.values.concat(),
                     row.age,
                     row.figures.devices,
                     row.figures.revenue_micros,
@@ -265,7 +264,7 @@ pub async fn better_evidence_moves_a_cohort(store: &SharedStore) {
         rows
     };
     let row = |value: &str, age, devices, paid| (value.to_owned(), age, devices, paid);
-    let network = Some(CohortDimension::Network);
+    let network = Dimension::Network;
     assert_eq!(
         cohorts(network).await,
         [row("organic", 0, 1, 0), row("organic", 1, 1, 5_000_000)]
@@ -279,7 +278,7 @@ pub async fn better_evidence_moves_a_cohort(store: &SharedStore) {
         [row("network_a", 0, 1, 0), row("network_a", 1, 1, 5_000_000)]
     );
     let by_country = [row("DE", 0, 1, 0), row("DE", 1, 1, 5_000_000)];
-    assert_eq!(cohorts(Some(CohortDimension::Country)).await, by_country);
+    assert_eq!(cohorts(Dimension::Country).await, by_country);
     assert_rebuild_changes_nothing(store).await;
     assert_eq!(cohorts(network).await, moved);
 }

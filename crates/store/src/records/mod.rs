@@ -56,9 +56,9 @@ pub use postback::{PostbackReadRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};
 pub use queue_lease::{QueueLeaseRow, QueuePartRow, StoredLease, StoredPartLease};
 pub use report::{
-    CohortDeviceRow, CohortRollupRow, CohortTable, CostRow, RollupRow, capped_column,
-    cohort_column, dimension_column, has_figures, read_cohort_figures, read_dimension,
-    read_figures, read_period, rollup_table, sum_columns,
+    CohortDeviceRow, CohortRollupRow, CostRow, RollupRow, capped_column, cohort_table,
+    dimension_column, has_figures, read_cohort_figures, read_dimension, read_figures, read_period,
+    rollup_table, sum_columns,
 };
 pub use skan::{EventSumRow, SkanRow, SkanVersionRow, document_to_json};
 pub use store_id_claim::StoreIdClaimRow;

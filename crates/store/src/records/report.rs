@@ -8,7 +8,7 @@ use tributary_domain::device::Platform;
 use tributary_domain::event::EventSource;
 use tributary_domain::report::CostSum;
 use tributary_domain::report::cohort::{
-    Ages, CohortCredit, CohortDevice, CohortDimension, CohortFigures, CohortKey, CohortPlaceKey,
+    Ages, CohortCredit, CohortDevice, CohortFigures, CohortKey, CohortPlaceKey, CohortTable,
 };
 use tributary_domain::report::cost::{Cost, StoredCost};
 use tributary_domain::report::{
@@ -59,14 +59,11 @@ pub const fn capped_column(rollup: Rollup) -> &'static str {
     }
 }
 
-/// Returns the table and column of a cohort dimension.
-pub const fn cohort_column(by: Option<CohortDimension>) -> (&'static str, Option<&'static str>) {
-    match by {
-        None => ("rollup_cohort_places", None),
-        Some(CohortDimension::Country) => ("rollup_cohort_places", Some("country")),
-        Some(CohortDimension::Network) => ("rollup_cohorts", Some("network")),
-        Some(CohortDimension::Link) => ("rollup_cohorts", Some("link_id")),
-        Some(CohortDimension::Campaign) => ("rollup_cohorts", Some("campaign_id")),
+/// Returns the name of a cohort table.
+pub const fn cohort_table(table: CohortTable) -> &'static str {
+    match table {
+        CohortTable::Credits => "rollup_cohorts",
+        CohortTable::Places => "rollup_cohort_places",
     }
 }
 
@@ -242,28 +239,6 @@ impl RollupRow {
         };
         row.add(&self.figures, 1);
         Ok(())
-    }
-}
-
-/// A cohort table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CohortTable {
-    /// By the install's credit.
-    Credits,
-    /// By country.
-    Places,
-}
-
-impl CohortTable {
-    /// All cohort tables.
-    pub const ALL: [Self; 2] = [Self::Credits, Self::Places];
-
-    /// Returns the name of the table.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Credits => "rollup_cohorts",
-            Self::Places => "rollup_cohort_places",
-        }
     }
 }
 

@@ -1,17 +1,16 @@
 //! JSON form of cohorts.
 
 use crate::decimal::number;
-use crate::page::List;
+use crate::page::{List, PageMeta};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
-use std::time::Duration;
-use tributary_domain::report::cohort::CohortFigures;
+use tributary_domain::report::Dimension;
+use tributary_domain::report::cohort::{
+    Cohort, CohortAge, CohortMeasure, CohortSums, weighted_average,
+};
 use tributary_domain::report::range::Span;
-use tributary_domain::report::{ratio, share};
-use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
-use tributary_domain::vocabulary::time::Timestamp;
+use tributary_domain::vocabulary::money::Amount;
 use utoipa::ToSchema;
 
 /// Devices that installed in the same period.
@@ -45,81 +44,152 @@ pub(super) struct AgeOut {
     complete: bool,
     /// Number of devices with at least one event on this day.
     devices: i64,
-    /// Devices active on this day, per install.
-    #[schema(value_type = Option<f64>)]
-    retention: Option<Box<RawValue>>,
     /// Net revenue on this day.
     #[schema(value_type = f64)]
     revenue: Option<Box<RawValue>>,
+    #[serde(flatten)]
+    #[schema(inline)]
+    measures: MeasuresOut,
+}
+
+/// Measures at an age.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct MeasuresOut {
+    /// Devices active on this day, per install.
+    #[schema(value_type = Option<f64>)]
+    retention: Option<Box<RawValue>>,
     /// Net revenue up to and including this day.
     #[schema(value_type = f64)]
     cumulative_revenue: Option<Box<RawValue>>,
     /// Cumulative revenue per install.
     #[schema(value_type = Option<f64>)]
     revenue_per_install: Option<Box<RawValue>>,
-    /// Cumulative revenue per dollar of cost; null if there is no cost.
+    /// Blended ROAS: cumulative revenue per dollar of cost, including organic revenue; null if
+    /// there is no cost.
     #[schema(value_type = Option<f64>)]
     roas: Option<Box<RawValue>>,
+    /// Paid ROAS: cumulative revenue per dollar of cost without the network `organic`; null if there
+    /// is no cost.
+    #[schema(value_type = Option<f64>)]
+    paid_roas: Option<Box<RawValue>>,
 }
 
 impl CohortOut {
-    pub(super) fn of(
-        span: &Span,
-        by: Option<(&str, &str)>,
-        ages: &BTreeMap<u8, CohortFigures>,
-        cost: Option<i64>,
-        age_max: u8,
-        now: Timestamp,
-    ) -> Self {
-        // The install itself is an event on day 0.
-        let installs = ages.get(&0).map_or(0, |first| first.devices);
-        let days = |age: u8| Duration::from_hours(24 * u64::from(age));
-        let (begin, end) = span.period;
-        let mut cumulative = 0_i64;
-        let shown = (0..=age_max).take_while(|age| begin.plus(days(*age)) <= now);
-        let ages = shown.map(|age| {
-            let figures = ages.get(&age).copied().unwrap_or_default();
-            let net = figures
-                .revenue_micros
-                .saturating_sub(figures.refunded_micros);
-            cumulative = cumulative.saturating_add(net);
-            let money = |micros| number(Amount::from_micros(micros));
-            AgeOut {
-                day: age,
-                complete: end.plus(days(age.saturating_add(1))) <= now,
-                devices: figures.devices,
-                retention: ratio(figures.devices.saturating_mul(MICROS_PER_UNIT), installs)
-                    .and_then(number),
-                revenue: money(net),
-                cumulative_revenue: money(cumulative),
-                revenue_per_install: ratio(cumulative, installs).and_then(number),
-                roas: cost
-                    .and_then(|cost| share(cumulative, cost))
-                    .and_then(number),
-            }
-        });
-        let value = |text: &str| json!((!text.is_empty()).then_some(text));
+    pub(super) fn of(cohort: &Cohort, spans: &[Span], by: Option<Dimension>) -> Self {
+        let label = spans.get(cohort.period).map(|span| span.label.clone());
+        let value = |text: &String| json!((!text.is_empty()).then_some(text));
+        let by = by.into_iter().zip(&cohort.values);
         Self {
-            cohort: span.label.clone(),
+            cohort: label.unwrap_or_default(),
             by: by
-                .map(|(name, text)| (name.to_owned(), value(text)))
-                .into_iter()
+                .map(|(dimension, text)| (dimension.as_str().to_owned(), value(text)))
                 .collect(),
-            installs,
-            ages: ages.collect(),
-            cost: cost.map(Amount::from_micros).and_then(number),
+            installs: cohort.installs,
+            cost: cohort.cost.map(Amount::from_micros).and_then(number),
+            ages: cohort.ages.iter().map(AgeOut::of).collect(),
+        }
+    }
+
+    /// Returns the period and the value, which identify the cohort.
+    pub(super) fn labels(&self) -> impl Iterator<Item = &str> {
+        let values = self.by.values().map(|value| value.as_str().unwrap_or(""));
+        std::iter::once(self.cohort.as_str()).chain(values)
+    }
+}
+
+impl AgeOut {
+    fn of(at: &CohortAge) -> Self {
+        Self {
+            day: at.age,
+            complete: at.is_complete,
+            devices: at.sums.devices,
+            revenue: number(Amount::from_micros(at.net_micros)),
+            measures: MeasuresOut::of(&at.sums),
         }
     }
 }
 
-pub(super) type CohortsEnvelope = List<CohortOut>;
+impl MeasuresOut {
+    fn of(sums: &CohortSums) -> Self {
+        let measure = |measure: CohortMeasure| measure.of(sums).and_then(number);
+        Self {
+            retention: measure(CohortMeasure::Retention),
+            cumulative_revenue: measure(CohortMeasure::CumulativeRevenue),
+            revenue_per_install: measure(CohortMeasure::RevenuePerInstall),
+            roas: measure(CohortMeasure::Roas),
+            paid_roas: measure(CohortMeasure::PaidRoas),
+        }
+    }
+}
+
+/// Metadata about a page of cohorts.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CohortsMeta {
+    #[serde(flatten)]
+    #[schema(inline)]
+    page: PageMeta,
+    /// Averages over the cohorts of all pages, by day since install. A day counts the cohorts in
+    /// which all devices have completed it; days without such a cohort are left out.
+    averages: Vec<AverageOut>,
+}
+
+/// Average of cohorts on one day since install: the sum of their devices or revenue, divided by the
+/// sum of their installs or costs.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "CohortAverage")]
+pub(super) struct AverageOut {
+    /// Day since install.
+    day: u8,
+    /// Number of cohorts in which all devices have completed this day.
+    cohorts: u32,
+    /// Installs of these cohorts.
+    installs: i64,
+    /// Ad cost of these cohorts; null if it is not available.
+    #[schema(value_type = Option<f64>)]
+    cost: Option<Box<RawValue>>,
+    #[serde(flatten)]
+    #[schema(inline)]
+    measures: MeasuresOut,
+}
+
+impl CohortsMeta {
+    pub(super) const fn new(page: PageMeta, averages: Vec<AverageOut>) -> Self {
+        Self { page, averages }
+    }
+
+    /// Returns the averages of the ages that at least one cohort has completed.
+    pub(super) fn averages(cohorts: &[Cohort], age_max: u8) -> Vec<AverageOut> {
+        let average = |day: u8| {
+            let sums = weighted_average(cohorts, day)?;
+            Some(AverageOut {
+                day,
+                cohorts: sums.cohorts,
+                installs: sums.installs,
+                cost: sums.cost_micros.map(Amount::from_micros).and_then(number),
+                measures: MeasuresOut::of(&sums),
+            })
+        };
+        (0..=age_max).filter_map(average).collect()
+    }
+}
+
+pub(super) type CohortsEnvelope = List<CohortOut, CohortsMeta>;
 
 /// Returns example cohorts for the OpenAPI description.
 pub(super) fn example() -> Value {
     let age = |day: u8, devices: u32, retention: f32, revenue: f32| {
         json!({
             "day": day, "complete": true, "devices": devices, "retention": retention, "revenue": revenue,
-            "cumulativeRevenue": 120, "revenuePerInstall": 0.4, "roas": 0.5
+            "cumulativeRevenue": 120, "revenuePerInstall": 0.4, "roas": 0.5, "paidRoas": 0.5
+        })
+    };
+    let average = |day: u8, retention: f32| {
+        json!({
+            "day": day, "cohorts": 1, "installs": 300, "cost": 240, "retention": retention,
+            "cumulativeRevenue": 120, "revenuePerInstall": 0.4, "roas": 0.5, "paidRoas": 0.5
         })
     };
     json!({
@@ -127,6 +197,6 @@ pub(super) fn example() -> Value {
             "cohort": "2026-01-01", "network": "network_a", "installs": 300, "cost": 240,
             "ages": [age(0, 300, 1.0, 120.0), age(1, 90, 0.3, 0.0)]
         }],
-        "meta": {"hasMore": false, "cursor": null}
+        "meta": {"hasMore": false, "cursor": null, "averages": [average(0, 1.0), average(1, 0.3)]}
     })
 }

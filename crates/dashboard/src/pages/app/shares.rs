@@ -1,7 +1,7 @@
 //! `/apps/{app}/shares` — links that show an overview to people without an account.
 
 use crate::access::{FormSubmission, PageContext};
-use crate::analysis::AnalysisBar;
+use crate::analysis::{AnalysisBar, ReportKind};
 use crate::failure::Failure;
 use crate::form_state::{FormState, TypedForm};
 use crate::query::UrlQuery;
@@ -77,7 +77,7 @@ async fn page(
     let stored = FormState::default()
         .with("days", SHARE_DAYS_DEFAULT.to_string())
         .with("query", view_query(&query));
-    let bar = AnalysisBar::for_app(handles, &caller.analytics_access(), app, query).await?;
+    let bar = AnalysisBar::for_app(ReportKind::Figures, handles, &caller.analytics_access(), app, query).await?;
     let shares = handles.store.shares(caller, app.id).await?;
     let now = handles.runtime.now();
     let row = |share| ShareRow::of(share, now, &app.timezone);

@@ -74,7 +74,7 @@ impl LinkAnalytics {
             .click_breakdown(&caller, link.app, link.id, range.whole())
             .await?;
         Ok(Self {
-            chart: clicks_chart(&range, spans, &clicks),
+            chart: clicks_chart(&range, &spans, &clicks),
             range,
             query: context.query.clone(),
             metrics: metrics(&total),
@@ -93,15 +93,15 @@ impl LinkAnalytics {
     }
 }
 
-fn clicks_chart(range: &PageDateRange, spans: Vec<Span>, clicks: &[i64]) -> Chart {
-    let point = |span: Span| ChartPoint {
-        is_unfinished: range.is_unfinished(span.period),
-        span,
-        notes: Vec::new(),
+fn clicks_chart(range: &PageDateRange, spans: &[Span], clicks: &[i64]) -> Chart {
+    let point = |span: &Span| {
+        let is_unfinished = range.is_unfinished(span.period);
+        ChartPoint::of_span(span, is_unfinished, Vec::new())
     };
     let data = ChartData {
         label: "Clicks".to_owned(),
-        points: spans.into_iter().map(point).collect(),
+        axis: "Time",
+        points: spans.iter().map(point).collect(),
         series: vec![ChartSeries {
             label: "Clicks".to_owned(),
             unit: Unit::Count,

@@ -1,9 +1,9 @@
 //! How many devices of a range's installs were active again: a funnel over the same devices.
 
 use super::CohortRow;
+use super::report::is_complete;
 use crate::report::Period;
 use crate::vocabulary::time::Timestamp;
-use std::time::Duration;
 
 /// A stage: the installs that are old enough, and those of them that were active again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,9 +26,8 @@ pub fn return_stages(
     now: Timestamp,
 ) -> Vec<ReturnStage> {
     let is_old_enough = |row: &&CohortRow, age: u8| {
-        let days = Duration::from_hours(24 * (u64::from(age) + 1));
         let period = periods.get(row.period);
-        age == 0 || period.is_some_and(|(_, end)| end.plus(days) <= now)
+        age == 0 || period.is_some_and(|period| is_complete(*period, age, now))
     };
     let devices = |age: u8, at: u8| {
         let rows = rows.iter().filter(|row| row.age == at);
@@ -53,7 +52,7 @@ mod tests {
     fn row(period: usize, age: u8, devices: i64) -> CohortRow {
         CohortRow {
             period,
-            value: String::new(),
+            values: Vec::new(),
             age,
             figures: CohortFigures {
                 devices,

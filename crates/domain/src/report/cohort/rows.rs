@@ -46,6 +46,11 @@ impl CohortFigures {
         *self = Self::from_values(sum);
     }
 
+    /// Returns revenue minus refunds.
+    pub const fn net_micros(&self) -> i64 {
+        self.revenue_micros.saturating_sub(self.refunded_micros)
+    }
+
     pub(super) fn is_zero(&self) -> bool {
         *self == Self::default()
     }

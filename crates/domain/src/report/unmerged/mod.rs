@@ -6,7 +6,8 @@
 
 use super::cardinality_cap::{CapDecisions, KnownValue};
 use super::cohort::{
-    CohortDevice, CohortDimension, CohortFigures, CohortMember, CohortReportQuery, CohortRow,
+    CohortDevice, CohortFigures, CohortKey, CohortMember, CohortPlaceKey, CohortReportQuery,
+    CohortRow, CohortTable,
 };
 use super::{
     Bucket, BucketKey, Dimension, Figures, Grain, Period, ReportQuery, Rollup, RollupRows,
@@ -37,21 +38,20 @@ impl RollupRows {
     /// Returns the rows in one roll-up with their values by dimension.
     fn rows_of(&self, rollup: Rollup) -> Vec<(BucketKey, Values, Figures)> {
         let text = |dimension, value: &str| (dimension, value.to_owned());
-        let link = |link: Option<LinkId>| {
-            let id = link.map(|link| link.to_string());
-            (Dimension::Link, id.unwrap_or_default())
-        };
         let network = |network| text(Dimension::Network, network);
         match rollup {
             Rollup::Networks => list(&self.networks, |key| (key.at, vec![network(key.network)])),
             Rollup::Campaigns => list(&self.campaigns, |key| {
                 let campaign = text(Dimension::Campaign, &key.campaign);
-                (key.at, vec![network(key.network), link(key.link), campaign])
+                (
+                    key.at,
+                    vec![network(key.network), link_value(key.link), campaign],
+                )
             }),
             Rollup::Credits => list(&self.credits, |key| {
                 let values = vec![
                     network(key.network),
-                    link(key.link),
+                    link_value(key.link),
                     text(Dimension::Campaign, &key.campaign),
                     text(Dimension::Adset, &key.adset),
                     text(Dimension::Ad, &key.ad),
@@ -124,71 +124,80 @@ impl RollupRows {
         Ok(stored)
     }
 
-    /// Adds the matching cohort rows to those read from the roll-ups.
+    /// Adds the matching cohort rows to those read from the roll-ups. Refuses a combination of
+    /// dimensions that no table covers.
     pub fn add_to_cohorts(
         &self,
         (app, environment): (AppId, Environment),
         query: &CohortReportQuery,
         mut stored: Vec<CohortRow>,
-    ) -> Vec<CohortRow> {
-        let wanted = self
-            .cohort_rows(query.group_by)
-            .into_iter()
-            .filter(|(at, _, age, _)| {
-                at.app == app && at.environment == environment && *age <= query.age_max
-            });
-        let wanted = wanted.map(|(at, value, age, figures)| (at, (value, age, figures)));
-        let mut added: BTreeMap<(usize, u8), BTreeMap<String, CohortFigures>> = BTreeMap::new();
-        for (period, (value, age, figures)) in in_periods(&query.periods, wanted) {
-            let sum = added.entry((period, age)).or_default().entry(value);
-            sum.or_default().add(&figures, 1);
+    ) -> Result<Vec<CohortRow>, Refusal> {
+        let table = query.table().ok_or_else(Refusal::no_rollup)?;
+        let filters = &query.report.filters;
+        let wanted = self.cohort_rows(table).into_iter();
+        let wanted = wanted.filter(|(at, values, age, _)| {
+            let passes =
+                |(dimension, value): &(Dimension, String)| value_of(values, *dimension) == value;
+            let is_in_scope = at.app == app && at.environment == environment;
+            is_in_scope && *age <= query.age_max && filters.iter().all(passes)
+        });
+        let wanted = wanted.map(|(at, values, age, figures)| (at, (values, age, figures)));
+        let mut added: BTreeMap<(usize, u8), BTreeMap<Vec<String>, CohortFigures>> =
+            BTreeMap::new();
+        for (period, (values, age, figures)) in in_periods(&query.report.periods, wanted) {
+            let group_by = query.report.group_by.iter();
+            let values = group_by.map(|dimension| value_of(&values, *dimension).to_owned());
+            let rows = added.entry((period, age)).or_default();
+            let sum = rows.entry(values.collect()).or_default();
+            sum.add(&figures, 1);
         }
         for row in &mut stored {
             let rows = added.get_mut(&(row.period, row.age));
-            let figures = rows.and_then(|rows| rows.remove(&row.value));
+            let figures = rows.and_then(|rows| rows.remove(&row.values));
             row.figures.add(&figures.unwrap_or_default(), 1);
         }
         for ((period, age), rows) in added {
-            stored.extend(rows.into_iter().map(|(value, figures)| CohortRow {
+            stored.extend(rows.into_iter().map(|(values, figures)| CohortRow {
                 period,
-                value,
+                values,
                 age,
                 figures,
             }));
         }
         stored.retain(|row| row.figures != CohortFigures::default());
-        stored.truncate(row_limit(query.rows_max));
-        stored
+        stored.truncate(row_limit(query.report.rows_max));
+        Ok(stored)
     }
 
-    /// Returns the cohort rows with their dimension value and age.
-    fn cohort_rows(
-        &self,
-        group_by: Option<CohortDimension>,
-    ) -> Vec<(BucketKey, String, u8, CohortFigures)> {
-        if group_by == Some(CohortDimension::Country) {
-            let places = self.cohorts.places.iter();
-            return places
-                .map(|(key, figures)| (key.at, key.country.clone(), key.age, *figures))
-                .collect();
-        }
-        let credits = self.cohorts.credits.iter();
-        credits
-            .map(|(key, figures)| {
-                let value = match group_by {
-                    Some(CohortDimension::Network) => key.credit.network.to_owned(),
-                    Some(CohortDimension::Link) => key
-                        .credit
-                        .link
-                        .map(|link| link.to_string())
-                        .unwrap_or_default(),
-                    Some(CohortDimension::Campaign) => key.credit.campaign.clone(),
-                    Some(CohortDimension::Country) | None => String::new(),
+    /// Returns the rows in one cohort table with their values by dimension and their age.
+    fn cohort_rows(&self, table: CohortTable) -> Vec<(BucketKey, Values, u8, CohortFigures)> {
+        let text = |dimension, value: &str| (dimension, value.to_owned());
+        match table {
+            CohortTable::Places => {
+                let row = |(key, figures): (&CohortPlaceKey, &CohortFigures)| {
+                    let values = vec![text(Dimension::Country, &key.country)];
+                    (key.at, values, key.age, *figures)
                 };
-                (key.at, value, key.age, *figures)
-            })
-            .collect()
+                self.cohorts.places.iter().map(row).collect()
+            }
+            CohortTable::Credits => {
+                let row = |(key, figures): (&CohortKey, &CohortFigures)| {
+                    let values = vec![
+                        text(Dimension::Network, key.credit.network),
+                        link_value(key.credit.link),
+                        text(Dimension::Campaign, &key.credit.campaign),
+                    ];
+                    (key.at, values, key.age, *figures)
+                };
+                self.cohorts.credits.iter().map(row).collect()
+            }
+        }
     }
+}
+
+fn link_value(link: Option<LinkId>) -> (Dimension, String) {
+    let id = link.map(|link| link.to_string());
+    (Dimension::Link, id.unwrap_or_default())
 }
 
 fn list<K>(

@@ -1,6 +1,6 @@
 //! Reports must not depend on which increments are merged.
 
-use super::super::cohort::{CohortCredit, CohortKey, CohortPlaceKey, CohortRows};
+use super::super::cohort::{CohortCredit, CohortRows};
 use super::super::{Increments, NameKey, PivotKey, PlaceKey};
 use super::*;
 use crate::event::EventSource;
@@ -205,30 +205,45 @@ fn cohort_rows(age: u8, campaign: &str, devices: i64) -> RollupRows {
 }
 
 #[rstest]
-#[case::none(None, "")]
-#[case::network(Some(CohortDimension::Network), "network_b")]
-#[case::link(Some(CohortDimension::Link), "")]
-#[case::campaign(Some(CohortDimension::Campaign), "spring")]
-#[case::country(Some(CohortDimension::Country), "DE")]
-fn unmerged_cohorts_are_added_to_merged_ones(
-    #[case] by: Option<CohortDimension>,
-    #[case] value: &str,
-) {
-    let query = CohortReportQuery {
-        periods: vec![(moment(0), moment(96))],
-        group_by: by,
-        age_max: 3,
-        rows_max: 10,
-    };
-    let stored = cohort_rows(3, "spring", 2).add_to_cohorts(SCOPE, &query, Vec::new());
-    let unmerged = [cohort_rows(3, "spring", 5), cohort_rows(4, "spring", 7)];
-    let [known, too_old] = unmerged;
-    let found = too_old.add_to_cohorts(SCOPE, &query, known.add_to_cohorts(SCOPE, &query, stored));
+#[case::none(&[], &[])]
+#[case::network(&[Dimension::Network], &["network_b"])]
+#[case::link(&[Dimension::Link], &[""])]
+#[case::campaign(&[Dimension::Campaign], &["spring"])]
+#[case::both(&[Dimension::Campaign, Dimension::Network], &["spring", "network_b"])]
+#[case::country(&[Dimension::Country], &["DE"])]
+fn unmerged_cohorts_are_added_to_merged_ones(#[case] by: &[Dimension], #[case] values: &[&str]) {
+    let query = CohortReportQuery::new(vec![(moment(0), moment(96))], by, 3, 10);
+    let add = |rows: RollupRows, stored| rows.add_to_cohorts(SCOPE, &query, stored).unwrap();
+    let stored = add(cohort_rows(3, "spring", 2), Vec::new());
+    let known = add(cohort_rows(3, "spring", 5), stored);
+    let found = add(cohort_rows(4, "spring", 7), known);
     let found: Vec<_> = found
         .iter()
-        .map(|row| (row.value.as_str(), row.age, row.figures.devices))
+        .map(|row| (row.values.clone(), row.age, row.figures.devices))
         .collect();
-    assert_eq!(found, [(value, 3, 7)]);
+    let values = values.iter().map(|value| (*value).to_owned()).collect();
+    assert_eq!(found, [(values, 3, 7)]);
+}
+
+#[rstest]
+#[case::the_value(&[(Dimension::Campaign, "spring")], Some(5))]
+#[case::another_value(&[(Dimension::Campaign, "autumn")], Some(0))]
+#[case::without_a_link(&[(Dimension::Link, ""), (Dimension::Network, "network_b")], Some(5))]
+#[case::country(&[(Dimension::Country, "DE")], Some(5))]
+#[case::not_together(&[(Dimension::Country, "DE"), (Dimension::Network, "network_b")], None)]
+#[case::not_counted(&[(Dimension::Platform, "ios")], None)]
+fn unmerged_cohorts_are_filtered(
+    #[case] filters: &[(Dimension, &str)],
+    #[case] expected: Option<i64>,
+) {
+    let mut query = CohortReportQuery::new(vec![(moment(0), moment(96))], &[], 3, 10);
+    let filters = filters.iter();
+    query.report.filters = filters
+        .map(|(one, value)| (*one, (*value).to_owned()))
+        .collect();
+    let found = cohort_rows(3, "spring", 5).add_to_cohorts(SCOPE, &query, Vec::new());
+    let devices = |rows: Vec<CohortRow>| rows.iter().map(|row| row.figures.devices).sum();
+    assert_eq!(found.ok().map(devices), expected);
 }
 
 proptest! {

@@ -146,6 +146,7 @@ pub(super) async fn plot(
     });
     let data = ChartData {
         label: metric.label.to_owned(),
+        axis: "Time",
         before: before.filter(|_| series.len() == 1),
         series,
         second: choice
@@ -163,10 +164,9 @@ fn points(
     notes: &[(Timestamp, String)],
 ) -> Vec<ChartPoint> {
     let spans = figures.spans.iter();
-    let point = |span: &Span| ChartPoint {
-        is_unfinished: reader.bar.range.is_unfinished(span.period),
-        notes: notes_within(span, notes),
-        span: span.clone(),
+    let point = |span: &Span| {
+        let is_unfinished = reader.bar.range.is_unfinished(span.period);
+        ChartPoint::of_span(span, is_unfinished, notes_within(span, notes))
     };
     spans.map(point).collect()
 }

@@ -5,14 +5,12 @@ use crate::failure::Failure;
 use crate::state::DashboardHandles;
 use crate::text;
 use tributary_domain::access::{AnalyticsRead, Authorized};
-use tributary_domain::report::cohort::{
-    CohortDimension, CohortReportQuery, ReturnStage, return_stages,
-};
+use tributary_domain::report::cohort::{CohortReportQuery, ReturnStage, return_stages};
 use tributary_domain::vocabulary::id::AppId;
 
 /// Days since the install. A later day would read too many rows for a page that opens first.
 const AGES: [u8; 4] = [0, 1, 3, 7];
-/// Maximum number of rows to read: one per day, value and age.
+/// Maximum number of rows to read: one per day and age.
 const ROWS_MAX: u32 = 100_000;
 
 /// A stage of the funnel.
@@ -31,26 +29,13 @@ pub(super) async fn retention(
     app: AppId,
     bar: &AnalysisBar,
 ) -> Result<Vec<Stage>, Failure> {
-    let filters = bar.filters();
-    let group_by = match filters.as_slice() {
-        [] => None,
-        [(dimension, _)] => match CohortDimension::parse(dimension.as_str()) {
-            Some(found) => Some(found),
-            None => return Ok(Vec::new()),
-        },
-        _ => return Ok(Vec::new()),
-    };
     let periods = bar.range.days();
-    let query = CohortReportQuery {
-        periods: periods.clone(),
-        group_by,
-        age_max: AGES[AGES.len() - 1],
-        rows_max: ROWS_MAX,
-    };
-    let mut rows = handles.store.cohorts(caller, app, query).await?;
-    if let [(_, wanted)] = filters.as_slice() {
-        rows.retain(|row| row.value == *wanted);
+    let mut query = CohortReportQuery::new(periods.clone(), &[], AGES[AGES.len() - 1], ROWS_MAX);
+    query.report.filters = bar.filters();
+    if query.table().is_none() {
+        return Ok(Vec::new());
     }
+    let rows = handles.store.cohorts(caller, app, query).await?;
     let stages = return_stages(&periods, &rows, &AGES, handles.runtime.now());
     let stages: Vec<Stage> = stages
         .iter()

@@ -4,7 +4,7 @@
 use super::load::FigureReader;
 use super::plot::{ChartChoice, plot};
 use super::{Kpi, TopList, kpis, leader_rows, leaders};
-use crate::analysis::{AnalysisBar, Obstacle};
+use crate::analysis::{AnalysisBar, Obstacle, ReportKind};
 use crate::chart::Chart;
 use crate::failure::Failure;
 use crate::query::UrlQuery;
@@ -50,7 +50,7 @@ impl SharedPage {
     ) -> Result<Self, Failure> {
         let query = UrlQuery::of(Some(&share.query));
         let choice = ChartChoice::of(&query);
-        let bar = AnalysisBar::for_app(handles, caller, app, query).await?;
+        let bar = AnalysisBar::for_app(ReportKind::Figures, handles, caller, app, query).await?;
         let reader = FigureReader {
             handles,
             caller,

@@ -1,0 +1,78 @@
+//! `GET /apps/{app}/cohorts.csv` — the cohort table as CSV: the same measure, filters and ages as on
+//! the page, with all rows.
+
+use super::report::{CohortsReport, describe, load_report};
+use crate::access::ReportContext;
+use crate::analysis::{AnalysisBar, ReportKind};
+use crate::failure::Failure;
+use crate::response::csv_file;
+use crate::state::DashboardHandles;
+use ::csv::{Terminator, WriterBuilder};
+use axum::extract::State;
+use axum::response::Response;
+use tributary_domain::access::resource::CohortsRead;
+use tributary_domain::report::cohort::Cohort;
+use tributary_domain::report::{Dimension, spreadsheet_field};
+use tributary_domain::vocabulary::money::Amount;
+
+/// Returns the file.
+pub(crate) async fn csv(
+    State(handles): State<DashboardHandles>,
+    context: ReportContext<CohortsRead>,
+) -> Result<Response, Failure> {
+    let caller = context.authorized.analytics_access();
+    let bar = AnalysisBar::for_report(ReportKind::Cohorts, &handles, &context, &caller).await?;
+    let found = load_report(&handles, &context, &caller, &bar)
+        .await?
+        .map_err(|_| Failure::NotFound)?;
+    Ok(csv_file("cohorts.csv", write(&found)))
+}
+
+fn write(found: &CohortsReport) -> Vec<u8> {
+    let mut file = WriterBuilder::new()
+        .terminator(Terminator::CRLF)
+        .from_writer(Vec::new());
+    let ages = found.ages();
+    let mut heads = vec!["cohort".to_owned()];
+    heads.extend(found.by.map(|by| by.as_str().to_owned()));
+    heads.push("installs".to_owned());
+    if found.measure.needs_cost() {
+        heads.push("cost".to_owned());
+    }
+    // Values at later ages are not final.
+    heads.push("completeAge".to_owned());
+    let measure = found.measure.as_str();
+    heads.extend(ages.iter().map(|age| format!("{measure} D{age}")));
+    // Writing to memory cannot fail.
+    let _infallible = file.write_record(heads);
+    for cohort in &found.cohorts {
+        let _infallible = file.write_record(row(found, cohort, &ages));
+    }
+    file.into_inner().unwrap_or_default()
+}
+
+fn row(found: &CohortsReport, cohort: &Cohort, ages: &[u8]) -> Vec<String> {
+    let (_, unit) = describe(found.measure);
+    let mut row = vec![found.plain_period(cohort).to_owned()];
+    if let Some((value, label)) = found.group_value(cohort) {
+        // A link's name says more than its id.
+        let is_label = found.by == Some(Dimension::Link) || value.is_empty();
+        let value = if is_label { &label } else { value };
+        row.push(spreadsheet_field(value).into_owned());
+    }
+    row.push(cohort.installs.to_string());
+    if found.measure.needs_cost() {
+        let cost = cohort
+            .cost
+            .map(|cost| Amount::from_micros(cost).to_string());
+        row.push(cost.unwrap_or_default());
+    }
+    let complete = cohort.complete_age().map(|age| age.to_string());
+    row.push(complete.unwrap_or_default());
+    let value = |age: &u8| {
+        let value = cohort.at(*age).and_then(|at| found.value(&at.sums));
+        value.map(|value| unit.plain(value)).unwrap_or_default()
+    };
+    row.extend(ages.iter().map(value));
+    row
+}
