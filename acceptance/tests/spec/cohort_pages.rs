@@ -10,7 +10,9 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::person::Role;
 use tributary_domain::runtime::Clock as _;
+use tributary_domain::vocabulary::calendar::to_time_zone;
 use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_testkit::on_both_engines;
 
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
@@ -121,7 +123,7 @@ impl CountedCohort {
 }
 
 fn zone() -> TimeZone {
-    TimeZone::get("Europe/Berlin").unwrap()
+    to_time_zone(&Timezone::parse("Europe/Berlin").unwrap())
 }
 
 /// Returns the label of a day's period and the first day after it.
@@ -152,7 +154,7 @@ fn start(day: Date) -> i64 {
 type Key = (String, Option<String>);
 
 /// Counts the cohorts from the recorded events, one by one.
-fn count(recorded: &RecordedRows, question: &Question) -> BTreeMap<Key, CountedCohort> {
+fn count_cohorts(recorded: &RecordedRows, question: &Question) -> BTreeMap<Key, CountedCohort> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     // Activity and country belong to the install; revenue belongs to the credit of its event.
     let value = |install: &Value, event: &Value, name: &str| match name {
@@ -402,7 +404,7 @@ on_both_engines! {
                 by,
                 filters: dimensions.iter().map(|name| filter(name, &mut random)).collect(),
             };
-            let counted = count(&recorded, &question);
+            let counted = count_cohorts(&recorded, &question);
             let answer = compare_api(&fixture, &counted, &question).await;
             if counted.is_empty() { continue; }
             compare_page(&fixture, &cookie, &answer, &question, MEASURES[round % MEASURES.len()]).await;
