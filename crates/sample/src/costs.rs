@@ -2,6 +2,7 @@
 
 use crate::sample_app::{SampleAction, SampleApp};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::integration::Network;
 use tributary_domain::report::cost::Cost;
@@ -16,6 +17,9 @@ const APPLE_MICROS: i64 = 620_000;
 /// Ids of the Apple Ads campaigns.
 const APPLE_CAMPAIGNS: std::ops::Range<u32> = 542_370_540..542_370_543;
 
+/// Time from the start of a day to noon.
+const NOON: Duration = Duration::from_hours(12);
+
 /// Returns the costs of a day's clicks and of Apple Ads.
 pub(crate) fn of_day(app: &SampleApp, day: u32, actions: &[SampleAction]) -> Vec<Cost> {
     let mut clicks: BTreeMap<(Network, &str), i64> = BTreeMap::new();
@@ -29,7 +33,9 @@ pub(crate) fn of_day(app: &SampleApp, day: u32, actions: &[SampleAction]) -> Vec
             *clicks.entry((network, campaign)).or_default() += 1;
         }
     }
-    let day = Day::of(app.day_start(day));
+    // Noon is on the same date in UTC and in the time zones of the sample.
+    let noon = app.day_start(day).plus(NOON);
+    let day = Day::of(noon);
     let cost = |network, campaign: String, micros| Cost {
         day,
         network,

@@ -1,5 +1,6 @@
 //! Writes the history, and connects the networks shortly before the end of the history.
 
+use crate::day_plan::stages_of_day;
 use crate::organization::{Sample, fixed_runtime};
 use crate::sample_app::{SampleAction, apply_all};
 use crate::{costs, postbacks};
@@ -17,14 +18,16 @@ pub const DAYS: u32 = 60;
 /// forward.
 const CONNECTED_DAYS: u32 = 2;
 
-/// Writes the history until now, one day at a time for all apps.
+/// Writes the history until now, one day at a time for all apps. Returns its end, from which the
+/// live stream continues.
 pub async fn write_history(
     store: &Arc<dyn Store>,
     sample: &Sample,
     keyring: &Keyring,
     runtime: &Runtime,
-) -> StoreResult<()> {
+) -> StoreResult<Timestamp> {
     let until = runtime.now();
+    sample.connect_billing(&**store, keyring, runtime).await?;
     let mut costs = vec![Vec::new(); sample.apps.len()];
     let mut postback_actions = Vec::new();
     for day in 0..DAYS {
@@ -34,7 +37,7 @@ pub async fn write_history(
         }
         let mut stages: [Vec<SampleAction>; 4] = Default::default();
         for (index, app) in sample.apps.iter().enumerate() {
-            let actions = app.day(day);
+            let actions = stages_of_day(app, day);
             costs[index].extend(costs::of_day(app, day, &actions[0]));
             for (stage, actions) in stages.iter_mut().zip(actions) {
                 stage.extend(
@@ -60,7 +63,7 @@ pub async fn write_history(
                 .await?;
         }
     }
-    Ok(())
+    Ok(until)
 }
 
 /// Returns the action, or `None` if it is after `until`. Apple's responses are moved to `until`

@@ -6,7 +6,10 @@
 //!
 //! `tributary demo` shows this data, tests compare reports with it, and benchmarks use it.
 
+mod billing;
 mod costs;
+mod day_plan;
+mod fraud;
 mod history;
 mod live;
 mod networks;

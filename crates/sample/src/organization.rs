@@ -1,19 +1,22 @@
 //! The sample organization: owner, apps, links and conversion values.
 
 use crate::history::DAYS;
-use crate::sample_app::{AdLink, DAY_MILLIS, SHOP, SampleApp};
+use crate::sample_app::{AdLink, SHOP, SampleApp};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::sync::{Arc, Mutex};
 use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
 use tributary_domain::access::person::{Email, Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::{Actor, AppsWrite, Authorized, Environment, Permission};
-use tributary_domain::app::{App, AppCreation, FraudPolicy};
+use tributary_domain::app::{App, AppCreation, FraudPolicy, SdkRevenue};
 use tributary_domain::integration::Network;
 use tributary_domain::link::{self, Link, LinkKind, Slug};
+use tributary_domain::report::range::{DayRange, days_before};
 use tributary_domain::runtime::{Clock, Random, Runtime};
 use tributary_domain::skan::{CoarseValue, Condition, ConversionValue, Document, Window};
+use tributary_domain::vocabulary::calendar::today;
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, LinkId, OrganizationId, UserId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::text::Name;
@@ -22,6 +25,8 @@ use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 use tributary_store::{NewKey, NewSetupLink, Organization, Redemption, Store, StoreResult};
 
+/// [`DAYS`] in the type of day arithmetic.
+const HISTORY_DAYS: i32 = DAYS.cast_signed();
 const ORGANIZATION: &str = "Riverbend Studio";
 
 /// An app in the sample.
@@ -42,7 +47,7 @@ const APPS: [AppSpec; 3] = [
         slug_prefix: "lantern",
         app_store_id: 6_450_000_001,
         timezone: "America/New_York",
-        events: 11_000,
+        events: 33_000,
         fraud: FraudPolicy::Refuse,
     },
     AppSpec {
@@ -50,15 +55,15 @@ const APPS: [AppSpec; 3] = [
         slug_prefix: "stride",
         app_store_id: 6_450_000_002,
         timezone: "Europe/Berlin",
-        events: 8_000,
+        events: 24_000,
         fraud: FraudPolicy::Hold,
     },
     AppSpec {
         name: "Quill – pocket notes",
         slug_prefix: "quill",
         app_store_id: 6_450_000_003,
-        timezone: "UTC",
-        events: 5_000,
+        timezone: "Asia/Tokyo",
+        events: 15_000,
         fraud: FraudPolicy::Flag,
     },
 ];
@@ -119,16 +124,16 @@ pub(crate) fn fixed_runtime(at: Timestamp, seed: u64) -> Runtime {
     Runtime::new(fixed.clone(), fixed)
 }
 
-/// Creates the organization with its owner, apps and links, as of the first day of a history that
-/// ends `today`. Returns the apps with their generated history.
+/// Creates the organization with its owner, apps and links, as of the day before a history that
+/// ends at `now`. Returns the apps with their generated history.
 pub async fn create_sample(
     store: &dyn Store,
     owner: SampleOwner,
-    today: Timestamp,
+    now: Timestamp,
     seed: u64,
 ) -> StoreResult<Sample> {
-    let first = today.as_millis() / DAY_MILLIS - i64::from(DAYS - 1);
-    let begin = Timestamp::from_millis(first * DAY_MILLIS);
+    // The day before the first day of the history, which begins in each app's time zone.
+    let begin = days_before(Day::of(now), HISTORY_DAYS).begins_at();
     let runtime = fixed_runtime(begin, seed);
     let organization = Organization {
         id: OrganizationId::new(begin, runtime.random_bytes()),
@@ -142,7 +147,7 @@ pub async fn create_sample(
     create_owner(store, &runtime, writer.organization(), owner).await?;
     let mut apps = Vec::new();
     for (spec, seed) in APPS.iter().zip(seed..) {
-        apps.push(create_app(store, &runtime, &writer, spec, seed).await?);
+        apps.push(create_app(store, &runtime, &writer, (spec, now), seed).await?);
     }
     Ok(Sample {
         writer,
@@ -207,7 +212,7 @@ async fn create_app(
     store: &dyn Store,
     runtime: &Runtime,
     writer: &Authorized<AppsWrite>,
-    spec: &AppSpec,
+    (spec, now): (&AppSpec, Timestamp),
     seed: u64,
 ) -> StoreResult<SampleApp> {
     let origin = || runtime.origin(Actor::Operator, None, None);
@@ -250,11 +255,23 @@ async fn create_app(
         links,
         funnel,
         environment: Environment::Live,
-        begin: runtime.now(),
+        begin: history_begin(now, &app.timezone),
         days: DAYS,
         events: spec.events,
         seed,
     })
+}
+
+/// Returns the start of the first day of a history that ends today. Days begin at midnight in the
+/// app's time zone, so that its users sleep at night.
+fn history_begin(now: Timestamp, zone: &Timezone) -> Timestamp {
+    let first = days_before(today(now, zone), HISTORY_DAYS - 1);
+    let days = DayRange {
+        from: first,
+        to: first,
+        zone: zone.clone(),
+    };
+    days.period().0
 }
 
 fn new_app(runtime: &Runtime, organization: OrganizationId, spec: &AppSpec) -> App {
@@ -278,6 +295,8 @@ fn new_app(runtime: &Runtime, organization: OrganizationId, spec: &AppSpec) -> A
     app.ios.app_store_id = Some(spec.app_store_id.to_string());
     app.android.package_name = Some(format!("com.example.{}", spec.slug_prefix));
     app.web_events_enabled = true;
+    // The SDK reports purchases in the app, the billing provider reports subscriptions.
+    app.sdk.revenue = SdkRevenue::Count;
     app.attribution.fraud = spec.fraud;
     app.attribution.probabilistic_ios = true;
     app

@@ -14,6 +14,8 @@ use tributary_domain::vocabulary::time::Timestamp;
 const INSTALLS_PER_POSTBACK: u64 = 3;
 /// Delay of the postback for each window, in days after the install.
 const DAYS_LATER: [i64; 3] = [2, 9, 37];
+/// Days from an install to its last postback.
+const INSTALL_DAYS_MAX: u32 = 38;
 const AD_NETWORKS: [&str; 3] = ["video1", "social2", "search3"];
 /// Fine values of the sample conversion values; most people only open the app.
 const FINE_VALUES: [u8; 8] = [0, 0, 0, 0, 10, 10, 20, 40];
@@ -24,6 +26,16 @@ pub(crate) fn of_day(app: &SampleApp, app_store_id: i64, day: u32) -> Vec<Sample
     let reported = installs.filter(|number| number.is_multiple_of(INSTALLS_PER_POSTBACK));
     reported
         .flat_map(|number| of_install(app, app_store_id, day, number))
+        .collect()
+}
+
+/// Returns the postbacks that arrive on a day, for installs of earlier days.
+pub(crate) fn received_on(app: &SampleApp, app_store_id: i64, day: u32) -> Vec<SampleAction> {
+    let (from, until) = (app.day_start(day), app.day_start(day + 1));
+    let install_days = day.saturating_sub(INSTALL_DAYS_MAX)..=day;
+    install_days
+        .flat_map(|day| of_day(app, app_store_id, day))
+        .filter(|action| (from..until).contains(&action.at()))
         .collect()
 }
 

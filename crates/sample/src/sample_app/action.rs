@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tributary_domain::attribution::ad_services::{AdServices, AdServicesRecord};
+use tributary_domain::billing::IncomingNotification;
 use tributary_domain::click::Click;
 use tributary_domain::event::sdk::{SdkEvent, SdkRequestContext};
 use tributary_domain::event::web::WebEvent;
@@ -35,6 +36,8 @@ pub enum SampleAction {
     Web(Box<WebEvent>),
     /// A postback from Apple.
     Postback(Box<postback::ReceivedPostback>),
+    /// A notification from a billing provider.
+    Billing(Box<IncomingNotification>),
 }
 
 impl SampleAction {
@@ -47,6 +50,7 @@ impl SampleAction {
             Self::Events(sent) => sent.0.received_at,
             Self::Web(posted) => posted.received_at,
             Self::Postback(arrival) => arrival.received_at,
+            Self::Billing(arrival) => arrival.received_at,
         }
     }
 
@@ -62,6 +66,7 @@ impl SampleAction {
             }
             Self::Web(posted) => store.accept_web_event(*posted).await.map(drop),
             Self::Postback(arrival) => store.accept_postback(*arrival).await.map(drop),
+            Self::Billing(arrival) => store.accept_notification(*arrival).await.map(drop),
         }
     }
 
@@ -69,7 +74,7 @@ impl SampleAction {
     pub fn events(&self) -> u64 {
         match self {
             Self::Click(_) | Self::Apple(_) | Self::Postback(_) => 0,
-            Self::Configure(_) | Self::Web(_) => 1,
+            Self::Configure(_) | Self::Web(_) | Self::Billing(_) => 1,
             Self::Events(sent) => sent.1.len() as u64,
         }
     }

@@ -115,20 +115,36 @@ impl SampleDevice {
         random: &mut ChaCha8Rng,
     ) -> Self {
         let later = random.random_range(OPENED_AFTER);
-        Self::draw_with_delay(app, number, clicked_at, later, random)
+        let click = app.ad_click(clicked_at, random);
+        let acquisition = Acquisition::draw(click.agent.platform, random);
+        Self::acquired(acquisition, number, click, later, random)
     }
 
-    /// Like [`Self::draw`], with the first open `later` milliseconds after the click.
-    pub(crate) fn draw_with_delay(
+    /// Draws a device of a phone farm: its install is flagged as fraud.
+    pub(crate) fn draw_fraud(
         app: &SampleApp,
         number: u64,
         clicked_at: Timestamp,
+        random: &mut ChaCha8Rng,
+    ) -> Self {
+        let later = random.random_range(OPENED_AFTER);
+        let click = app.ad_click(clicked_at, random);
+        let acquisition = if number.is_multiple_of(2) {
+            Acquisition::TooFast
+        } else {
+            Acquisition::Emulated
+        };
+        Self::acquired(acquisition, number, click, later, random)
+    }
+
+    fn acquired(
+        acquisition: Acquisition,
+        number: u64,
+        mut click: Click,
         later: i64,
         random: &mut ChaCha8Rng,
     ) -> Self {
-        let mut click = app.ad_click(clicked_at, random);
-        let platform = click.agent.platform;
-        let acquisition = Acquisition::draw(platform, random);
+        let (platform, clicked_at) = (click.agent.platform, click.clicked_at);
         let models = match platform {
             Platform::Ios => IPHONES,
             Platform::Android | Platform::Web => ANDROIDS,
@@ -169,6 +185,24 @@ impl SampleDevice {
         self.installed_at
     }
 
+    /// Returns the user id of the device's owner.
+    pub(crate) fn user(&self) -> UserKey {
+        UserKey::parse(&format!("user-{}", self.number)).expect("a user id")
+    }
+
+    /// Returns the country.
+    pub(crate) fn country(&self) -> &'static str {
+        self.country
+    }
+
+    /// Returns the name of the platform's store at billing providers.
+    pub(crate) fn store(&self) -> &'static str {
+        match self.platform {
+            Platform::Ios => "APP_STORE",
+            Platform::Android | Platform::Web => "PLAY_STORE",
+        }
+    }
+
     /// Returns the click that leads to the install, clicks that lead to none, and clicks by bots.
     pub(crate) fn clicks(&self, app: &SampleApp, random: &mut ChaCha8Rng) -> Vec<SampleAction> {
         let mut clicks = Vec::new();
@@ -195,7 +229,6 @@ impl SampleDevice {
     pub(crate) fn configure(&self, app: &SampleApp) -> ConfigureCommand {
         let mut random = app.random(self.number, 3);
         let at = self.installed_at;
-        let user = UserKey::parse(&format!("user-{}", self.number)).expect("a user id");
         let address =
             (self.acquisition == Acquisition::Probabilistic).then(|| address_hash(self.number));
         let token = self
@@ -210,7 +243,7 @@ impl SampleDevice {
             device: self.key.clone(),
             traits: self.traits(),
             identity: IdentityClaim {
-                user: Some(user),
+                user: Some(self.user()),
                 ..IdentityClaim::default()
             },
             advertising_id: None,

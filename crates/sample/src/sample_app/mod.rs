@@ -81,7 +81,7 @@ pub struct SampleApp {
     pub funnel: LinkId,
     /// Live or test environment.
     pub environment: Environment,
-    /// Start of the first day, in UTC.
+    /// Start of the first day.
     pub begin: Timestamp,
     /// Number of days.
     pub days: u32,
@@ -92,7 +92,7 @@ pub struct SampleApp {
 }
 
 impl SampleApp {
-    /// Returns a day's actions in stages. Actions in one stage may run concurrently; the next stage
+    /// Returns a day's actions in stages. Days after the last one continue the history. Actions in one stage may run concurrently; the next stage
     /// runs after them.
     pub fn day(&self, day: u32) -> [Vec<SampleAction>; 4] {
         let (mut clicks, mut opens, mut events) = (Vec::new(), Vec::new(), Vec::new());
@@ -153,7 +153,8 @@ impl SampleApp {
         (self.events / EVENTS_PER_DEVICE).max(1)
     }
 
-    /// Returns the number of installs before a day. Installs vary by weekday and grow.
+    /// Returns the number of installs before a day. Installs vary by weekday and grow, also after the
+    /// last day of the history.
     pub(crate) fn installs_before(&self, day: u32) -> u64 {
         let weight = |day: u32| {
             let (day, week) = (u64::from(day), WEEKDAY_WEIGHTS.len());
@@ -163,13 +164,42 @@ impl SampleApp {
                 + WEEKDAY_WEIGHTS[..rest].iter().sum::<u64>()
                 + GROWTH * day * day.saturating_sub(1) / 2
         };
-        self.devices() * weight(day.min(self.days)) / weight(self.days)
+        self.devices() * weight(day) / weight(self.days)
     }
 
-    fn install_day(&self, device: u64) -> u32 {
-        (0..self.days)
-            .find(|day| device < self.installs_before(day + 1))
-            .unwrap_or(self.days - 1)
+    /// Returns the day on which a device is installed.
+    pub(crate) fn install_day(&self, device: u64) -> u32 {
+        let is_installed = |day: &u32| device < self.installs_before(day + 1);
+        (0..).find(is_installed).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the number of installs on a day.
+    pub(crate) fn installs_on(&self, day: u32) -> u64 {
+        self.installs_before(day + 1) - self.installs_before(day)
+    }
+
+    /// Returns the number of the day that contains a time; 0 before the first day.
+    pub(crate) fn day_of(&self, at: Timestamp) -> u32 {
+        let days = (at.as_millis() - self.begin.as_millis()) / DAY_MILLIS;
+        u32::try_from(days.max(0)).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the expected number of installs in the hour that contains a time, in thousandths.
+    /// History and live stream have the same weekdays, hours and growth.
+    pub fn expected_installs(&self, at: Timestamp) -> u64 {
+        let day = self.day_of(at);
+        let within = at.as_millis() - self.day_start(day).as_millis();
+        let hour = usize::try_from(within.max(0) / HOUR_MILLIS).unwrap_or(0);
+        let weight = u64::from(HOUR_WEIGHTS[hour.min(HOUR_WEIGHTS.len() - 1)]);
+        let all = u64::from(HOUR_WEIGHTS.iter().sum::<u32>());
+        1_000 * self.installs_on(day) * weight / all
+    }
+
+    /// Draws a device of the history or of the live stream.
+    pub(crate) fn device(&self, number: u64) -> SampleDevice {
+        let mut random = self.random(number, 1);
+        let clicked_at = self.moment(self.install_day(number), &mut random);
+        SampleDevice::draw(self, number, clicked_at, &mut random)
     }
 
     /// Returns the start of a day.

@@ -43,6 +43,7 @@ struct SignIn {
 struct PreparedDemo {
     started: StartedServer,
     sample: Sample,
+    stream: LiveStream,
     sign_in: SignIn,
 }
 
@@ -75,10 +76,11 @@ pub async fn run(options: DemoOptions) -> anyhow::Result<()> {
     let PreparedDemo {
         started,
         sample,
+        stream,
         sign_in,
     } = ready;
     announce(&started.base_url, &sign_in, &simulator, &folder, started_at);
-    let stream = LiveStream::new(&sample, runtime.now());
+    print_line(pace(stream.expected_installs(runtime.now())));
     let store = started.store.clone();
     let clock = runtime.clone();
     serve::serve_until_stopped(
@@ -164,13 +166,14 @@ async fn prepare(
         key: key.clone(),
     };
     let sample = tributary_sample::create_sample(&*store, owner, runtime.now(), seed).await?;
-    tributary_sample::write_history(&store, &sample, &keyring, runtime).await?;
+    let until = tributary_sample::write_history(&store, &sample, &keyring, runtime).await?;
     let sign_in = SignIn {
         password,
         key: key.reveal().to_owned(),
     };
     Ok(PreparedDemo {
         started: serve::prepare_server(config, store, keyring, listener).await?,
+        stream: LiveStream::new(&sample, until),
         sample,
         sign_in,
     })
@@ -182,6 +185,15 @@ fn password(random: [u8; 3 * PASSWORD_GROUP]) -> String {
     let letters = random.map(|byte| PASSWORD_LETTERS[usize::from(byte) % PASSWORD_LETTERS.len()]);
     let groups = letters.chunks(PASSWORD_GROUP).map(String::from_utf8_lossy);
     groups.collect::<Vec<_>>().join("-")
+}
+
+/// Returns how much the live stream adds. `installs` are those expected in this hour, in thousandths.
+fn pace(installs: u64) -> String {
+    let installs = installs.div_ceil(1_000);
+    format!(
+        "New clicks, installs and payments arrive at the pace of the history: about {installs} installs \
+         in this hour."
+    )
 }
 
 /// Feeds the event stream into the store until shutdown.
@@ -227,7 +239,6 @@ fn announce(
         simulator.base_url()
     ));
     print_line("");
-    print_line("New clicks, installs and payments arrive every few seconds.");
     let path = folder.path().display();
     print_line(match folder {
         DemoFolder::Temporary(_) => {
