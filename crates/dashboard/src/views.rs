@@ -4,7 +4,7 @@ use crate::access::PageContext;
 use crate::failure::Failure;
 use crate::query::UrlQuery;
 use crate::state::DashboardHandles;
-use tributary_domain::access::AnalyticsRead;
+use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::report::view::{ReportPage, SavedView};
 use tributary_domain::vocabulary::id::AppId;
 
@@ -27,13 +27,14 @@ pub(crate) struct ViewEntry {
 
 impl ViewMenu {
     /// Loads the menu for a report page.
-    pub(crate) async fn load(
+    pub(crate) async fn load<S>(
         handles: &DashboardHandles,
-        context: &PageContext<AnalyticsRead>,
+        context: &PageContext<S>,
+        caller: &Authorized<AnalyticsRead>,
         page: ReportPage,
     ) -> Result<Self, Failure> {
         let app = context.app()?.id;
-        let (caller, user) = (&context.authorized, context.session.user.id);
+        let user = context.session.user.id;
         let query = view_query(&context.query);
         let views = handles.store.views(caller, app, user).await?;
         let entry = |view: SavedView| ViewEntry {

@@ -77,7 +77,14 @@ async fn page(
     let stored = FormState::default()
         .with("days", SHARE_DAYS_DEFAULT.to_string())
         .with("query", view_query(&query));
-    let bar = AnalysisBar::for_app(ReportKind::Figures, handles, &caller.analytics_access(), app, query).await?;
+    let bar = AnalysisBar::for_app(
+        ReportKind::Figures,
+        handles,
+        &caller.analytics_access(),
+        app,
+        query,
+    )
+    .await?;
     let shares = handles.store.shares(caller, app.id).await?;
     let now = handles.runtime.now();
     let row = |share| ShareRow::of(share, now, &app.timezone);

@@ -7,12 +7,11 @@ use crate::analysis::{AnalysisBar, ReportKind};
 use crate::failure::Failure;
 use crate::response::csv_file;
 use crate::state::DashboardHandles;
-use ::csv::{Terminator, WriterBuilder};
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::resource::CohortsRead;
+use tributary_domain::report::Dimension;
 use tributary_domain::report::cohort::Cohort;
-use tributary_domain::report::{Dimension, spreadsheet_field};
 use tributary_domain::vocabulary::money::Amount;
 
 /// Returns the file.
@@ -25,14 +24,13 @@ pub(crate) async fn csv(
     let found = load_report(&handles, &context, &caller, &bar)
         .await?
         .map_err(|_| Failure::NotFound)?;
-    Ok(csv_file("cohorts.csv", write(&found)))
+    let ages = found.ages();
+    let rows = found.cohorts.iter();
+    let rows = rows.map(|cohort| row(&found, cohort, &ages));
+    Ok(csv_file("cohorts.csv", heads(&found, &ages), rows))
 }
 
-fn write(found: &CohortsReport) -> Vec<u8> {
-    let mut file = WriterBuilder::new()
-        .terminator(Terminator::CRLF)
-        .from_writer(Vec::new());
-    let ages = found.ages();
+fn heads(found: &CohortsReport, ages: &[u8]) -> Vec<String> {
     let mut heads = vec!["cohort".to_owned()];
     heads.extend(found.by.map(|by| by.as_str().to_owned()));
     heads.push("installs".to_owned());
@@ -43,12 +41,7 @@ fn write(found: &CohortsReport) -> Vec<u8> {
     heads.push("completeAge".to_owned());
     let measure = found.measure.as_str();
     heads.extend(ages.iter().map(|age| format!("{measure} D{age}")));
-    // Writing to memory cannot fail.
-    let _infallible = file.write_record(heads);
-    for cohort in &found.cohorts {
-        let _infallible = file.write_record(row(found, cohort, &ages));
-    }
-    file.into_inner().unwrap_or_default()
+    heads
 }
 
 fn row(found: &CohortsReport, cohort: &Cohort, ages: &[u8]) -> Vec<String> {
@@ -58,7 +51,7 @@ fn row(found: &CohortsReport, cohort: &Cohort, ages: &[u8]) -> Vec<String> {
         // A link's name says more than its id.
         let is_label = found.by == Some(Dimension::Link) || value.is_empty();
         let value = if is_label { &label } else { value };
-        row.push(spreadsheet_field(value).into_owned());
+        row.push(value.to_owned());
     }
     row.push(cohort.installs.to_string());
     if found.measure.needs_cost() {

@@ -15,6 +15,7 @@ use crate::pages::app::group_label;
 use crate::query::UrlQuery;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
+use crate::views::ViewMenu;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -23,6 +24,7 @@ use table::{AverageRow, Row};
 use tributary_domain::access::resource::CohortsRead;
 use tributary_domain::report::Dimension;
 use tributary_domain::report::cohort::{CohortMeasure, CohortTable};
+use tributary_domain::report::view::ReportPage;
 
 /// Maximum rows on the page. The CSV file has all rows.
 const ROWS_SHOWN_MAX: usize = 500;
@@ -32,6 +34,7 @@ const ROWS_SHOWN_MAX: usize = 500;
 struct CohortsPage {
     shell: Shell,
     bar: AnalysisBar,
+    views: ViewMenu,
     query: UrlQuery,
     form: FormState,
     measure: CohortMeasure,
@@ -175,6 +178,7 @@ pub(crate) async fn show(
     let by = report::group(query).map_or("", Dimension::as_str);
     let page = CohortsPage {
         shell: context.shell(Section::Cohorts),
+        views: ViewMenu::load(&handles, &context, &caller, ReportPage::Cohorts).await?,
         form: FormState::default()
             .with(SHOW, measure.as_str())
             .with(INTERVAL, report::interval(query).as_str())

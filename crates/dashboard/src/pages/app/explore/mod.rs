@@ -201,7 +201,7 @@ pub(crate) async fn show(
     }
     let mut page = ExplorePage {
         shell: context.shell(Section::Explore),
-        views: ViewMenu::load(&handles, &context, ReportPage::Explore).await?,
+        views: ViewMenu::load(&handles, &context, &context.authorized, ReportPage::Explore).await?,
         form: FormState::default()
             .with("groupBy", query.get("groupBy").unwrap_or("day"))
             .with("then", query.get("then").unwrap_or("")),

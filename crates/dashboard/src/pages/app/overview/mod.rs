@@ -235,7 +235,13 @@ pub(crate) async fn show(
     }
     let page = OverviewPage {
         shell: context.shell(Section::Overview),
-        views: ViewMenu::load(&handles, &context, ReportPage::Overview).await?,
+        views: ViewMenu::load(
+            &handles,
+            &context,
+            &context.authorized,
+            ReportPage::Overview,
+        )
+        .await?,
         query: context.query.clone(),
         obstacle,
         complete_from,
