@@ -195,7 +195,7 @@ test("a flagged install is held until it is released", async () => {
   assert.match(await page.locator("main").innerText(), /opened impossibly soon after the click/);
   await inspect("held");
   await submit("Release");
-  assert.match(await page.locator("main").innerText(), /Released\./);
+  await page.locator(".toast", { hasText: "Released." }).waitFor();
   await inspect("held-empty");
   await open(`/apps/${app}/events`);
   await page.locator(".pill-good", { hasText: "Meta" }).first().waitFor({ timeout: 60_000 });
@@ -206,14 +206,14 @@ test("an event and its device show attribution and delivery", async () => {
   await open(`/apps/${app}/events`);
   await Promise.all([page.waitForNavigation(), page.getByRole("link", { name: "purchase" }).click()]);
   assert.match(await page.locator("main").innerText(), /Counted as the device's first payment/);
-  assert.match(await page.locator("main").innerText(), /delivered\s+Meta network_a as Purchase/);
+  assert.match(await page.locator("main").innerText(), /delivered\s+Meta as Purchase/);
   await page.locator("details.fold summary").first().click();
   await inspect("event");
   await open(`/apps/${app}/devices/device-1`);
   assert.match(await page.locator("main").innerText(), /credited/);
   await inspect("device");
   await open(`/apps/${app}/deliveries`);
-  assert.match(await page.locator("main").innerText(), /purchase → Meta network_a as Purchase/);
+  assert.match(await page.locator("main").innerText(), /purchase → Meta as Purchase/);
   await inspect("deliveries");
   await open(`/apps/${app}`);
   assert.match(await page.locator(".kpis").innerText(), /Net revenue\s+\$9\.99/);
@@ -313,7 +313,7 @@ test("costs are imported as lines", async () => {
   await open(`/apps/${app}/explore?groupBy=hour&range=today`);
   assert.match(await page.locator("tfoot").innerText(), /\$9\.99/);
   await open(`/apps/${app}/cohorts?interval=day&by=network`);
-  assert.match(await page.locator("tbody").innerText(), /network_a\s+1\s+100\.0 %/);
+  assert.match(await page.locator("tbody").innerText(), /Meta\s+1\s+100\.0 %/);
 });
 
 test("filters, dates and columns stay in the URL and between reports", async () => {
@@ -393,6 +393,116 @@ test("an API key is shown once, works, and is revoked", async () => {
   assert.ok(!(await page.content()).includes(key));
   await Promise.all([page.waitForNavigation(), page.getByRole("button", { name: `Revoke ${MARKUP}` }).click()]);
   assert.equal((await callApi()).status, 401);
+});
+
+test("events are paused, filtered by day and exported", async () => {
+  await open(`/apps/${app}/events`);
+  await page.getByRole("button", { name: "Pause" }).click();
+  assert.match(await page.locator("#live").innerText(), /paused/);
+  await page.getByRole("button", { name: "Resume" }).click();
+  const today = new Date().toISOString().slice(0, 10);
+  await page.getByLabel("From").fill("2020-01-01");
+  await page.getByLabel("To", { exact: true }).fill("2020-01-02");
+  await submit("Filter");
+  await page.getByRole("heading", { name: "No matching events" }).waitFor();
+  assert.equal(await page.locator("#live").count(), 0, "days in the past do not change");
+  await open(`/apps/${app}/events?from=${today}&to=2020-01-01`);
+  assert.match(await page.locator("main").innerText(), /Must not be before the first day/);
+  await inspect("events-fault");
+  const file = await page.request.get(`${service.url}/apps/${app}/events.csv?name=purchase`);
+  assert.match(await file.text(), /^time,event,source[\s\S]+,purchase,SDK,/);
+});
+
+test("errors lead to their fields, and nothing typed is lost", async () => {
+  await open(`/apps/${app}/settings`);
+  await page.getByLabel("Name", { exact: true }).fill("");
+  await page.getByLabel("Click window, in hours").fill("9999");
+  await submit("Save");
+  assert.equal(await page.evaluate(() => document.activeElement.name), "name");
+  await page.getByRole("link", { name: "Click window, in hours" }).click();
+  assert.equal(await page.evaluate(() => document.activeElement.name), "attribution.clickWindowHours");
+  await inspect("settings-faults");
+
+  // Another tab saves first.
+  await open(`/apps/${app}/settings`);
+  const other = await page.context().newPage();
+  await other.goto(`${service.url}/apps/${app}/settings`);
+  await other.getByLabel("Time zone").fill("Europe/Berlin");
+  await Promise.all([other.waitForNavigation(), other.getByRole("button", { name: "Save", exact: true }).click()]);
+  await other.close();
+  await page.getByLabel("Time zone").fill("Europe/Paris");
+  await submit("Save");
+  assert.match(await page.locator("main").innerText(), /another change was saved[\s\S]+Saved meanwhile: .Europe\/Berlin/);
+  await inspect("settings-conflict");
+  await page.getByLabel("Time zone").fill("UTC");
+  await submit("Save");
+  await page.locator(".toast", { hasText: "Saved." }).waitFor();
+
+  // The form belongs to another session.
+  await page.getByLabel("Link domain").fill("go.example.com");
+  await page.evaluate(() => { document.querySelector("form[data-draft] [name=formToken]").value = "outdated"; });
+  await submit("Save");
+  await page.getByRole("heading", { name: "This form has expired" }).waitFor();
+  await open(`/apps/${app}`);
+  await page.locator(".toast").getByRole("link", { name: "Return to it" }).click();
+  await page.getByText("Restored what you typed here").waitFor();
+  assert.equal(await page.getByLabel("Link domain").inputValue(), "go.example.com");
+  await inspect("settings-restored");
+  await page.getByRole("button", { name: "Discard it" }).click();
+  assert.equal(await page.getByLabel("Link domain").inputValue(), "");
+  await open("/no/such/page");
+  await page.getByRole("heading", { name: "Page not found" }).waitFor();
+});
+
+test("keys and the command palette lead to every page", async () => {
+  await open(`/apps/${app}`);
+  await page.keyboard.press("g");
+  await page.keyboard.press("e");
+  await page.waitForURL(/\/events$/);
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: "Command" }).fill("integr");
+  await inspect("palette");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/integrations$/);
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: "Command" }).fill("device-1");
+  await page.getByRole("option", { name: /Events of device/ }).click();
+  await page.waitForURL(/events\?deviceId=device-1/);
+  assert.equal(await page.locator("code.id:visible").count(), 0);
+  await page.keyboard.press("i");
+  assert.notEqual(await page.locator("code.id:visible").count(), 0);
+  await page.keyboard.press("i");
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+  await inspect("shortcuts");
+  await page.keyboard.press("Escape");
+});
+
+test("views are saved, and a shared overview needs no account", async () => {
+  await open(`/apps/${app}?range=7d&network=network_a`);
+  await page.locator("summary", { hasText: "Views" }).click();
+  await page.getByLabel("Save these dates and filters as").fill("Meta this week");
+  await submit("Save view");
+  await open(`/apps/${app}/explore`);
+  await page.locator("summary", { hasText: "Views" }).click();
+  await inspect("views");
+  await page.getByRole("link", { name: "Meta this week" }).click();
+  await page.waitForURL(/range=7d&network=network_a$/);
+  await page.locator("summary", { hasText: "Views" }).click();
+  await page.getByRole("link", { name: "Share this overview" }).click();
+  await page.getByLabel("Title").fill("For the agency");
+  await submit("Create link");
+  await inspect("shares");
+  const link = await page.locator("#share-url").innerText();
+  const context = await browser.newContext();
+  const guest = await context.newPage();
+  await guest.goto(link);
+  assert.match(await guest.locator(".kpis").innerText(), /Net revenue\s+\$9\.99/);
+  problems.push(...(await inspectPage(guest, "shared")));
+  await open(`/apps/${app}/shares`);
+  await submit("Revoke");
+  assert.equal((await guest.goto(link)).status(), 404);
+  await context.close();
 });
 
 test("an invited viewer sees reports and cannot change anything", async () => {
