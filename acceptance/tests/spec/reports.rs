@@ -343,7 +343,7 @@ on_both_engines! {
             {"day": "2026-03-21", "network": "network_a", "campaign": "c1", "amount": 10, "currency": "USD"},
         ]});
         let answer = fixture.server.call("PUT", &path, &fixture.key, Some(body)).await.expect(200);
-        assert_eq!(answer.data(), json!({"stored": 3}));
+        assert_eq!(answer.data(), json!({"stored": 3, "skipped": 0}));
         let csv = "day,network,campaign,amount\n2026-03-21,network_a,c1,0\n2026-03-22,apple_ads,,5\n";
         let request = fixture.server.request(reqwest::Method::PUT, &path).bearer_auth(&fixture.key);
         fixture.server.send(request.header("content-type", "text/csv").body(csv)).await.expect(200);

@@ -19,6 +19,7 @@
 //! changed.
 
 pub mod app;
+pub mod cost_csv;
 pub mod integration;
 pub mod json;
 pub mod link;

@@ -56,7 +56,7 @@ pub fn read_link_csv(text: &str) -> Result<Vec<LinkCsvRow>, Problem> {
         .has_headers(false)
         .flexible(true)
         .trim(Trim::All)
-        .delimiter(separator(text))
+        .delimiter(separator(text, 1))
         .from_reader(text.as_bytes())
         // Reading text from memory cannot fail.
         .into_records()
@@ -78,11 +78,11 @@ pub fn read_link_csv(text: &str) -> Result<Vec<LinkCsvRow>, Problem> {
         .collect())
 }
 
-/// Returns the separator of a spreadsheet: the one that the header row contains most often.
-fn separator(text: &str) -> u8 {
-    let mut lines = text.lines();
-    let header = lines.find(|line| !line.is_empty()).unwrap_or_default();
-    let count = |separator: &u8| header.bytes().filter(|byte| byte == separator).count();
+/// Returns the separator of a spreadsheet: the one that the first lines contain most often.
+pub(crate) fn separator(text: &str, lines: usize) -> u8 {
+    let filled = text.lines().filter(|line| !line.is_empty());
+    let bytes = filled.take(lines).flat_map(str::bytes);
+    let count = |separator: &u8| bytes.clone().filter(|byte| byte == separator).count();
     // The last of several equal ones wins.
     [b'\t', b';', b',']
         .into_iter()

@@ -4,10 +4,12 @@ pub mod anomaly;
 pub mod cardinality_cap;
 pub mod cohort;
 pub mod cost;
+pub mod cost_table;
 pub mod postback;
 pub mod range;
 pub mod tally;
 pub mod view;
+pub mod written_amount;
 
 mod click_breakdown;
 mod day_values;

@@ -3,6 +3,5 @@
 pub(super) mod list;
 pub(super) mod replace;
 
-mod csv;
 mod fields;
 mod shape;

@@ -1,0 +1,124 @@
+//! `/apps/{app}/costs` — ad costs by day, network and campaign, entered as CSV.
+
+mod mapping;
+
+use crate::access::{FormSubmission, PageContext, ReportContext};
+use crate::failure::Failure;
+use crate::form_state::FormState;
+use crate::network_label::NetworkLabel;
+use crate::response::see_other;
+use crate::shell::{Section, Shell};
+use crate::state::DashboardHandles;
+use crate::{paging, text};
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use mapping::{Mapping, Upload, read_upload};
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::report::cost::{CostFilter, StoredCost};
+use tributary_domain::vocabulary::digest::{from_hex, hex};
+use tributary_store::StoreError;
+
+#[derive(Template)]
+#[template(path = "costs.html")]
+struct CostsPage {
+    shell: Shell,
+    rows: Vec<Row>,
+    older: Option<String>,
+    form: FormState,
+    /// The columns of an export, to be confirmed.
+    mapping: Option<Mapping>,
+}
+
+struct Row {
+    day: String,
+    network: NetworkLabel,
+    campaign: String,
+    amount: String,
+    usd: String,
+}
+
+fn row(stored: &StoredCost) -> Row {
+    let cost = &stored.cost;
+    Row {
+        day: cost.day.to_string(),
+        network: NetworkLabel::credited(cost.network),
+        campaign: cost.campaign.clone(),
+        amount: format!("{} {}", cost.amount, cost.currency.as_str()),
+        usd: text::usd(stored.usd),
+    }
+}
+
+async fn page(
+    handles: &DashboardHandles,
+    context: &PageContext<impl Send>,
+    caller: &Authorized<AppsRead>,
+    form: FormState,
+) -> Result<CostsPage, Failure> {
+    let app = context.app()?.id;
+    let before = context.query.get("before").and_then(from_hex);
+    let before = before.and_then(|bytes| bytes.try_into().ok());
+    let request = paging::request(before);
+    let found = handles
+        .store
+        .costs(caller, app, CostFilter::default(), request)
+        .await?;
+    let last = found.items.last().map(|one| hex(one.cost.key().as_bytes()));
+    Ok(CostsPage {
+        shell: context.shell(Section::Costs),
+        rows: found.items.iter().map(row).collect(),
+        older: paging::older(&context.query, found.has_more, last),
+        form,
+        mapping: None,
+    })
+}
+
+/// Shows the page.
+pub(crate) async fn show(
+    State(handles): State<DashboardHandles>,
+    context: ReportContext<AppsRead>,
+) -> Result<Response, Failure> {
+    let page = page(
+        &handles,
+        &context,
+        &context.authorized,
+        FormState::default(),
+    )
+    .await?;
+    Ok(context.page(&page))
+}
+
+/// Stores the submitted lines.
+pub(crate) async fn put(
+    State(handles): State<DashboardHandles>,
+    submission: FormSubmission<AppsWrite>,
+) -> Result<Response, Failure> {
+    let app = submission.app()?.id;
+    let (faults, mapping) = match read_upload(&submission.form) {
+        Upload::Costs(costs) => {
+            let origin = submission.origin(&handles);
+            let put = handles
+                .store
+                .put_costs(&submission.authorized, app, costs, origin);
+            match put.await {
+                Ok(_) => return Ok(see_other(&format!("/apps/{app}/costs?notice=saved"))),
+                Err(StoreError::Refused(Refusal::Invalid(found))) => (found, None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Upload::Unconfirmed(faults, mapping) => (faults, Some(mapping)),
+        Upload::Faulty(faults) => (faults, None),
+    };
+    let status = if faults.is_empty() {
+        StatusCode::OK
+    } else {
+        StatusCode::UNPROCESSABLE_ENTITY
+    };
+    let form = FormState::from_form(&submission.form).with_faults(faults);
+    let caller = submission.authorized.read_access();
+    let mut page = page(&handles, &submission.context, &caller, form).await?;
+    page.mapping = mapping;
+    Ok(submission.page_with(status, &page))
+}
