@@ -46,7 +46,7 @@ const HOT_FILES: [&str; 26] = [
 /// Statements for rows of all apps: lists of an organization's apps, workers that look for due work,
 /// sweeps, and commands that convert or move a database. None of them runs for a request from outside. Before you add one, consider whether its
 /// cost may grow with the number of shards.
-const ALL_APPS: [&str; 37] = [
+const ALL_APPS: [&str; 38] = [
     "alerts.rs find_due",
     "app_table.rs app_ids",
     "apps.rs app_names",
@@ -57,6 +57,7 @@ const ALL_APPS: [&str; 37] = [
     "clicks.rs forget_addresses_of_claims",
     "clicks.rs forget_addresses_of_devices",
     "clicks.rs old_clicks",
+    "cost_sources.rs due_cost_source",
     "devices/state.rs inactive_devices",
     "devices/tokens.rs lease_all",
     "distributed/conversion.rs drop_foreign_keys",

@@ -52,6 +52,12 @@ pub enum Action {
     ShareLinkCreated,
     /// A link that shares a report was revoked.
     ShareLinkRevoked,
+    /// A cost source was changed.
+    CostSourceUpdated,
+    /// A cost source was removed.
+    CostSourceRemoved,
+    /// A pull of costs was requested.
+    CostSourcePulled,
     /// Held installs were released.
     HeldReleased,
     /// Held installs were rejected.
@@ -84,6 +90,9 @@ crate::keywords! {
         CostsUpdated => "costs.updated",
         ShareLinkCreated => "share_link.created",
         ShareLinkRevoked => "share_link.revoked",
+        CostSourceUpdated => "cost_source.updated",
+        CostSourceRemoved => "cost_source.removed",
+        CostSourcePulled => "cost_source.pulled",
         HeldReleased => "held.released",
         HeldRejected => "held.rejected",
         DeviceErased => "device.erased",
@@ -215,6 +224,9 @@ impl Action {
             | Self::ShareLinkCreated
             | Self::ShareLinkRevoked
             | Self::CostsUpdated
+            | Self::CostSourceUpdated
+            | Self::CostSourceRemoved
+            | Self::CostSourcePulled
             | Self::HeldReleased
             | Self::HeldRejected
             | Self::DeviceErased => false,

@@ -41,6 +41,8 @@ pub mod report;
 
 pub mod integration;
 
+pub mod cost_source;
+
 pub mod forwarding;
 
 pub mod erasure;

@@ -64,6 +64,7 @@ fn read_setting(settings: &mut Fields<'_>, spec: &SettingSpec) -> Change<Setting
         | SettingKind::AccountId
         | SettingKind::Code
         | SettingKind::ApiVersion
+        | SettingKind::MajorVersion
         | SettingKind::Token
         | SettingKind::Choice(_) => settings.change(name, text_as(|text| kind.text(text))),
     }

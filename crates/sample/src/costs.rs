@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::integration::Network;
-use tributary_domain::report::cost::Cost;
+use tributary_domain::report::cost::{Cost, CostOrigin};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::money::Amount;
@@ -42,6 +42,7 @@ pub(crate) fn of_day(app: &SampleApp, day: u32, actions: &[SampleAction]) -> Vec
         campaign,
         amount: Amount::from_micros(micros),
         currency: Currency::USD,
+        origin: CostOrigin::Manual,
     };
     let by_click = clicks.into_iter().map(|((network, campaign), count)| {
         let micros = CLICK_MICROS[network as usize] * count;

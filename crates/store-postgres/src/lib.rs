@@ -80,6 +80,7 @@ mod candidates;
 mod clicks;
 mod configure;
 mod conversions;
+mod cost_sources;
 mod deliveries;
 mod devices;
 mod duplicates;

@@ -186,6 +186,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "views",
         sql: include_str!("../migrations/0035_views.sql"),
     },
+    Migration {
+        number: 36,
+        name: "cost_sources",
+        sql: include_str!("../migrations/0036_cost_sources.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

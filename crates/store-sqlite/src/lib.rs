@@ -32,6 +32,7 @@ mod apps;
 mod audit_log;
 mod billing;
 mod clicks;
+mod cost_sources;
 mod deliveries;
 mod devices;
 mod due_kinds;

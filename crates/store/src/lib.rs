@@ -32,6 +32,7 @@ mod apps;
 mod audit_log;
 mod billing;
 mod clicks;
+mod cost_sources;
 mod deliveries;
 mod devices;
 mod due_kinds;
@@ -60,6 +61,7 @@ pub use apps::{APP_NAMES_MAX, AppName, Apps};
 pub use audit_log::AuditLog;
 pub use billing::{Billing, BillingApp, BillingFigures, BillingSecret, NotificationOutcome};
 pub use clicks::{Clicks, LinkRef, TrackedLink};
+pub use cost_sources::{CostSources, LeasedCostSource};
 pub use deliveries::{Deliveries, DeliveryWithEvent, IntegrationHealth, RETRIES_MAX};
 pub use devices::{
     ADDRESS_CLICKS_SCANNED_MAX, AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX,
@@ -115,6 +117,7 @@ pub trait Store:
     + Billing
     + Rates
     + Integrations
+    + CostSources
     + Outbox
     + DueKinds
     + Deliveries
@@ -146,6 +149,7 @@ impl<T> Store for T where
         + Billing
         + Rates
         + Integrations
+        + CostSources
         + Outbox
         + DueKinds
         + Deliveries

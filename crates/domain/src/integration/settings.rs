@@ -40,6 +40,8 @@ pub enum SettingKind {
     Code,
     /// A version such as `v26.0`.
     ApiVersion,
+    /// A version such as `v26`.
+    MajorVersion,
     /// Text without white space.
     Token,
     /// Yes or no.
@@ -248,6 +250,7 @@ impl SettingKind {
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')),
             Self::ApiVersion => is_api_version(text),
+            Self::MajorVersion => is_api_version(&format!("{text}.0")),
             Self::Token => text.chars().all(|c| !c.is_whitespace() && !c.is_control()),
             Self::Choice(choices) => choices.contains(&text),
             Self::Flag | Self::Number(..) | Self::DigitsMap => false,
@@ -290,6 +293,7 @@ impl SettingKind {
             Self::AccountId => "Must be digits, with or without dashes.".to_owned(),
             Self::Code => "Must be letters, digits, _ and - only.".to_owned(),
             Self::ApiVersion => "Must be a version such as v26.0.".to_owned(),
+            Self::MajorVersion => "Must be a version such as v26.".to_owned(),
             Self::Token => "Must not contain white space.".to_owned(),
             Self::Flag => "Must be true or false.".to_owned(),
             Self::Choice(choices) => format!("Must be one of {}.", choices.join(", ")),

@@ -1,4 +1,4 @@
-//! Ad costs, entered per day, network and campaign.
+//! Ad costs per day, network and campaign: entered by people, or imported from the network.
 
 use crate::attribution::CreditedNetwork;
 use crate::exchange::{ConvertedAmount, ImportedRates, exchange};
@@ -8,10 +8,26 @@ use crate::vocabulary::day::Day;
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::money::Amount;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of costs per request, enough for a month of a hundred campaigns.
 pub const COSTS_MAX: usize = 5_000;
+
+/// Where a cost comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CostOrigin {
+    /// Entered by a person or through the REST API.
+    Manual,
+    /// Imported from the network's cost report.
+    Imported,
+}
+
+crate::keywords! {
+    CostOrigin {
+        Manual => "manual",
+        Imported => "imported",
+    }
+}
 
 /// Ad cost of a campaign on one day. The day is as reported by the ad network; costs per hour are
 /// unknown.
@@ -27,9 +43,12 @@ pub struct Cost {
     pub amount: Amount,
     /// Currency of the amount.
     pub currency: Currency,
+    /// Where the cost comes from.
+    pub origin: CostOrigin,
 }
 
-/// Key of a cost: its day, then a digest of network and campaign. Costs are listed in key order.
+/// Key of a cost: its day, then a digest of network, campaign and origin. Costs are listed in key
+/// order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CostKey([u8; 16]);
 
@@ -53,7 +72,12 @@ impl Cost {
     /// Returns the key of the cost.
     pub fn key(&self) -> CostKey {
         let mut key = CostKey::first_of(self.day);
-        let text = format!("{}\0{}", self.network.as_str(), self.campaign);
+        // Keys of manual costs are older than imports, so they contain no origin.
+        let origin = match self.origin {
+            CostOrigin::Manual => "",
+            CostOrigin::Imported => "\0imported",
+        };
+        let text = format!("{}\0{}{origin}", self.network.as_str(), self.campaign);
         let digest = Digest::of(text.as_bytes());
         key.0[4..].copy_from_slice(&digest.as_bytes()[..12]);
         key
@@ -88,6 +112,8 @@ pub struct StoredCost {
     pub usd: Amount,
     /// Day of the exchange rate.
     pub rate_day: Day,
+    /// Whether reports include the cost; see [`ImportedDays`].
+    pub is_counted: bool,
 }
 
 impl StoredCost {
@@ -97,7 +123,31 @@ impl StoredCost {
             cost,
             usd: exchanged.usd,
             rate_day: exchanged.rate_day,
+            is_counted: true,
         }
+    }
+}
+
+/// The days and networks with imported costs. They decide which costs count.
+///
+/// On a day with imported costs of a network, only these count for the network: the network knows
+/// what it charged, and its report covers all campaigns. So a manual cost, with or without a
+/// campaign, is never added to imported ones. It stays stored, and counts again if the imported costs
+/// of its day are removed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ImportedDays<'a>(BTreeSet<(Day, &'a str)>);
+
+impl<'a> ImportedDays<'a> {
+    /// Collects the days and networks of imported costs.
+    pub fn of(costs: impl IntoIterator<Item = (Day, &'a str, CostOrigin)>) -> Self {
+        let costs = costs.into_iter();
+        let imported = costs.filter(|(_, _, origin)| *origin == CostOrigin::Imported);
+        Self(imported.map(|(day, network, _)| (day, network)).collect())
+    }
+
+    /// Returns whether reports include a cost.
+    pub fn counts(&self, day: Day, network: &str, origin: CostOrigin) -> bool {
+        origin == CostOrigin::Imported || !self.0.contains(&(day, network))
     }
 }
 
@@ -166,6 +216,8 @@ pub struct CostFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use rstest::rstest;
 
     fn cost(day: i32, campaign: &str) -> Cost {
         Cost {
@@ -174,6 +226,7 @@ mod tests {
             campaign: campaign.to_owned(),
             amount: Amount::from_micros(1),
             currency: Currency::from_stored("USD").unwrap(),
+            origin: CostOrigin::Manual,
         }
     }
 
@@ -182,6 +235,11 @@ mod tests {
         let keys = [-1, 0, 1, 20_000].map(|day| cost(day, "a").key());
         assert!(keys.is_sorted());
         assert_ne!(cost(0, "a").key(), cost(0, "b").key());
+        let imported = Cost {
+            origin: CostOrigin::Imported,
+            ..cost(0, "a")
+        };
+        assert_ne!(imported.key(), cost(0, "a").key());
         assert!(CostKey::first_of(Day::from_days(1)) < cost(1, "a").key());
         assert!(cost(0, "a").key() < CostKey::first_of(Day::from_days(1)));
     }
@@ -199,6 +257,101 @@ mod tests {
         let stored: Vec<&Cost> = change.stored.iter().map(|one| &one.cost).collect();
         assert_eq!(stored, [&of("b", 7)]);
         assert_eq!(CostChange::of(&[], &rates), Ok(CostChange::default()));
+    }
+
+    #[rstest]
+    #[case::manual_alone(&[(1, "network_a", "manual")], &[true])]
+    #[case::imported_wins(
+        &[(1, "network_a", "manual"), (1, "network_a", "imported")],
+        &[false, true]
+    )]
+    #[case::another_day_or_network(
+        &[(1, "network_a", "manual"), (2, "network_a", "imported"), (1, "network_b", "imported")],
+        &[true, true, true]
+    )]
+    #[case::several_campaigns(
+        &[(1, "network_a", "imported"), (1, "network_a", "imported"), (1, "network_a", "manual")],
+        &[true, true, false]
+    )]
+    fn imported_and_manual_costs_of_a_day_are_never_added(
+        #[case] rows: &[(i32, &'static str, &str)],
+        #[case] expected: &[bool],
+    ) {
+        let rows: Vec<(Day, &str, CostOrigin)> = rows
+            .iter()
+            .map(|(day, network, origin)| {
+                let origin = CostOrigin::parse(origin).unwrap();
+                (Day::from_days(*day), *network, origin)
+            })
+            .collect();
+        let days = ImportedDays::of(rows.iter().copied());
+        let counted = rows
+            .iter()
+            .map(|(day, network, origin)| days.counts(*day, network, *origin));
+        assert_eq!(counted.collect::<Vec<_>>(), expected);
+    }
+
+    /// A change: a manual upload, or a pull that replaces the imported costs of a day.
+    #[derive(Debug, Clone)]
+    enum Step {
+        Upload(Cost),
+        Pull(i32, Vec<Cost>),
+    }
+
+    fn apply(steps: &[Step]) -> i64 {
+        let mut stored: BTreeMap<CostKey, Cost> = BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Upload(cost) => {
+                    stored.insert(cost.key(), cost.clone());
+                }
+                Step::Pull(day, costs) => {
+                    stored.retain(|_, one| {
+                        one.origin == CostOrigin::Manual || one.day != Day::from_days(*day)
+                    });
+                    stored.extend(costs.iter().map(|cost| (cost.key(), cost.clone())));
+                }
+            }
+        }
+        let of = |cost: &Cost| (cost.day, cost.network.as_str(), cost.origin);
+        let days = ImportedDays::of(stored.values().map(of));
+        let counted = stored
+            .values()
+            .filter(|one| days.counts(one.day, one.network.as_str(), one.origin));
+        counted.map(|cost| cost.amount.micros()).sum()
+    }
+
+    proptest! {
+        /// Each day has one pull and any number of uploads for different campaigns; pulls and
+        /// uploads commute.
+        #[test]
+        fn the_order_of_pulls_and_uploads_does_not_change_the_sum(
+            (steps, shuffled) in proptest::collection::btree_map((0..3_i32, 0..4_u8), 1..1_000_i64, 0..12)
+                .prop_map(|amounts| {
+                    let cost = |day, campaign: u8, micros, origin| Cost {
+                        amount: Amount::from_micros(micros),
+                        origin,
+                        ..cost(day, &campaign.to_string())
+                    };
+                    let uploads = amounts.iter().map(|((day, campaign), micros)| {
+                        Step::Upload(cost(*day, *campaign, *micros, CostOrigin::Manual))
+                    });
+                    let pulls = (0..2).map(|day| {
+                        let of = amounts.iter().filter(|((of, _), _)| *of == day);
+                        let costs = of.map(|((day, campaign), micros)| {
+                            cost(*day, *campaign, micros * 7, CostOrigin::Imported)
+                        });
+                        Step::Pull(day, costs.collect())
+                    });
+                    uploads.chain(pulls).collect::<Vec<_>>()
+                })
+                .prop_flat_map(|steps| (Just(steps.clone()), Just(steps).prop_shuffle()))
+        ) {
+            prop_assert_eq!(apply(&steps), apply(&shuffled));
+            // A repeated pull replaces the earlier one.
+            let twice: Vec<Step> = shuffled.iter().chain(&steps).cloned().collect();
+            prop_assert_eq!(apply(&twice), apply(&steps));
+        }
     }
 
     #[test]

@@ -38,6 +38,6 @@ pub use rollup::{
     BucketKey, CampaignKey, CreditKey, Increments, NameKey, NetworkKey, PivotKey, PlaceKey,
     RollupRows,
 };
-pub use spend::{CostSum, ReportRowKey, Spend, report_rows};
+pub use spend::{CostSum, ReportRowKey, Spend, counted_costs, report_rows};
 pub use spreadsheet::spreadsheet_field;
 pub use unmerged::RollupMerge;

@@ -1,5 +1,6 @@
 //! Ad costs in a report. Costs are known per day, network and campaign only.
 
+use super::cost::{CostOrigin, ImportedDays};
 use super::range::Span;
 use super::{Dimension, ReportFigures, ReportQuery, StatsRow, TimeUnit};
 use crate::access::Environment;
@@ -17,6 +18,19 @@ pub struct CostSum {
     pub campaign: String,
     /// Cost in millionths of a US dollar.
     pub usd_micros: i64,
+    /// Where the cost comes from.
+    pub origin: CostOrigin,
+}
+
+/// Returns the costs that count. Imported and manual costs are never added together.
+pub fn counted_costs(costs: Vec<CostSum>) -> Vec<CostSum> {
+    let days = ImportedDays::of(costs.iter().map(|one| (one.day, &*one.network, one.origin)));
+    let counts = |cost: &CostSum| days.counts(cost.day, &cost.network, cost.origin);
+    let counted: Vec<bool> = costs.iter().map(counts).collect();
+    let counted = costs.into_iter().zip(counted);
+    counted
+        .filter_map(|(cost, counts)| counts.then_some(cost))
+        .collect()
 }
 
 /// An app's costs in a range.
@@ -145,6 +159,7 @@ mod tests {
             network: network.to_owned(),
             campaign: String::new(),
             usd_micros,
+            origin: CostOrigin::Manual,
         };
         [
             cost(0, "network_a", 5),

@@ -2,6 +2,7 @@
 //! log entry.
 
 mod apps;
+mod cost_sources;
 mod costs;
 mod deliveries;
 mod integrations;
@@ -13,6 +14,10 @@ mod tenants;
 mod views;
 
 pub use apps::{create_app, set_link_domain_verified, update_app};
+pub use cost_sources::{
+    lease_cost_source, pull_cost_source, put_cost_source, remove_cost_source, settle_cost_source,
+    store_imported_costs,
+};
 pub use costs::put_costs;
 pub use deliveries::{retry_deliveries, retry_delivery};
 pub(crate) use integrations::read_integration;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Role, SetupLink, User};
 use tributary_domain::app::{App, AppSecret};
+use tributary_domain::cost_source::{CostSource, DaySpan};
 use tributary_domain::device::DeviceRef;
 use tributary_domain::forwarding::alert::Alert;
 use tributary_domain::forwarding::queue::QueueState;
@@ -334,4 +335,35 @@ pub trait ViewTable: EngineTransaction {
         share: ShareId,
         at: Timestamp,
     ) -> Result<bool, Self::Failure>;
+}
+
+/// Cost sources, and the costs that are imported from them.
+pub trait CostSourceTable: EngineTransaction {
+    /// Returns a stored cost source, and locks it until the end of the transaction.
+    async fn lock_cost_source(
+        &self,
+        app: AppId,
+        network: Network,
+    ) -> Result<Option<CostSource>, Self::Failure>;
+
+    /// Writes a cost source.
+    async fn write_cost_source(&self, source: &CostSource) -> Result<(), Self::Failure>;
+
+    /// Deletes a cost source.
+    async fn delete_cost_source(&self, app: AppId, network: Network) -> Result<(), Self::Failure>;
+
+    /// Finds the cost source that has been due longest, without locking it. Archived apps are left
+    /// out.
+    async fn due_cost_source(
+        &self,
+        now: Timestamp,
+    ) -> Result<Option<(OrganizationId, AppId, Network)>, Self::Failure>;
+
+    /// Removes the imported costs of a network, in a span of days or all.
+    async fn remove_imported_costs(
+        &self,
+        app: AppId,
+        network: Network,
+        span: Option<DaySpan>,
+    ) -> Result<(), Self::Failure>;
 }

@@ -18,8 +18,8 @@ mod rollups;
 mod store_ids;
 
 pub use admin::{
-    AuditTable, CostTable, IntegrationTable, ManagedAppTable, MemberTable, SkanTable, TenantTable,
-    TrackingLinkTable, ViewTable,
+    AuditTable, CostSourceTable, CostTable, IntegrationTable, ManagedAppTable, MemberTable,
+    SkanTable, TenantTable, TrackingLinkTable, ViewTable,
 };
 pub use billing::{BillingDayTable, BillingKeyTable, NotificationTable, TrialTable, UserLinkTable};
 pub use configure_batch::{
@@ -68,6 +68,7 @@ pub trait Tables:
     + AuditTable
     + BillingDayTable
     + ClickTable
+    + CostSourceTable
     + CostTable
     + DeviceTable
     + EventTable

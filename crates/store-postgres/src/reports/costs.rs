@@ -4,6 +4,7 @@ use crate::Failure;
 use crate::params::column;
 use crate::rows::{Conditions, read_row, uuid};
 use crate::tx::Tx;
+use tokio_postgres::Row;
 use tributary_domain::report::cost::{CostFilter, CostKey, StoredCost};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
@@ -11,6 +12,7 @@ use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::CostTable;
 use tributary_store::records::{Columns, CostRow};
+use uuid::Uuid;
 
 pub(super) const COST_COLUMNS: &str = CostRow::COLUMNS;
 
@@ -35,7 +37,7 @@ impl CostTable for Tx {
         let sql = format!(
             "insert into costs (app_id, {COST_COLUMNS}, updated_at)
              select $1, {COST_COLUMNS}, $2
-             from unnest($3, $4, $5, $6, $7, $8, $9, $10) as new ({COST_COLUMNS})
+             from unnest($3, $4, $5, $6, $7, $8, $9, $10, $11) as new ({COST_COLUMNS})
              on conflict (app_id, cost_id) do update
              set amount_micros = excluded.amount_micros, currency = excluded.currency,
                  usd_micros = excluded.usd_micros, rate_day = excluded.rate_day,
@@ -54,6 +56,7 @@ impl CostTable for Tx {
                 &column(&rows, |row| row.currency.as_str()),
                 &column(&rows, |row| row.usd_micros),
                 &column(&rows, |row| row.rate_day),
+                &column(&rows, |row| row.source.as_str()),
             ],
         )
         .await?;
@@ -85,9 +88,30 @@ pub(super) async fn find_costs(
         .newest("cost_id", &rows);
     let sql = format!("select {COST_COLUMNS} from costs where {conditions}");
     let found = tx.query(&sql, &params).await?;
-    let costs: Vec<StoredCost> = found
+    let rows: Vec<CostRow> = found
         .iter()
-        .map(|row| Ok(read_row::<CostRow>(row)?.read()?))
-        .collect::<Result<_, Failure>>()?;
+        .map(read_row::<CostRow>)
+        .collect::<Result<_, _>>()?;
+    let imported = imported_days(tx, &app, &rows).await?;
+    let costs = CostRow::read_page(rows, &imported)?;
     Ok(Page::from_rows(costs, page.limit))
+}
+
+/// Finds the days and networks with imported costs among the days of these rows.
+async fn imported_days(
+    tx: &Tx,
+    app: &Uuid,
+    rows: &[CostRow],
+) -> Result<Vec<(i32, String)>, Failure> {
+    let days = rows.iter().map(|row| row.day);
+    let Some((first, last)) = days.clone().min().zip(days.max()) else {
+        return Ok(Vec::new());
+    };
+    let first = uuid(CostKey::first_of(Day::from_days(first)).as_bytes());
+    let last = uuid(CostKey::first_of(Day::from_days(last).following()).as_bytes());
+    let sql = "select distinct day, network from costs
+               where app_id = $1 and cost_id >= $2 and cost_id < $3 and source = 'imported'";
+    let found = tx.query(sql, &[app, &first, &last]).await?;
+    let pair = |row: &Row| Ok((row.try_get(0)?, row.try_get(1)?));
+    found.iter().map(pair).collect()
 }

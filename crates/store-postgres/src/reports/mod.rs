@@ -140,9 +140,10 @@ impl Reports for PostgresStore {
             for app in &apps {
                 require_app(tx, organization, *app, AppLockMode::Reading).await?;
                 let key: [&dyn Param; 3] = [&uuid(app.as_bytes()), &first, &last];
-                for row in &tx.query(&sql, &key).await? {
-                    found.push((*app, read_row::<CostRow>(row)?.sum()));
-                }
+                let rows = tx.query(&sql, &key).await?;
+                let rows = rows.iter().map(read_row::<CostRow>);
+                let sums = CostRow::counted(rows.collect::<Result<_, _>>()?)?;
+                found.extend(sums.into_iter().map(|sum| (*app, sum)));
             }
             Ok(found)
         })

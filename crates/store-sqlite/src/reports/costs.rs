@@ -35,7 +35,7 @@ impl CostTable for SqliteTables<'_> {
     ) -> Result<(), Failure> {
         let sql = format!(
             "insert into costs (app_id, {COST_COLUMNS}, updated_at)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
              on conflict (app_id, cost_id) do update
              set amount_micros = excluded.amount_micros, currency = excluded.currency,
                  usd_micros = excluded.usd_micros, rate_day = excluded.rate_day,
@@ -54,6 +54,7 @@ impl CostTable for SqliteTables<'_> {
                 row.currency,
                 row.usd_micros,
                 row.rate_day,
+                row.source,
                 at.as_millis()
             ])?;
         }
@@ -95,11 +96,34 @@ pub(super) fn find_costs(
         .prepare_cached(&sql)?
         .query_map(params_from_iter(values), read_row::<CostRow>)?
         .collect::<Result<_, _>>()?;
-    let costs: Vec<StoredCost> = rows
-        .into_iter()
-        .map(CostRow::read)
-        .collect::<Result<_, _>>()?;
+    let imported = imported_days(connection, app, &rows)?;
+    let costs = CostRow::read_page(rows, &imported)?;
     Ok(Page::from_rows(costs, page.limit))
+}
+
+/// Finds the days and networks with imported costs among the days of these rows.
+fn imported_days(
+    connection: &Connection,
+    app: AppId,
+    rows: &[CostRow],
+) -> Result<Vec<(i32, String)>, Failure> {
+    let days = rows.iter().map(|row| row.day);
+    let Some((first, last)) = days.clone().min().zip(days.max()) else {
+        return Ok(Vec::new());
+    };
+    let first = CostKey::first_of(Day::from_days(first));
+    let last = CostKey::first_of(Day::from_days(last).following());
+    let found = connection
+        .prepare_cached(
+            "select distinct day, network from costs
+             where app_id = ?1 and cost_id >= ?2 and cost_id < ?3 and source = 'imported'",
+        )?
+        .query_map(
+            params![app.as_bytes(), first.as_bytes(), last.as_bytes()],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?
+        .collect::<Result<_, _>>()?;
+    Ok(found)
 }
 
 pub(super) fn find_cost_sums(
@@ -119,5 +143,5 @@ pub(super) fn find_cost_sums(
             read_row::<CostRow>,
         )?
         .collect::<Result<_, _>>()?;
-    Ok(rows.into_iter().map(CostRow::sum).collect())
+    Ok(CostRow::counted(rows)?)
 }

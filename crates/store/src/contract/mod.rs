@@ -15,6 +15,7 @@ pub mod billing_orders;
 mod billing_orders_reports;
 pub mod clicks;
 pub mod cohorts;
+pub mod cost_sources;
 pub mod deliveries;
 pub mod devices;
 pub mod duplicates;
@@ -344,6 +345,11 @@ macro_rules! contract_suite {
                 old_deliveries_expire,
                 interrupted_deliveries_expire_too,
                 test_deliveries_are_not_counted,
+            }
+            cost_sources: {
+                a_cost_source_is_stored_and_removed,
+                a_cost_source_has_one_lease,
+                imported_costs_replace_manual_ones,
             }
             traffic: {
                 an_hour_is_stored_once,

@@ -11,7 +11,7 @@ use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::click::Click;
 use tributary_domain::integration::{IntegrationChange, MappingRow, Network};
 use tributary_domain::report::cardinality_cap::{CAMPAIGNS_PER_DAY_MAX, NAMES_PER_DAY_MAX};
-use tributary_domain::report::cost::Cost;
+use tributary_domain::report::cost::{Cost, CostOrigin};
 use tributary_domain::report::{Dimension, Figures, OTHER, ReportQuery};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::currency::Currency;
@@ -97,6 +97,7 @@ pub async fn invented_campaigns_do_not_hide_real_ones(store: &SharedStore) {
         campaign: "paid".to_owned(),
         amount: Amount::parse("5").expect("an amount"),
         currency: Currency::USD,
+        origin: CostOrigin::Manual,
     };
     let stored = store.put_costs(&tenant.writer, tenant.app.id, vec![cost], origin(200));
     stored.await.expect("a cost is stored");

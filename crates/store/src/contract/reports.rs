@@ -16,7 +16,7 @@ use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::cardinality_cap::NAMES_PER_DAY_MAX;
 use tributary_domain::report::cohort::{AGE_DAYS_MAX, CohortReportQuery, CohortTable};
-use tributary_domain::report::cost::{Cost, CostFilter};
+use tributary_domain::report::cost::{Cost, CostFilter, CostOrigin};
 use tributary_domain::report::{
     ClickBreakdown, Dimension, Figures, OTHER, ReportQuery, Rollup, StatsRow,
 };
@@ -290,6 +290,7 @@ fn cost(day: &str, campaign: &str, amount: &str, currency: &str) -> Cost {
         campaign: campaign.to_owned(),
         amount: Amount::parse(amount).expect("an amount"),
         currency: Currency::from_stored(currency).expect("a currency"),
+        origin: CostOrigin::Manual,
     }
 }
 

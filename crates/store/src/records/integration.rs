@@ -56,6 +56,39 @@ struct StoredMappingRow {
     enabled: bool,
 }
 
+/// Writes credentials, which are encrypted.
+pub(super) fn credentials_to_json(credentials: &BTreeMap<String, Credential>) -> String {
+    let credential = |value: &Credential| StoredCredential {
+        sealed: BASE64.encode(value.sealed.as_bytes()),
+        hint: value.hint.clone(),
+    };
+    let credentials: BTreeMap<&String, StoredCredential> = credentials
+        .iter()
+        .map(|(name, value)| (name, credential(value)))
+        .collect();
+    to_json(&credentials)
+}
+
+/// Reads credentials, which are encrypted.
+pub(super) fn credentials_from_json(
+    table: &'static str,
+    app: AppId,
+    text: &str,
+) -> Result<BTreeMap<String, Credential>, StoreError> {
+    let stored: BTreeMap<String, StoredCredential> = from_json(table, "credentials", app, text)?;
+    let credential = |(name, stored): (String, StoredCredential)| {
+        let bytes = BASE64
+            .decode(stored.sealed)
+            .map_err(|_| StoreError::corrupt(table, "credentials", app))?;
+        let credential = Credential {
+            sealed: SealedSecret::from_bytes(bytes),
+            hint: stored.hint,
+        };
+        Ok((name, credential))
+    };
+    stored.into_iter().map(credential).collect()
+}
+
 impl IntegrationRow {
     /// Converts an integration to columns. Only integrations that were changed at least once are
     /// stored.
@@ -71,15 +104,6 @@ impl IntegrationRow {
             .iter()
             .map(|(name, value)| (name, setting(value)))
             .collect();
-        let credential = |value: &Credential| StoredCredential {
-            sealed: BASE64.encode(value.sealed.as_bytes()),
-            hint: value.hint.clone(),
-        };
-        let credentials: BTreeMap<&String, StoredCredential> = integration
-            .credentials
-            .iter()
-            .map(|(name, value)| (name, credential(value)))
-            .collect();
         let row = |row: &MappingRow| StoredMappingRow {
             event: row.event.clone(),
             network_event: row.network_event.clone(),
@@ -92,7 +116,7 @@ impl IntegrationRow {
             enabled: integration.enabled,
             scope: integration.scope.as_str().to_owned(),
             settings: to_json(&settings),
-            credentials: to_json(&credentials),
+            credentials: credentials_to_json(&integration.credentials),
             event_mapping: integration.event_mapping.as_ref().map(mapping),
             enabled_at: integration.enabled_at.map(Timestamp::as_millis),
             mapped_at: integration.mapped_at.map(Timestamp::as_millis),
@@ -108,23 +132,11 @@ impl IntegrationRow {
         let corrupt = |column| StoreError::corrupt(TABLE, column, app);
         let settings: BTreeMap<String, StoredSetting> =
             from_json(TABLE, "settings", app, &self.settings)?;
-        let credentials: BTreeMap<String, StoredCredential> =
-            from_json(TABLE, "credentials", app, &self.credentials)?;
         let setting = |stored| match stored {
             StoredSetting::Text(text) => SettingValue::Text(text),
             StoredSetting::Flag(flag) => SettingValue::Flag(flag),
             StoredSetting::Number(number) => SettingValue::Number(number),
             StoredSetting::Map(map) => SettingValue::Map(map),
-        };
-        let credential = |(name, stored): (String, StoredCredential)| {
-            let bytes = BASE64
-                .decode(stored.sealed)
-                .map_err(|_| corrupt("credentials"))?;
-            let credential = Credential {
-                sealed: SealedSecret::from_bytes(bytes),
-                hint: stored.hint,
-            };
-            Ok::<_, StoreError>((name, credential))
         };
         let mapping = |text: String| {
             let rows: Vec<StoredMappingRow> = from_json(TABLE, "event_mapping", app, &text)?;
@@ -144,10 +156,7 @@ impl IntegrationRow {
                 .into_iter()
                 .map(|(name, value)| (name, setting(value)))
                 .collect(),
-            credentials: credentials
-                .into_iter()
-                .map(credential)
-                .collect::<Result<_, _>>()?,
+            credentials: credentials_from_json(TABLE, app, &self.credentials)?,
             event_mapping: self.event_mapping.map(mapping).transpose()?,
             enabled_at: self.enabled_at.map(Timestamp::from_millis),
             mapped_at: self.mapped_at.map(Timestamp::from_millis),

@@ -8,6 +8,7 @@ mod app;
 mod audit;
 mod click;
 mod columns;
+mod cost_source;
 mod decision;
 mod delivery_hours;
 mod device;
@@ -34,6 +35,7 @@ pub use app::AppRow;
 pub use audit::{AuditRow, audit_row};
 pub use click::ClickRow;
 pub use columns::{ColumnValue, Columns, FromColumn, StoredRow};
+pub use cost_source::CostSourceRow;
 pub use delivery_hours::{TerminalCounts, count_to_u64, first_hour_of_last_day, hour_of};
 pub use device::{DeviceRow, IdentityRow};
 pub use device_link::{

@@ -8,7 +8,9 @@ use crate::query::{QueryParameters, QueryString};
 use crate::state::ApiState;
 use axum::extract::{FromRequest, FromRequestParts as _, Request};
 use tributary_domain::attribution::CreditedNetwork;
-use tributary_domain::report::cost::{COSTS_MAX, Cost, parse_paid_amount, parse_paid_network};
+use tributary_domain::report::cost::{
+    COSTS_MAX, Cost, CostOrigin, parse_paid_amount, parse_paid_network,
+};
 use tributary_domain::report::cost_table::{
     CAMPAIGN_CHARS_MAX, CostTableChoice, TableCosts, parse_campaign,
 };
@@ -153,5 +155,6 @@ fn cost(
         campaign: campaign.unwrap_or_default(),
         amount: amount?,
         currency: currency.unwrap_or(Currency::USD),
+        origin: CostOrigin::Manual,
     })
 }

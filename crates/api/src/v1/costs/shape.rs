@@ -28,6 +28,11 @@ pub(super) struct CostOut {
     /// Day of the exchange rate.
     #[schema(format = Date)]
     rate_date: String,
+    /// `manual`, or `imported` from the network's cost report.
+    source: &'static str,
+    /// Whether reports include the cost. On a day with imported costs of a network, manual costs of
+    /// the network do not count.
+    counted: bool,
 }
 
 impl From<StoredCost> for CostOut {
@@ -36,6 +41,7 @@ impl From<StoredCost> for CostOut {
             cost,
             usd,
             rate_day,
+            is_counted,
         } = stored;
         Self {
             day: cost.day.to_string(),
@@ -45,6 +51,8 @@ impl From<StoredCost> for CostOut {
             currency: cost.currency.as_str().to_owned(),
             usd: number(usd),
             rate_date: rate_day.to_string(),
+            source: cost.origin.as_str(),
+            counted: is_counted,
         }
     }
 }
@@ -55,6 +63,6 @@ pub(super) type CostListEnvelope = List<CostOut>;
 pub(super) fn example() -> Value {
     json!({
         "day": "2026-01-01", "network": "network_a", "campaign": "120210", "amount": 80, "currency": "EUR",
-        "usd": 86.4, "rateDate": "2025-12-31"
+        "usd": 86.4, "rateDate": "2025-12-31", "source": "manual", "counted": true
     })
 }

@@ -8,7 +8,7 @@ mod tests;
 
 pub use columns::{ColumnOr, CostColumns, CostLayout, CostTableChoice, HEADER_ROWS_MAX};
 
-use super::cost::{COSTS_MAX, Cost, CostKey, parse_paid_network};
+use super::cost::{COSTS_MAX, Cost, CostKey, CostOrigin, parse_paid_network};
 use super::written_amount::{DecimalMark, decimal_mark, parse_written_amount};
 use crate::attribution::CreditedNetwork;
 use crate::vocabulary::currency::Currency;
@@ -136,6 +136,7 @@ impl CostColumns {
             campaign: campaign?,
             amount: amount?,
             currency: currency?,
+            origin: CostOrigin::Manual,
         })
     }
 

@@ -148,6 +148,7 @@ fn costs_stay_and_ratios_follow_the_installs() {
         network: network.to_owned(),
         campaign: campaign.to_owned(),
         usd_micros: 2_000_000,
+        origin: crate::report::cost::CostOrigin::Manual,
     };
     let report = what_if.finish(Some(vec![
         cost("network_b", "campaign-1"),
