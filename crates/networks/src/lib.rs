@@ -13,12 +13,16 @@
 //! `network_b` also needs an access token before a request, and a status check after it: see
 //! [`network_b::token_request`] and [`network_b::status_request`].
 //!
+//! [`CostReportAccount`] reads the networks' cost reports in the same way: it builds requests and
+//! classifies responses.
+//!
 //! Vendor-specific names and fields occur only in this crate. "The reference" in tests is the
 //! description of the networks' APIs that the adapters follow.
 #![deny(missing_docs)]
 
 mod account;
 mod check;
+mod cost_report;
 mod facts;
 mod json;
 mod request;
@@ -41,6 +45,7 @@ mod tests;
 
 pub use account::{Account, UnusableIntegration};
 pub use check::Unsendable;
+pub use cost_report::{CostReportAccount, REPORT_BYTES_MAX, ReportRuling};
 pub use request::{NetworkRequest, RequestMethod};
 pub use response::{NetworkResponse, RESPONSE_BYTES_MAX, SendOutcome};
 pub use retry_after::RetryAfter;

@@ -16,6 +16,9 @@
 //! | `network_b` | `POST /v1/events:ingest`, `GET /v1/requestStatus:retrieve`, `POST /token` |
 //! | `network_c` | `POST /open_api/v1.3/event/track/` (with the trailing slash) |
 //! | `network_d` | `POST /v1/events?pid={pixel id}` |
+//! | `network_a` reports | `GET /{version}/act_{account id}/insights` |
+//! | `network_b` reports | `POST /{version}/customers/{account id}/googleAds:search` |
+//! | `network_c` reports | `GET /open_api/v1.3/report/integrated/get/` |
 //!
 //! # Credentials
 //!
@@ -43,6 +46,7 @@
 //! | `GET /control/networks/{network}/conversions?account=&eventId=&limit=` | accepted conversions, latest first, with how often each was received (`times`) and counted (`counted`) |
 //! | `GET /control/networks/{network}/requests?limit=` | the last 200 requests and their results, without credentials |
 //! | `POST /control/accounts` | registers an [`accounts::SimulatedAccount`]: `{"network": "network_a", "pixelId": "1", …}` |
+//! | `POST /control/reports` | registers an ad account with its spend, replacing what it had: `{"network": "network_a", "accountId": "1", "currency": "USD", "rows": [{"day": "2026-11-01", "campaignId": "7", "micros": 1500000}]}`; optional: `accessToken`, `appSecret`, `developerToken`, `loginAccountId`, `pageRows` |
 //! | `POST /control/clock` | `{"aheadMs": 0}`: sets the clock offset, which may be negative |
 //! | `POST /control/reset` | resets ledger, faults, tokens, accounts and clock to the initial options |
 //! | `POST /control/faults` | injects a fault |
@@ -51,7 +55,8 @@
 //!
 //! A fault injection is `{"network", "account", "endpoint", "fault", "times"}`. Without an account,
 //! the fault applies to all accounts. On `network_b` the account is the operating account; at the
-//! token endpoint it is the client id. `endpoint` is `events` (default), `token` or `status`.
+//! token endpoint it is the client id. `endpoint` is `events` (default), `token`, `status`
+//! or `reports`.
 //! Without `times`, the fault stays active until it is cleared. These faults are queued in order,
 //! one per request:
 //!
@@ -86,6 +91,7 @@ mod network_d;
 mod page;
 mod registry;
 mod reply;
+mod reports;
 mod request_pipeline;
 mod routes;
 mod server;

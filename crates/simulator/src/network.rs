@@ -61,7 +61,7 @@ impl SimulatedNetwork {
     }
 }
 
-/// Endpoint of a request. Only `network_b` has more than one.
+/// Endpoint of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Endpoint {
@@ -72,4 +72,6 @@ pub enum Endpoint {
     Token,
     /// Google's endpoint for the status of a request.
     Status,
+    /// The cost report.
+    Reports,
 }

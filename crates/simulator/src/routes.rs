@@ -1,7 +1,7 @@
 //! The simulator's routes.
 
 use crate::state::SimulatorState;
-use crate::{control, network_a, network_b, network_c, network_d, page};
+use crate::{control, network_a, network_b, network_c, network_d, page, reports};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -26,6 +26,15 @@ pub(crate) fn router(world: Arc<SimulatorState>) -> Router {
         .route("/token", post(network_b::issue))
         .route("/open_api/v1.3/event/track/", post(network_c::track))
         .route("/v1/events", post(network_d::events))
+        .route("/{version}/{pixel_id}/insights", get(reports::insights))
+        .route(
+            "/{version}/customers/{customer}/googleAds:search",
+            post(reports::search),
+        )
+        .route(
+            "/open_api/v1.3/report/integrated/get/",
+            get(reports::integrated),
+        )
         .merge(ours)
         .with_state(world)
 }

@@ -71,6 +71,11 @@ impl Simulator {
         control::register(&self.world, account)
     }
 
+    /// Registers an ad account with its spend, replacing what it had.
+    pub fn register_report(&self, account: Value) -> Result<(), String> {
+        control::register_report(&self.world, account)
+    }
+
     /// Sets the clock offset.
     pub fn set_clock_ahead(&self, milliseconds: i64) {
         self.world.clock.set_ahead(milliseconds);

@@ -7,6 +7,7 @@ use crate::ledger::{Bounds, Ledger};
 use crate::network::SimulatedNetwork;
 use crate::network_b::{IssuedTokens, RequestStatuses};
 use crate::registry::Registry;
+use crate::reports::ReportAccounts;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +21,7 @@ pub(crate) struct State {
     pub(crate) faults: FaultQueue,
     pub(crate) tokens: IssuedTokens,
     pub(crate) statuses: RequestStatuses,
+    pub(crate) reports: ReportAccounts,
     ledgers: [Ledger; 4],
     /// Number of successful responses from `network_d`. Every second response has an empty body.
     pub(crate) successes_d: u64,
@@ -32,6 +34,7 @@ impl State {
             faults: FaultQueue::default(),
             tokens: IssuedTokens::default(),
             statuses: RequestStatuses::default(),
+            reports: ReportAccounts::default(),
             ledgers: SimulatedNetwork::ALL.map(|_| Ledger::new(bounds)),
             successes_d: 0,
         }

@@ -3,6 +3,7 @@
 mod account;
 mod app_data;
 mod check;
+mod cost_report;
 mod encode;
 mod fbc;
 mod judge;
@@ -13,5 +14,6 @@ mod tests;
 
 pub use account::MetaAccount;
 pub(crate) use check::check;
+pub use cost_report::MetaReport;
 pub(crate) use encode::encode;
 pub(crate) use judge::judge;

@@ -33,6 +33,20 @@ pub(super) enum TokenGrant {
     ServiceAccount(ServiceAccount),
 }
 
+impl TokenGrant {
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        let secrets = match self {
+            Self::RefreshToken {
+                client_secret,
+                refresh_token,
+                ..
+            } => [client_secret, refresh_token],
+            Self::ServiceAccount(account) => account.secrets(),
+        };
+        secrets.into_iter()
+    }
+}
+
 impl GoogleAdsAccount {
     pub(crate) fn read(settings: &AccountSettings<'_>) -> Result<Self, UnusableIntegration> {
         let grant = match settings.secret("serviceAccountKey") {
@@ -67,15 +81,7 @@ impl GoogleAdsAccount {
     }
 
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
-        let secrets = match &self.grant {
-            TokenGrant::RefreshToken {
-                client_secret,
-                refresh_token,
-                ..
-            } => [client_secret, refresh_token],
-            TokenGrant::ServiceAccount(account) => account.secrets(),
-        };
-        secrets.into_iter()
+        self.grant.secrets()
     }
 
     /// Returns the cloud project whose quota is used. An OAuth client id starts with its project

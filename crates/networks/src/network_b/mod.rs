@@ -5,6 +5,7 @@
 //! later what happened to its events.
 
 mod account;
+mod cost_report;
 mod encode;
 mod judge;
 mod service_account;
@@ -15,6 +16,7 @@ mod token;
 mod tests;
 
 pub use account::GoogleAdsAccount;
+pub use cost_report::GoogleAdsReport;
 pub use status::{StatusProblems, StatusRuling, judge_status, status_request};
 pub use token::{TokenRuling, judge_token, token_request};
 

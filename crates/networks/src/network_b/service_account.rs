@@ -9,8 +9,6 @@ use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Requested OAuth scope.
-const SCOPE: &str = "https://www.googleapis.com/auth/datamanager";
 /// Audience for an assertion, unless the key file names another. It does not depend on the base
 /// URL.
 const AUDIENCE: &str = "https://oauth2.googleapis.com/token";
@@ -49,7 +47,7 @@ struct Header<'a> {
 #[derive(Serialize)]
 struct Claims<'a> {
     iss: &'a str,
-    scope: &'static str,
+    scope: &'a str,
     aud: &'a str,
     iat: i64,
     exp: i64,
@@ -84,9 +82,9 @@ impl ServiceAccount {
         self.project.as_deref().unwrap_or(&self.email)
     }
 
-    /// Returns a signed assertion, valid from `now` in Unix seconds. `None` only if signing fails,
+    /// Returns a signed assertion for an OAuth scope, valid from `now` in Unix seconds. `None` only if signing fails,
     /// which should not happen with a parsed key.
-    pub(super) fn assertion(&self, now: i64) -> Option<String> {
+    pub(super) fn assertion(&self, scope: &str, now: i64) -> Option<String> {
         let header = Header {
             alg: "RS256",
             typ: "JWT",
@@ -94,7 +92,7 @@ impl ServiceAccount {
         };
         let claims = Claims {
             iss: &self.email,
-            scope: SCOPE,
+            scope,
             aud: &self.audience,
             iat: now,
             exp: now.saturating_add(ASSERTION_LIFETIME_SECONDS),
@@ -138,6 +136,7 @@ impl std::fmt::Debug for ServiceAccount {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network_b::token::SCOPE;
     use ring::signature::{KeyPair, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
     use rstest::rstest;
     use serde_json::{Value, json};
@@ -151,7 +150,7 @@ mod tests {
     #[test]
     fn assertions_are_signed_claims() {
         let account = ServiceAccount::read(Secret::new(KEY_FILE)).unwrap();
-        let assertion = account.assertion(1_794_657_600).unwrap();
+        let assertion = account.assertion(SCOPE, 1_794_657_600).unwrap();
         let parts: Vec<&str> = assertion.split('.').collect();
         assert_eq!(parts.len(), 3);
         let header = json!({"alg": "RS256", "typ": "JWT", "kid": "test-key-1"});
@@ -170,7 +169,7 @@ mod tests {
         let signed = format!("{}.{}", parts[0], parts[1]);
         let signature = URL_SAFE_NO_PAD.decode(parts[2]).unwrap();
         public.verify(signed.as_bytes(), &signature).unwrap();
-        assert_eq!(account.assertion(1_794_657_600).unwrap(), assertion);
+        assert_eq!(account.assertion(SCOPE, 1_794_657_600).unwrap(), assertion);
     }
 
     #[test]
@@ -178,7 +177,7 @@ mod tests {
         let mut file: Value = serde_json::from_str(KEY_FILE).unwrap();
         file["token_uri"] = json!("https://other.example.com/token");
         let account = ServiceAccount::read(Secret::new(file.to_string())).unwrap();
-        let assertion = account.assertion(0).unwrap();
+        let assertion = account.assertion(SCOPE, 0).unwrap();
         let claims = decoded(assertion.split('.').nth(1).unwrap());
         assert_eq!(claims["aud"], "https://other.example.com/token");
     }

@@ -9,6 +9,8 @@ use crate::secret::Secret;
 use crate::text::form_encode;
 use std::time::Duration;
 
+/// OAuth scope for conversions.
+pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/datamanager";
 /// Lifetime of a token if the response does not state one.
 const DEFAULT_LIFETIME: Duration = Duration::from_hours(1);
 
@@ -35,7 +37,12 @@ pub enum TokenRuling {
 
 /// Returns a request for an access token, relative to the token endpoint. `now` is in Unix seconds.
 pub fn token_request(account: &GoogleAdsAccount, now: i64) -> NetworkRequest {
-    let body = match &account.grant {
+    grant_request(&account.grant, SCOPE, now)
+}
+
+/// Returns a request for an access token. A refresh token keeps the scope that its user agreed to.
+pub(super) fn grant_request(grant: &TokenGrant, scope: &str, now: i64) -> NetworkRequest {
+    let body = match grant {
         TokenGrant::RefreshToken {
             client_id,
             client_secret,
@@ -48,7 +55,10 @@ pub fn token_request(account: &GoogleAdsAccount, now: i64) -> NetworkRequest {
         ]),
         TokenGrant::ServiceAccount(account) => form_encode(&[
             ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
-            ("assertion", &account.assertion(now).unwrap_or_default()),
+            (
+                "assertion",
+                &account.assertion(scope, now).unwrap_or_default(),
+            ),
         ]),
     };
     let content_type = "application/x-www-form-urlencoded".to_owned();

@@ -1,11 +1,13 @@
 //! `network_c`: TikTok Events API 2.0.
 
+mod cost_report;
 mod encode;
 mod judge;
 
 #[cfg(test)]
 mod tests;
 
+pub use cost_report::TikTokReport;
 pub(crate) use encode::{check, encode};
 pub(crate) use judge::judge;
 

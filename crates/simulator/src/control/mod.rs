@@ -4,7 +4,7 @@ mod inspect;
 mod script;
 
 pub(crate) use inspect::{conversions, requests, state};
-pub(crate) use script::{clear_faults, inject_fault, register};
+pub(crate) use script::{clear_faults, inject_fault, register, register_report};
 
 use crate::state::SimulatorState;
 use axum::Router;
@@ -35,6 +35,7 @@ pub(crate) fn router() -> Router<Arc<SimulatorState>> {
             get(inspect::get_requests),
         )
         .route("/control/accounts", post(script::post_account))
+        .route("/control/reports", post(script::post_report))
         .route("/control/clock", post(script::post_clock))
         .route("/control/reset", post(script::post_reset))
         .route("/control/faults", faults)

@@ -4,6 +4,7 @@ use super::{bad_request, body, done, json_response, parameter};
 use crate::accounts::SimulatedAccount;
 use crate::faults::{FaultInjection, SimulatedFault};
 use crate::network::{Endpoint, SimulatedNetwork};
+use crate::reports::ReportAccount;
 use crate::state::SimulatorState;
 use axum::extract::{Request, State as Shared};
 use axum::http::StatusCode;
@@ -34,6 +35,25 @@ pub(crate) fn clear_faults(world: &SimulatorState, network: Option<SimulatedNetw
 pub(crate) fn register(world: &SimulatorState, account: Value) -> Result<(), String> {
     let account = SimulatedAccount::deserialize(account).map_err(|error| error.to_string())?;
     Ok(world.state().registry.register(account)?)
+}
+
+/// Registers an ad account with its spend.
+pub(crate) fn register_report(world: &SimulatorState, account: Value) -> Result<(), String> {
+    let account = ReportAccount::deserialize(account).map_err(|error| error.to_string())?;
+    Ok(world.state().reports.register(account)?)
+}
+
+pub(super) async fn post_report(
+    Shared(world): Shared<Arc<SimulatorState>>,
+    request: Request,
+) -> Response {
+    let registered = body(request)
+        .await
+        .and_then(|account| register_report(&world, account));
+    match registered {
+        Ok(()) => json_response(StatusCode::CREATED, &json!({})),
+        Err(message) => bad_request(&message),
+    }
 }
 
 pub(super) async fn post_fault(

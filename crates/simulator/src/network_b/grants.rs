@@ -2,7 +2,7 @@
 
 use super::jwt;
 use super::responses;
-use super::tokens::{SCOPE, TokenHolder};
+use super::tokens::{ADS_SCOPE, SCOPE, TokenHolder};
 use crate::accounts::{AdsAccount, SimulatedServiceAccount};
 use crate::registry::is_valid_credential;
 use crate::reply::SimulatedOutcome;
@@ -55,7 +55,7 @@ pub(super) fn grant(
             }
             Ok(TokenGrantResult {
                 holder: TokenHolder::Client(client),
-                scope: SCOPE.to_owned(),
+                scope: consented_scopes(),
                 refresh_token: None,
             })
         }
@@ -69,7 +69,7 @@ pub(super) fn grant(
             let refresh_token = known.first().map_or("1//simulated", |one| one);
             Ok(TokenGrantResult {
                 holder: TokenHolder::Client(client),
-                scope: SCOPE.to_owned(),
+                scope: consented_scopes(),
                 refresh_token: Some(refresh_token.to_owned()),
             })
         }
@@ -94,6 +94,11 @@ pub(super) fn grant(
             "Invalid grant_type.",
         )),
     }
+}
+
+/// Returns the scopes that simulated users agree to.
+fn consented_scopes() -> String {
+    format!("{SCOPE} {ADS_SCOPE}")
 }
 
 /// Checks the OAuth client's id and secret.

@@ -9,7 +9,7 @@ mod status;
 mod tokens;
 
 pub(crate) use status::{RequestStatuses, retrieve};
-pub(crate) use tokens::{IssuedTokens, issue};
+pub(crate) use tokens::{ADS_SCOPE, IssuedTokens, issue};
 
 use crate::ledger::{AcceptedEvent, Dedup};
 use crate::network::{Endpoint, SimulatedNetwork};

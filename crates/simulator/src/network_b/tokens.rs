@@ -15,6 +15,8 @@ use url::form_urlencoded;
 
 /// Required OAuth scope.
 pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/datamanager";
+/// OAuth scope of the Google Ads API.
+pub(crate) const ADS_SCOPE: &str = "https://www.googleapis.com/auth/adwords";
 /// Lifetime of a token in seconds.
 pub(super) const LIFETIME: i64 = 3_599;
 /// Maximum number of tokens. Expired tokens are dropped first; if there are none, all are dropped.
@@ -56,6 +58,12 @@ impl IssuedTokens {
     /// Invalidates all tokens issued so far.
     pub(crate) fn expire_all(&mut self) {
         self.issued.clear();
+    }
+
+    /// Returns whether a valid token has a scope; `None` without a valid token.
+    pub(crate) fn has_scope(&self, token: &str, scope: &str, now: i64) -> Option<bool> {
+        let token = self.find(token, now)?;
+        Some(token.scope.split(' ').any(|one| one == scope))
     }
 
     pub(super) fn find(&self, token: &str, now: i64) -> Option<&Token> {

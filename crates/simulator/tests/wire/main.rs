@@ -8,3 +8,4 @@ mod network_b;
 mod network_c;
 mod network_d;
 mod page;
+mod reports;
