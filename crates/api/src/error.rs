@@ -63,6 +63,10 @@ codes! {
     AppNotFound = NOT_FOUND "app_not_found",
     /// No such link.
     LinkNotFound = NOT_FOUND "link_not_found",
+    /// No such notice.
+    NoticeNotFound = NOT_FOUND "notice_not_found",
+    /// The app has as many notices as it may have.
+    TooManyNotices = CONFLICT "too_many_notices",
     /// No such device.
     DeviceNotFound = NOT_FOUND "device_not_found",
     /// No such delivery.
@@ -293,6 +297,8 @@ impl From<Refusal> for ApiError {
         let code = match &refusal {
             Refusal::AppNotFound => Code::AppNotFound,
             Refusal::LinkNotFound => Code::LinkNotFound,
+            Refusal::NoticeNotFound => Code::NoticeNotFound,
+            Refusal::TooManyNotices => Code::TooManyNotices,
             Refusal::DeviceNotFound => Code::DeviceNotFound,
             Refusal::DeliveryNotFound => Code::DeliveryNotFound,
             Refusal::DeliveryNotRetryable => Code::DeliveryNotRetryable,

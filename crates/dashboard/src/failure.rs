@@ -238,6 +238,7 @@ impl From<StoreError> for Failure {
             StoreError::Refused(
                 Refusal::AppNotFound
                 | Refusal::LinkNotFound
+                | Refusal::NoticeNotFound
                 | Refusal::DeviceNotFound
                 | Refusal::DeliveryNotFound
                 | Refusal::NetworkNotFound

@@ -318,3 +318,4 @@ mod tests {
         assert_eq!(change, expected);
     }
 }
+pub(crate) use tributary_domain::report::metric::{METRICS, Metric, MetricChange, Unit};

@@ -27,20 +27,13 @@ impl NetworkLabel {
 
     /// Returns the label for the network, or other source, that gets the credit.
     pub(crate) const fn credited(network: CreditedNetwork) -> Self {
-        match network {
-            CreditedNetwork::Ad(network) => Self::of(network),
-            CreditedNetwork::AppleAds => Self {
-                name: "Apple Ads",
-                id: "apple_ads",
-            },
-            CreditedNetwork::Other => Self {
-                name: "Other",
-                id: "",
-            },
-            CreditedNetwork::Organic => Self {
-                name: "Organic",
-                id: "",
-            },
+        let id = match network {
+            CreditedNetwork::Ad(_) | CreditedNetwork::AppleAds => network.as_str(),
+            CreditedNetwork::Other | CreditedNetwork::Organic => "",
+        };
+        Self {
+            name: network.name(),
+            id,
         }
     }
 

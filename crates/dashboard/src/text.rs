@@ -1,37 +1,12 @@
 //! Formats numbers, amounts and times for display.
 
+pub(crate) use tributary_domain::report::number_text::{count, ratio, usd};
+
 use jiff::tz::TimeZone;
 use std::time::Duration;
 use tributary_domain::vocabulary::calendar::to_time_zone;
-use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
-
-/// Formats a count: `12,345`.
-pub(crate) fn count(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
-    let mut text = String::new();
-    if number < 0 {
-        text.push('−');
-    }
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Formats dollars: `$1,234.56`, rounded to cents, halves away from zero.
-pub(crate) fn usd(amount: Amount) -> String {
-    let per_cent = MICROS_PER_UNIT / 100;
-    let micros = amount.micros();
-    let cents = (micros.unsigned_abs() + per_cent.unsigned_abs() / 2) / per_cent.unsigned_abs();
-    let sign = if micros < 0 && cents > 0 { "−" } else { "" };
-    let whole = count(i64::try_from(cents / 100).unwrap_or(i64::MAX));
-    format!("{sign}${whole}.{:02}", cents % 100)
-}
 
 /// Formats a time in the app's time zone: `15 Nov 2026, 12:34:05`.
 pub(crate) fn moment(at: Timestamp, zone: &Timezone) -> String {
@@ -88,17 +63,6 @@ fn path_segment(device: &str) -> String {
     let encoded: String = url::form_urlencoded::byte_serialize(device.as_bytes()).collect();
     // In a path, a space must be `%20`; `+` would be a literal plus sign.
     encoded.replace('+', "%20")
-}
-
-/// Formats dollars like [`usd`], but without cents from $1,000 up, for places with little space.
-pub(crate) fn usd_brief(amount: Amount) -> String {
-    if amount.micros().unsigned_abs() < 1_000 * MICROS_PER_UNIT.unsigned_abs() {
-        return usd(amount);
-    }
-    let dollars =
-        (amount.micros() + amount.micros().signum() * MICROS_PER_UNIT / 2) / MICROS_PER_UNIT;
-    let sign = if dollars < 0 { "−" } else { "" };
-    format!("{sign}${}", count(dollars.abs()))
 }
 
 /// Formats a share: `98.0 %`.

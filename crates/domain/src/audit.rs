@@ -42,6 +42,14 @@ pub enum Action {
     IntegrationUpdated,
     /// A paused integration was resumed.
     IntegrationResumed,
+    /// An integration paused because of a problem.
+    IntegrationPaused,
+    /// A notice was created.
+    NoticeCreated,
+    /// A notice was changed.
+    NoticeUpdated,
+    /// A notice was deleted.
+    NoticeDeleted,
     /// Deliveries were queued for another attempt.
     DeliveriesRetried,
     /// The conversion-value configuration was changed.
@@ -85,6 +93,10 @@ crate::keywords! {
         LinkDeleted => "link.deleted",
         IntegrationUpdated => "integration.updated",
         IntegrationResumed => "integration.resumed",
+        IntegrationPaused => "integration.paused",
+        NoticeCreated => "notice.created",
+        NoticeUpdated => "notice.updated",
+        NoticeDeleted => "notice.deleted",
         DeliveriesRetried => "deliveries.retried",
         SkanUpdated => "skan.updated",
         CostsUpdated => "costs.updated",
@@ -220,6 +232,10 @@ impl Action {
             | Self::LinkCreated
             | Self::IntegrationUpdated
             | Self::IntegrationResumed
+            | Self::IntegrationPaused
+            | Self::NoticeCreated
+            | Self::NoticeUpdated
+            | Self::NoticeDeleted
             | Self::DeliveriesRetried
             | Self::ShareLinkCreated
             | Self::ShareLinkRevoked

@@ -57,6 +57,8 @@ pub mod audit;
 
 pub mod node_role;
 
+pub mod notice;
+
 pub mod standby;
 
 pub mod due_work;

@@ -12,6 +12,12 @@ pub enum Refusal {
     /// The app has no link with this id.
     #[error("Link not found.")]
     LinkNotFound,
+    /// The app has no notice with this id.
+    #[error("Notice not found.")]
+    NoticeNotFound,
+    /// The app has as many notices as it may have.
+    #[error("An app can have at most 50 notices. Delete one that is no longer needed.")]
+    TooManyNotices,
     /// The app has no device with this id in this environment.
     #[error("Device not found in this environment. A test key only sees test devices.")]
     DeviceNotFound,

@@ -208,6 +208,16 @@ impl CreditedNetwork {
         }
     }
 
+    /// Returns the name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ad(network) => network.name(),
+            Self::AppleAds => "Apple Ads",
+            Self::Other => "Other",
+            Self::Organic => "Organic",
+        }
+    }
+
     /// Parses the output of [`Self::as_str`].
     pub fn parse(text: &str) -> Option<Self> {
         match text {

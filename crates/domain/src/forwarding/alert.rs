@@ -3,9 +3,22 @@
 use crate::integration::Network;
 use crate::vocabulary::id::{AlertId, AppId};
 use crate::vocabulary::time::Timestamp;
+use std::time::Duration;
 
 /// Number of an integration's failed deliveries within an hour that raises an alert.
 pub const BULK_FAILURES: u64 = 100;
+
+/// Delays between attempts to send an alert or a message of a notice. The first attempt is immediate;
+/// after the last attempt, about a day later, it is dropped.
+pub const RETRY_WAITS: [Duration; 7] = [
+    Duration::from_secs(5),
+    Duration::from_mins(5),
+    Duration::from_mins(30),
+    Duration::from_hours(2),
+    Duration::from_hours(5),
+    Duration::from_hours(10),
+    Duration::from_hours(10),
+];
 
 /// Kind of alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,8 @@ pub mod cardinality_cap;
 pub mod cohort;
 pub mod cost;
 pub mod cost_table;
+pub mod metric;
+pub mod number_text;
 pub mod postback;
 pub mod range;
 pub mod tally;

@@ -172,6 +172,10 @@ typed_ids! {
     ViewId = "viw_";
     /// A link that shares a report (the record, not the token).
     ShareId = "shr_";
+    /// A notice: a report or an alert that an app sends to people.
+    NoticeId = "ntc_";
+    /// One message of a notice. Receivers use it to detect repeats.
+    MessageId = "msg_";
 }
 
 #[cfg(test)]

@@ -1,0 +1,360 @@
+//! Tests of drafts, changes and messages.
+
+use super::samples::{figures, threshold};
+use super::*;
+use crate::app::{App, AppCreation};
+use crate::report::metric::Metric;
+use crate::report::range::DayRange;
+use crate::vocabulary::day::Day;
+use crate::vocabulary::fault::Faults;
+use crate::vocabulary::field_input::FieldInput::{Absent, Value};
+use crate::vocabulary::id::OrganizationId;
+use crate::vocabulary::money::Amount;
+use crate::vocabulary::timezone::Timezone;
+use crate::vocabulary::web_url::HttpsUrl;
+use rstest::rstest;
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn mail(text: &str) -> MailAddress {
+    MailAddress::parse(text).unwrap()
+}
+
+fn input() -> NoticeInput {
+    NoticeInput {
+        name: Value(Name::parse("Every morning").unwrap()),
+        channel: Value(ChannelKind::Email),
+        recipients: Value(vec![mail("team@example.com")]),
+        topic: Value(TopicKind::DailySummary),
+        hour: Value(8),
+        ..NoticeInput::default()
+    }
+}
+
+fn limit() -> NoticeInput {
+    NoticeInput {
+        topic: Value(TopicKind::Threshold),
+        hour: Absent,
+        metric: Value(Metric::find("installs").unwrap()),
+        condition: Value(ThresholdCondition::Over),
+        value: Value(Amount::from_micros(10_000_000)),
+        window: Value(ThresholdWindow::Day),
+        ..input()
+    }
+}
+
+fn slack(url: Option<&str>) -> NoticeInput {
+    NoticeInput {
+        channel: Value(ChannelKind::Slack),
+        recipients: Absent,
+        url: url.map_or(Absent, |url| Value(HttpsUrl::parse(url).unwrap())),
+        ..input()
+    }
+}
+
+#[rstest]
+#[case::daily(input(), &[])]
+#[case::threshold(limit(), &[])]
+#[case::paused(NoticeInput { topic: Value(TopicKind::IntegrationPaused), hour: Absent, ..input() }, &[])]
+#[case::nothing(NoticeInput::default(), &["channel", "topic", "name"])]
+#[case::no_recipients(NoticeInput { recipients: Value(Vec::new()), ..input() }, &["recipients"])]
+#[case::no_hour(NoticeInput { hour: Absent, ..input() }, &["hour"])]
+#[case::late_hour(NoticeInput { hour: Value(24), ..input() }, &["hour"])]
+#[case::weekly(NoticeInput { topic: Value(TopicKind::WeeklySummary), hour: Absent, ..input() }, &["weekday", "hour"])]
+#[case::other_fields(NoticeInput { metric: Value(Metric::find("cost").unwrap()), weekday: Value(Weekday::Monday), ..input() }, &["metric", "weekday"])]
+#[case::half_a_threshold(NoticeInput { metric: Absent, window: Absent, hour: Value(3), ..limit() }, &["hour", "metric", "window"])]
+#[case::half_an_install(NoticeInput { value: Value(Amount::from_micros(1_500_000)), ..limit() }, &["value"])]
+#[case::url_of_a_mail(NoticeInput { url: Value(HttpsUrl::parse("https://a.example.com").unwrap()), ..input() }, &["url"])]
+#[case::recipients_of_slack(NoticeInput { recipients: Value(vec![mail("a@example.com")]), ..slack(None) }, &["recipients"])]
+fn every_faulty_field_is_named(#[case] input: NoticeInput, #[case] expected: &[&str]) {
+    let mut faults = Faults::new();
+    let draft = input.check(&mut faults);
+    let fields: Vec<&str> = faults.iter().map(|fault| fault.field.as_str()).collect();
+    assert_eq!(fields, expected);
+    if expected.is_empty() {
+        assert!(draft.is_some());
+    }
+}
+
+#[test]
+fn a_form_sends_fields_of_other_topics() {
+    let all = NoticeInput {
+        weekday: Value(Weekday::Monday),
+        url: Value(HttpsUrl::parse("https://a.example.com").unwrap()),
+        hour: Value(8),
+        ..limit()
+    };
+    let mut faults = Faults::new();
+    let draft = all.only_relevant().check(&mut faults).unwrap();
+    assert!(faults.is_empty());
+    assert_eq!(draft.topic.kind(), TopicKind::Threshold);
+}
+
+fn settings(input: NoticeInput, stored: Option<&NoticeChannel>) -> Result<NoticeSettings, Faults> {
+    let draft = input.check(&mut Faults::new()).unwrap();
+    draft.into_settings(stored, |url| {
+        SealedSecret::from_bytes(url.as_bytes().to_vec())
+    })
+}
+
+#[test]
+fn a_stored_url_is_kept_for_the_same_channel_only() {
+    let stored = settings(slack(Some("https://hooks.example.com/T1/secret")), None).unwrap();
+    assert_eq!(
+        stored.channel.url().unwrap().origin,
+        "https://hooks.example.com"
+    );
+    let kept = settings(slack(None), Some(&stored.channel)).unwrap();
+    assert_eq!(kept.channel, stored.channel);
+    let webhook = NoticeInput {
+        channel: Value(ChannelKind::Webhook),
+        ..slack(None)
+    };
+    for missing in [
+        settings(webhook, Some(&stored.channel)),
+        settings(slack(None), None),
+    ] {
+        assert_eq!(missing.unwrap_err().iter().next().unwrap().field, "url");
+    }
+}
+
+fn notice(settings: NoticeSettings) -> Notice {
+    Notice {
+        id: NoticeId::from_bytes([1; 16]),
+        app: AppId::from_bytes([2; 16]),
+        progress: settings.topic.first_progress(&Timezone::UTC, at(0)),
+        settings,
+        last_sent_at: None,
+        last_error: Some("broken".to_owned()),
+        created_at: at(0),
+        updated_at: at(0),
+        revision: Revision::FIRST,
+    }
+}
+
+#[test]
+fn a_change_is_audited_without_addresses_and_paths() {
+    let before = notice(settings(input(), None).unwrap());
+    let secret = slack(Some("https://hooks.example.com/T1/secret"));
+    let after = settings(secret, None).unwrap();
+    let changed = before
+        .changed(after, &Precondition::None, &Timezone::UTC, at(9))
+        .unwrap();
+    let text = format!("{:?} {:?}", changed.changes, before.creation_changes());
+    assert!(
+        !text.contains("secret") && !text.contains("team@"),
+        "{text}"
+    );
+    assert!(text.contains("https://hooks.example.com"));
+    assert_eq!(changed.after.revision.number(), 2);
+    assert_eq!(changed.after.last_error, None);
+}
+
+#[test]
+fn other_recipients_are_a_change_although_their_number_is_the_same() {
+    let before = notice(settings(input(), None).unwrap());
+    let other = NoticeInput {
+        recipients: Value(vec![mail("other@example.com")]),
+        ..input()
+    };
+    let after = settings(other, None).unwrap();
+    let changed = before
+        .changed(after, &Precondition::None, &Timezone::UTC, at(9))
+        .unwrap();
+    assert_eq!(changed.changes.len(), 1);
+    let same = settings(input(), None).unwrap();
+    let same = before
+        .changed(same, &Precondition::None, &Timezone::UTC, at(9))
+        .unwrap();
+    assert_eq!((same.changes.len(), same.after.revision.number()), (0, 1));
+}
+
+#[test]
+fn a_change_of_the_topic_starts_anew() {
+    let before = notice(settings(input(), None).unwrap());
+    let later = at(86_400_000 * 30);
+    let renamed = NoticeInput {
+        name: Value(Name::parse("Other").unwrap()),
+        ..input()
+    };
+    for (changed, is_kept) in [(renamed, true), (limit(), false)] {
+        let after = settings(changed, None).unwrap();
+        let after = before
+            .changed(after, &Precondition::None, &Timezone::UTC, later)
+            .unwrap()
+            .after;
+        assert_eq!(after.progress == before.progress, is_kept);
+    }
+}
+
+fn alert(kind: AlertKind) -> Alert {
+    example_alert(AppId::from_bytes([2; 16]), kind, at(1_700_000_000_000))
+}
+
+#[rstest]
+#[case::paused(TopicKind::IntegrationPaused, AlertKind::IntegrationPaused, true)]
+#[case::anomaly(TopicKind::TrafficAnomaly, AlertKind::TrafficAnomaly, true)]
+#[case::another(TopicKind::TrafficAnomaly, AlertKind::IntegrationPaused, false)]
+#[case::rates(TopicKind::IntegrationPaused, AlertKind::RatesStale, false)]
+fn a_notice_wants_the_alerts_of_its_topic(
+    #[case] topic: TopicKind,
+    #[case] kind: AlertKind,
+    #[case] expected: bool,
+) {
+    let input = NoticeInput {
+        topic: Value(topic),
+        hour: Absent,
+        ..input()
+    };
+    let mut one = notice(settings(input, None).unwrap());
+    assert_eq!(one.wants(&alert(kind)), expected);
+    one.settings.active = false;
+    assert!(!one.wants(&alert(kind)));
+}
+
+#[test]
+fn message_ids_are_stable_and_distinct() {
+    let one = notice(settings(input(), None).unwrap());
+    let mut other = one.clone();
+    other.id = NoticeId::from_bytes([9; 16]);
+    let summary = |to| Occasion::Summary {
+        from: Day::from_days(to),
+        to: Day::from_days(to),
+    };
+    let alert = Occasion::Alert(alert(AlertKind::IntegrationPaused));
+    assert_eq!(message_id(&one, &summary(1)), message_id(&one, &summary(1)));
+    assert_ne!(message_id(&one, &summary(1)), message_id(&one, &summary(2)));
+    assert_ne!(
+        message_id(&one, &summary(1)),
+        message_id(&other, &summary(1))
+    );
+    assert_ne!(message_id(&one, &alert), message_id(&other, &alert));
+}
+
+#[rstest]
+#[case::first(1, Some(5))]
+#[case::second(2, Some(300))]
+#[case::last_but_one(7, Some(36_000))]
+#[case::last(8, None)]
+#[case::beyond(u32::MAX, None)]
+fn a_message_is_retried_for_about_a_day(#[case] attempts: u32, #[case] expected: Option<u64>) {
+    assert_eq!(retry_after(attempts).map(|wait| wait.as_secs()), expected);
+}
+
+fn app() -> App {
+    let creation = AppCreation {
+        id: AppId::from_bytes([2; 16]),
+        organization: OrganizationId::from_bytes([3; 16]),
+        at: at(0),
+        live_key: "pk_live_1".to_owned(),
+        test_key: "pk_test_1".to_owned(),
+    };
+    App::new(creation, Name::parse("Runner").unwrap())
+}
+
+fn day(text: &str) -> Day {
+    Day::parse(text).unwrap()
+}
+
+#[test]
+fn a_summary_shows_figures_and_changes() {
+    let range = DayRange {
+        from: day("2026-01-11"),
+        to: day("2026-01-11"),
+        zone: Timezone::UTC,
+    };
+    let networks = [("network_a".to_owned(), figures(8, Some(4_000_000)))];
+    let facts = SummaryFacts {
+        range: &range,
+        now: &figures(10, Some(5_000_000)),
+        before: &figures(8, Some(5_000_000)),
+        networks: &networks,
+    };
+    let message = summary_message("https://t.example.com", &app(), &facts);
+    assert!(
+        message
+            .subject
+            .ends_with(": 10 installs and $25.00 net revenue, 11 Jan 2026"),
+        "{}",
+        message.subject
+    );
+    let text = message.text();
+    for part in [
+        "Installs              10  +25 %",
+        "Changes compare with 10 Jan 2026.",
+        "Meta",
+        "ROAS (paid)         5.00",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let plain = |metric| {
+        let found = message.values.iter().find(|one| one.metric == metric);
+        found.map(|one| one.plain.as_str())
+    };
+    assert_eq!(
+        (plain("installs"), plain("netRevenue"), plain("paidRoas")),
+        (Some("10"), Some("25"), Some("5"))
+    );
+}
+
+#[test]
+fn a_threshold_message_names_metric_value_and_limit() {
+    let range = DayRange {
+        from: day("2026-01-05"),
+        to: day("2026-01-11"),
+        zone: Timezone::UTC,
+    };
+    let mut limit = threshold("cost", ThresholdCondition::Over, 100, ThresholdWindow::Week);
+    limit.network = crate::attribution::CreditedNetwork::parse("network_a");
+    let message = threshold_message(
+        "https://t.example.com",
+        &app(),
+        &limit,
+        &range,
+        false,
+        123_400_000,
+    );
+    assert!(
+        message
+            .subject
+            .ends_with(": Spend of Meta over $100.00, 5 Jan 2026 to 11 Jan 2026"),
+        "{}",
+        message.subject
+    );
+    assert_eq!(
+        message.lines[0],
+        "Spend of Meta: $123.40, 5 Jan 2026 to 11 Jan 2026."
+    );
+    let running = threshold_message(
+        "https://t.example.com",
+        &app(),
+        &limit,
+        &range,
+        true,
+        123_400_000,
+    );
+    assert!(running.lines[0].ends_with("so far."));
+}
+
+#[test]
+fn an_alert_message_leads_to_the_setting() {
+    let message = alert_message(
+        "https://t.example.com",
+        &app(),
+        &alert(AlertKind::IntegrationPaused),
+    );
+    assert!(
+        message.subject.ends_with(": integration with Meta paused"),
+        "{}",
+        message.subject
+    );
+    assert!(message.link.ends_with("/integrations"));
+}
+
+#[test]
+fn an_app_has_a_limited_number_of_notices() {
+    assert!(admit_another(NOTICES_MAX - 1).is_ok());
+    assert_eq!(admit_another(NOTICES_MAX), Err(Refusal::TooManyNotices));
+}

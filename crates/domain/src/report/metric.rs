@@ -1,0 +1,332 @@
+//! The metrics of reports: names, labels, units and values. Pages, messages and thresholds use them.
+
+use super::{ReportFigures, number_text as text};
+use crate::vocabulary::money::{Amount, MICROS_PER_UNIT};
+
+/// Unit of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A whole number.
+    Count,
+    /// Amount in millionths of a dollar.
+    Money,
+    /// Ratio in millionths.
+    Ratio,
+}
+
+impl Unit {
+    /// Formats a value with all digits that matter.
+    pub fn write(self, value: i64) -> String {
+        match self {
+            Self::Count => text::count(value),
+            Self::Money => text::usd(Amount::from_micros(value)),
+            Self::Ratio => text::ratio(Amount::from_micros(value)),
+        }
+    }
+
+    /// Formats a value for places with little space.
+    pub fn write_brief(self, value: i64) -> String {
+        match self {
+            Self::Money => text::usd_brief(Amount::from_micros(value)),
+            Self::Count | Self::Ratio => self.write(value),
+        }
+    }
+}
+
+/// What a higher value means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trend {
+    /// More is better.
+    MoreIsBetter,
+    /// Less is better.
+    LessIsBetter,
+    /// Neither is better.
+    Neutral,
+}
+
+/// A metric. Its value is `None` if it cannot be computed.
+#[derive(Debug)]
+pub struct Metric {
+    /// Name in the URL and in CSV files, as in the REST API.
+    pub word: &'static str,
+    /// Name for people.
+    pub label: &'static str,
+    /// Unit.
+    pub unit: Unit,
+    /// What a higher value means.
+    pub trend: Trend,
+    /// Whether the values of parts add up to the value of the whole.
+    pub is_sum: bool,
+    /// Whether the metric needs ad costs.
+    pub needs_cost: bool,
+    /// Reads the value.
+    pub of: fn(&ReportFigures) -> Option<i64>,
+}
+
+const fn sum(
+    word: &'static str,
+    label: &'static str,
+    unit: Unit,
+    of: fn(&ReportFigures) -> Option<i64>,
+) -> Metric {
+    Metric {
+        word,
+        label,
+        unit,
+        trend: Trend::MoreIsBetter,
+        is_sum: true,
+        needs_cost: false,
+        of,
+    }
+}
+
+const fn count(
+    word: &'static str,
+    label: &'static str,
+    of: fn(&ReportFigures) -> Option<i64>,
+) -> Metric {
+    sum(word, label, Unit::Count, of)
+}
+
+const fn ratio(
+    word: &'static str,
+    label: &'static str,
+    unit: Unit,
+    of: fn(&ReportFigures) -> Option<i64>,
+) -> Metric {
+    Metric {
+        is_sum: false,
+        ..sum(word, label, unit, of)
+    }
+}
+
+const fn with_cost(metric: Metric, trend: Trend) -> Metric {
+    Metric {
+        trend,
+        needs_cost: true,
+        ..metric
+    }
+}
+
+const fn neutral(metric: Metric) -> Metric {
+    Metric {
+        trend: Trend::Neutral,
+        ..metric
+    }
+}
+
+const fn less_is_better(metric: Metric) -> Metric {
+    Metric {
+        trend: Trend::LessIsBetter,
+        ..metric
+    }
+}
+
+/// All metrics, in the order of the table columns.
+pub static METRICS: [Metric; 22] = [
+    with_cost(
+        sum("cost", "Spend", Unit::Money, |one| one.cost),
+        Trend::Neutral,
+    ),
+    count("clicks", "Clicks", |one| Some(one.figures.clicks)),
+    count("installs", "Installs", |one| Some(one.figures.installs)),
+    with_cost(
+        ratio("paidCpi", "CPI (paid)", Unit::Money, |one| {
+            one.paid_cpi().map(Amount::micros)
+        }),
+        Trend::LessIsBetter,
+    ),
+    sum("netRevenue", "Net revenue", Unit::Money, |one| {
+        Some(one.figures.net_micros())
+    }),
+    with_cost(
+        ratio("paidRoas", "ROAS (paid)", Unit::Ratio, |one| {
+            one.paid_roas().map(Amount::micros)
+        }),
+        Trend::MoreIsBetter,
+    ),
+    ratio("arpu", "Revenue per install", Unit::Money, |one| {
+        one.arpu().map(Amount::micros)
+    }),
+    count("payingDevices", "New payers", |one| {
+        Some(one.figures.paying_devices)
+    }),
+    ratio("conversionRate", "Installs per click", Unit::Ratio, |one| {
+        one.conversion_rate().map(Amount::micros)
+    }),
+    neutral(count("organicInstalls", "Organic installs", |one| {
+        Some(one.figures.organic_installs)
+    })),
+    count("signUps", "Sign-ups", |one| Some(one.figures.sign_ups)),
+    count("trials", "Trials", |one| Some(one.figures.trials)),
+    count("qualifiedTrials", "Qualified trials", |one| {
+        Some(one.figures.qualified_trials)
+    }),
+    count("subscriptions", "Subscriptions", |one| {
+        Some(one.figures.subscriptions)
+    }),
+    count("purchases", "Purchases", |one| Some(one.figures.purchases)),
+    count("renewals", "Renewals", |one| Some(one.figures.renewals)),
+    less_is_better(count("refunds", "Refunds", |one| Some(one.figures.refunds))),
+    neutral(count("events", "Events", |one| Some(one.figures.events))),
+    with_cost(
+        ratio("cpi", "CPI (blended)", Unit::Money, |one| {
+            one.cpi().map(Amount::micros)
+        }),
+        Trend::LessIsBetter,
+    ),
+    with_cost(
+        ratio("roas", "ROAS (blended)", Unit::Ratio, |one| {
+            one.roas().map(Amount::micros)
+        }),
+        Trend::MoreIsBetter,
+    ),
+    less_is_better(count("heldInstalls", "Held installs", |one| {
+        Some(one.figures.held_installs)
+    })),
+    less_is_better(sum("heldRevenue", "Held revenue", Unit::Money, |one| {
+        Some(one.figures.held_revenue_micros)
+    })),
+];
+
+impl PartialEq for Metric {
+    fn eq(&self, other: &Self) -> bool {
+        self.word == other.word
+    }
+}
+
+impl Eq for Metric {}
+
+impl Metric {
+    /// Finds a metric by its name in the URL.
+    pub fn find(word: &str) -> Option<&'static Self> {
+        METRICS.iter().find(|one| one.word == word)
+    }
+
+    /// Returns the metrics with these names.
+    pub fn select(words: &[&str]) -> Vec<&'static Self> {
+        let found = words.iter();
+        found.filter_map(|word| Self::find(word)).collect()
+    }
+
+    /// Returns the value in millionths, the unit of amounts; `None` if it cannot be computed.
+    pub fn micros(&self, row: &ReportFigures) -> Option<i64> {
+        let value = (self.of)(row)?;
+        Some(match self.unit {
+            Unit::Count => value.saturating_mul(MICROS_PER_UNIT),
+            Unit::Money | Unit::Ratio => value,
+        })
+    }
+
+    /// Formats the value for a page.
+    pub fn write(&self, row: &ReportFigures) -> String {
+        (self.of)(row).map_or_else(|| "–".to_owned(), |value| self.unit.write(value))
+    }
+
+    /// Formats the value for places with little space.
+    pub fn write_brief(&self, row: &ReportFigures) -> String {
+        let value = (self.of)(row);
+        value.map_or_else(|| "–".to_owned(), |value| self.unit.write_brief(value))
+    }
+
+    /// Formats the value for a CSV file; empty if it cannot be computed.
+    pub fn plain(&self, row: &ReportFigures) -> String {
+        let plain = |value: i64| match self.unit {
+            Unit::Count => value.to_string(),
+            Unit::Money | Unit::Ratio => Amount::from_micros(value).to_string(),
+        };
+        (self.of)(row).map(plain).unwrap_or_default()
+    }
+
+    /// Returns the change from the previous period; `None` if either value is missing or the
+    /// previous one is not positive.
+    pub fn change(&self, before: &ReportFigures, now: &ReportFigures) -> Option<MetricChange> {
+        let (before, now) = ((self.of)(before)?, (self.of)(now)?);
+        let text = text::change(before, now)?;
+        let is_better = match self.trend {
+            Trend::MoreIsBetter => now > before,
+            Trend::LessIsBetter => now < before,
+            Trend::Neutral => {
+                return Some(MetricChange {
+                    text,
+                    tone: "quiet",
+                });
+            }
+        };
+        let tone = match is_better {
+            _ if text.starts_with('±') => "quiet",
+            true => "good",
+            false => "bad",
+        };
+        Some(MetricChange { text, tone })
+    }
+}
+
+/// Change of a metric from the compared range: text and colour.
+#[derive(Debug, PartialEq, Eq)]
+pub struct MetricChange {
+    /// Text, such as `+12 %`.
+    pub text: String,
+    /// Colour: `good`, `bad` or `quiet`.
+    pub tone: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Figures;
+    use rstest::rstest;
+
+    fn row(installs: i64, cost: Option<i64>) -> ReportFigures {
+        ReportFigures {
+            figures: Figures {
+                installs,
+                revenue_micros: 10_000_000,
+                ..Figures::default()
+            },
+            cost,
+            organic_net: Some(0),
+        }
+    }
+
+    fn written(row: &ReportFigures, word: &str) -> (String, String) {
+        let metric = Metric::find(word).unwrap();
+        (metric.write(row), metric.plain(row))
+    }
+
+    #[test]
+    fn an_unknown_value_is_not_shown_as_zero() {
+        let nothing = ("–".to_owned(), String::new());
+        assert_eq!(written(&row(3, None), "paidCpi"), nothing);
+        assert_eq!(written(&row(3, None), "conversionRate"), nothing);
+        let row = row(3, Some(4_000_000));
+        assert_eq!(written(&row, "cpi").0, "$1.33");
+        assert_eq!(
+            written(&row, "paidRoas"),
+            ("2.50".to_owned(), "2.5".to_owned())
+        );
+        assert_eq!(written(&row, "arpu").1, "3.333333");
+    }
+
+    /// Installs before and now, at a cost of $10.
+    #[rstest]
+    #[case::more_is_better("installs", 4, 5, Some(("+25 %", "good")))]
+    #[case::less_is_worse("installs", 5, 4, Some(("−20 %", "bad")))]
+    #[case::cheaper_is_better("paidCpi", 4, 5, Some(("−20 %", "good")))]
+    #[case::spend_is_neutral("cost", 4, 5, Some(("±0 %", "quiet")))]
+    #[case::unknown_before("paidCpi", 0, 5, None)]
+    fn a_change_has_the_colour_of_its_meaning(
+        #[case] word: &str,
+        #[case] before: i64,
+        #[case] now: i64,
+        #[case] expected: Option<(&str, &'static str)>,
+    ) {
+        let [before, now] = [before, now].map(|installs| row(installs, Some(10_000_000)));
+        let change = Metric::find(word).unwrap().change(&before, &now);
+        let expected = expected.map(|(text, tone)| MetricChange {
+            text: text.to_owned(),
+            tone,
+        });
+        assert_eq!(change, expected);
+    }
+}
