@@ -92,6 +92,7 @@ mod instance;
 mod integrations;
 mod links;
 mod members;
+mod notices;
 mod outbox;
 mod outbox_table;
 mod pivots;

@@ -45,6 +45,7 @@ mod instance;
 mod integrations;
 mod links;
 mod members;
+mod notices;
 mod outbox;
 mod pivots;
 mod postbacks;

@@ -43,6 +43,7 @@ mod instance;
 mod integrations;
 mod links;
 mod members;
+mod notices;
 mod outbox;
 mod pivots;
 mod postbacks;
@@ -78,6 +79,9 @@ pub use instance::{
 pub use integrations::Integrations;
 pub use links::Links;
 pub use members::{Invitation, Members};
+pub use notices::{
+    CheckedNotice, DueMessage, DueNotice, FINISHED_MESSAGES_KEPT, Notices, SentMessage,
+};
 pub use outbox::{GatheredDelivery, LeaseId, LeaseRequest, LeasedQueue, Outbox, QueueRef};
 pub use pivots::Pivots;
 pub use postbacks::{
@@ -122,6 +126,7 @@ pub trait Store:
     + DueKinds
     + Deliveries
     + Alerts
+    + Notices
     + Traffic
     + SkanConfigurations
     + Postbacks
@@ -154,6 +159,7 @@ impl<T> Store for T where
         + DueKinds
         + Deliveries
         + Alerts
+        + Notices
         + Traffic
         + SkanConfigurations
         + Postbacks

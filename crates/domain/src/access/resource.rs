@@ -94,6 +94,14 @@ resources! {
             "/apps/{app}/links/{link}/qr.png"
         ]
     }
+    /// Scope for reports and alerts that are sent to people.
+    NoticesRead = AppsRead {
+        endpoints: [
+            "/api/v1/apps/{appId}/notices",
+            "/api/v1/apps/{appId}/notices/{noticeId}"
+        ],
+        pages: []
+    }
     /// Scope for integrations with networks and billing providers.
     IntegrationsRead = AppsRead {
         endpoints: [

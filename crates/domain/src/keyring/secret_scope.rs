@@ -8,6 +8,9 @@ use std::ops::RangeInclusive;
 /// Owner name of secrets that belong to the app itself instead of an integration.
 pub const APP_SECRET_SCOPE: &str = "app";
 
+/// Owner name of the URLs of notices. The field is the notice's id.
+pub const NOTICE_SECRET_SCOPE: &str = "notice";
+
 /// Scope of a secret: organization, app, owner and field. In another scope the secret cannot be
 /// decrypted.
 pub struct SecretScope<'a> {

@@ -238,6 +238,25 @@ fn check_value(metric: &Metric, value: Amount) -> Result<(), Problem> {
 }
 
 impl NoticeDraft {
+    /// Returns the settings for a preview, which needs no URL.
+    pub fn without_url(self) -> NoticeSettings {
+        let url = || ChannelUrl {
+            sealed: SealedSecret::from_bytes(Vec::new()),
+            origin: String::new(),
+        };
+        let channel = match self.channel {
+            DraftChannel::Email(recipients) => NoticeChannel::Email(recipients),
+            DraftChannel::Slack(_) => NoticeChannel::Slack(url()),
+            DraftChannel::Webhook(_) => NoticeChannel::Webhook(url()),
+        };
+        NoticeSettings {
+            name: self.name,
+            active: self.active,
+            channel,
+            topic: self.topic,
+        }
+    }
+
     /// Encrypts the URL, or keeps the stored one of the same kind of channel.
     pub fn into_settings(
         self,

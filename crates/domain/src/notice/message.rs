@@ -46,6 +46,17 @@ pub struct Message {
     pub footer: String,
 }
 
+/// A message exactly as it would be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoticePreview {
+    /// Subject.
+    pub subject: String,
+    /// Plain text of an e-mail, or the JSON body for the other channels.
+    pub body: String,
+    /// HTML of an e-mail.
+    pub html: Option<String>,
+}
+
 /// Makes one line of a text: control characters become spaces, and what is too long is cut.
 pub(super) fn one_line(text: &str) -> String {
     let clean = text.chars().map(|letter| {

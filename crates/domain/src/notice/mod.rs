@@ -14,8 +14,8 @@ mod threshold;
 
 pub use address::{MailAddress, RECIPIENTS_MAX, distinct_recipients};
 pub use draft::{DraftChannel, HOURS, NoticeDraft, NoticeInput};
-pub use message::{Message, MessageTable, MessageValue, SUBJECT_CHARS_MAX};
-pub use occasion::{Occasion, example_alert, message_id, retry_after};
+pub use message::{Message, MessageTable, MessageValue, NoticePreview, SUBJECT_CHARS_MAX};
+pub use occasion::{Occasion, admit_test, example_alert, message_id, retry_after};
 pub use schedule::{DueCheck, NoticePlan, NoticeProgress, Weekday};
 pub use summary::{SummaryFacts, alert_message, summary_message, threshold_message};
 pub use threshold::{Threshold, ThresholdCondition, ThresholdWindow};
@@ -210,6 +210,12 @@ impl Notice {
         } else {
             Err(Refusal::VersionConflict)
         }
+    }
+
+    /// Returns when to look at a notice that was just stored; `None` if it follows alerts or is off.
+    pub fn first_look(&self) -> Option<Timestamp> {
+        let is_scheduled = self.settings.active && self.settings.topic.alert_kind().is_none();
+        is_scheduled.then_some(self.updated_at)
     }
 
     /// Returns whether the notice sends a message about an alert.

@@ -38,7 +38,8 @@ impl Occasion {
     /// Returns the type in webhook messages.
     pub const fn kind(&self) -> &'static str {
         match self {
-            Self::Summary { .. } => "summary",
+            Self::Summary { from, to } if from.as_days() == to.as_days() => "summary.daily",
+            Self::Summary { .. } => "summary.weekly",
             Self::Threshold { .. } => "threshold.crossed",
             Self::Alert(alert) => alert.kind.as_str(),
         }
@@ -68,6 +69,22 @@ pub fn message_id(notice: &Notice, occasion: &Occasion) -> MessageId {
 pub fn retry_after(attempts: u32) -> Option<Duration> {
     let tries = usize::try_from(attempts).unwrap_or(usize::MAX);
     RETRY_WAITS.get(tries.saturating_sub(1)).copied()
+}
+
+/// Tests that an app's members may send per hour. Recipients are chosen freely, so that a test must
+/// not become a way to send mail in bulk.
+const TESTS_PER_HOUR: usize = 20;
+
+/// Returns whether another test may be sent now, and remembers it. `recent` has the times of earlier
+/// ones.
+pub fn admit_test(recent: &mut Vec<Timestamp>, now: Timestamp) -> bool {
+    let hour_ago = now.minus(Duration::from_hours(1));
+    recent.retain(|at| *at > hour_ago);
+    let is_admitted = recent.len() < TESTS_PER_HOUR;
+    if is_admitted {
+        recent.push(now);
+    }
+    is_admitted
 }
 
 /// Returns an alert for previews and tests.

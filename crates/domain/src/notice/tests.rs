@@ -354,6 +354,18 @@ fn an_alert_message_leads_to_the_setting() {
 }
 
 #[test]
+fn tests_are_limited_per_hour() {
+    let mut recent = Vec::new();
+    let admitted = (0..30).filter(|second| admit_test(&mut recent, at(second * 1_000)));
+    assert_eq!(admitted.count(), 20);
+    assert!(
+        admit_test(&mut recent, at(3_600_000)),
+        "an hour after the first"
+    );
+    assert!(!admit_test(&mut recent, at(3_600_000)));
+}
+
+#[test]
 fn an_app_has_a_limited_number_of_notices() {
     assert!(admit_another(NOTICES_MAX - 1).is_ok());
     assert_eq!(admit_another(NOTICES_MAX), Err(Refusal::TooManyNotices));

@@ -8,6 +8,7 @@ mod deliveries;
 mod integrations;
 mod links;
 mod members;
+mod notices;
 mod skan;
 mod store_ids;
 mod tenants;
@@ -24,6 +25,10 @@ pub(crate) use integrations::read_integration;
 pub use integrations::{integration_health, resume_integration, update_integration};
 pub use links::{create_link, create_links, delete_link, update_link};
 pub use members::{change_member_role, remove_member, withdraw_invitation};
+pub use notices::{
+    create_notice, delete_notice, queue_alert_messages, replace_notice, settle_message,
+    settle_notice,
+};
 pub use skan::{patch_skan, put_skan, skan_for_device};
 pub use store_ids::prove_store_id;
 pub use tenants::{

@@ -10,6 +10,7 @@ mod configure_batch;
 mod devices;
 mod events;
 mod import;
+mod notices;
 mod pivots;
 mod queue_leases;
 mod replay;
@@ -28,6 +29,7 @@ pub use configure_batch::{
 pub use devices::{ClickTable, DeviceTable, HoldTable, TokenTable};
 pub use events::{EventTable, FirstPaymentTable, OutboxTable, StatusCheckTable};
 pub use import::ImportTable;
+pub use notices::NoticeTable;
 pub use pivots::PivotTable;
 pub use queue_leases::QueueLeaseTable;
 pub use replay::{AdvertisingSearch, ReplayTable};
@@ -79,6 +81,7 @@ pub trait Tables:
     + UserLinkTable
     + ManagedAppTable
     + MemberTable
+    + NoticeTable
     + NotificationTable
     + OutboxTable
     + PivotTable

@@ -188,6 +188,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "cost_sources",
         sql: include_str!("../../migrations/0036_cost_sources.sql"),
     },
+    Migration {
+        number: 37,
+        name: "notices",
+        sql: include_str!("../../migrations/0037_notices.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

@@ -33,6 +33,7 @@ pub mod integrations;
 pub mod link_lists;
 pub mod links;
 pub mod members;
+pub mod notices;
 pub mod outbox;
 pub mod outbox_fixtures;
 pub mod ownership;
@@ -360,6 +361,15 @@ macro_rules! contract_suite {
             alerts: {
                 many_failures_raise_one_alert,
                 alerts_reach_every_app_with_a_webhook,
+            }
+            notices: {
+                a_notice_is_stored_replaced_and_deleted,
+                others_see_no_notices,
+                an_app_has_a_limited_number_of_notices,
+                one_node_looks_at_a_due_notice,
+                a_changed_notice_is_not_settled,
+                an_alert_queues_one_message_per_notice,
+                a_message_is_retried_and_then_finished,
             }
             deliveries: {
                 deliveries_are_listed,

@@ -19,6 +19,7 @@ mod hold;
 mod increments;
 mod integration;
 mod link;
+mod notice;
 mod notification;
 mod outbox;
 mod postback;
@@ -47,6 +48,7 @@ pub use event::{CampaignCache, CreditColumns, EventRow, IS_PAYMENT, uncounted_re
 pub use increments::{increments_from_json, increments_to_json};
 pub use integration::IntegrationRow;
 pub use link::{LinkRow, link_tags};
+pub use notice::{NoticeMessageRow, NoticeRow};
 pub use notification::{
     ChainRow, NotificationRow, billing_event, billing_provider, original_transaction,
 };

@@ -1,0 +1,121 @@
+//! Notices.
+
+use crate::tables::Tables;
+use tributary_domain::audit::{Action, AuditContext};
+use tributary_domain::forwarding::alert::Alert;
+use tributary_domain::notice::{Notice, NoticeSettings, Occasion, admit_another};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::id::{AppId, NoticeId, OrganizationId};
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::{NoticeMessageRow, audit_row};
+use tributary_store::{CheckedNotice, FINISHED_MESSAGES_KEPT, SentMessage};
+
+/// Stores a new notice.
+pub async fn create_notice<T: Tables>(
+    tables: &T,
+    organization: OrganizationId,
+    notice: &Notice,
+    origin: &AuditContext,
+) -> Result<(), T::Failure> {
+    tables.require_app(organization, notice.app).await?;
+    admit_another(tables.notices_of(notice.app).await?.len())?;
+    tables.write_notice(notice, notice.first_look()).await?;
+    let (action, changes) = (Action::NoticeCreated, notice.creation_changes());
+    let app = Some(notice.app);
+    let row = audit_row(organization, origin, action, app, notice.id, &changes);
+    tables.insert_audit(&row).await
+}
+
+/// Replaces the settings of a notice. Returns the updated notice.
+pub async fn replace_notice<T: Tables>(
+    tables: &T,
+    (organization, app, notice): (OrganizationId, AppId, NoticeId),
+    settings: &NoticeSettings,
+    precondition: &Precondition,
+    origin: &AuditContext,
+) -> Result<Notice, T::Failure> {
+    tables.require_app(organization, app).await?;
+    let stored = tables.app(app).await?.ok_or(Refusal::AppNotFound)?;
+    let current = find(tables, app, notice).await?;
+    let (settings, zone) = (settings.clone(), &stored.timezone);
+    let changed = current.changed(settings, precondition, zone, origin.at)?;
+    if changed.changes.is_empty() {
+        return Ok(changed.after);
+    }
+    let after = changed.after;
+    tables.write_notice(&after, after.first_look()).await?;
+    let action = Action::NoticeUpdated;
+    let row = audit_row(
+        organization,
+        origin,
+        action,
+        Some(app),
+        notice,
+        &changed.changes,
+    );
+    tables.insert_audit(&row).await?;
+    Ok(after)
+}
+
+/// Deletes a notice and its messages.
+pub async fn delete_notice<T: Tables>(
+    tables: &T,
+    (organization, app, notice): (OrganizationId, AppId, NoticeId),
+    precondition: &Precondition,
+    origin: &AuditContext,
+) -> Result<(), T::Failure> {
+    tables.require_app(organization, app).await?;
+    find(tables, app, notice).await?.admit(precondition)?;
+    tables.remove_notice(app, notice).await?;
+    let action = Action::NoticeDeleted;
+    let row = audit_row(organization, origin, action, Some(app), notice, &[]);
+    tables.insert_audit(&row).await
+}
+
+/// Stores the result of a look at a notice, unless the notice changed meanwhile.
+pub async fn settle_notice<T: Tables>(
+    tables: &T,
+    checked: &CheckedNotice,
+) -> Result<(), T::Failure> {
+    let (notice, progress) = (&checked.notice, checked.progress);
+    if !tables
+        .write_progress(notice, progress, checked.due_at)
+        .await?
+    {
+        return Ok(());
+    }
+    if let Some(occasion) = &checked.occasion {
+        let row = NoticeMessageRow::write(notice, occasion, checked.at);
+        tables.insert_message(&row).await?;
+    }
+    Ok(())
+}
+
+/// Queues a message for every notice that wants the alert.
+pub async fn queue_alert_messages<T: Tables>(
+    tables: &T,
+    alert: &Alert,
+    now: Timestamp,
+) -> Result<(), T::Failure> {
+    let notices = tables.notices_of(alert.app).await?;
+    let occasion = Occasion::Alert(alert.clone());
+    for notice in notices.iter().filter(|notice| notice.wants(alert)) {
+        let row = NoticeMessageRow::write(notice, &occasion, now);
+        tables.insert_message(&row).await?;
+    }
+    Ok(())
+}
+
+/// Stores the result of an attempt to send a message, and forgets messages that finished long ago.
+pub async fn settle_message<T: Tables>(tables: &T, sent: &SentMessage) -> Result<(), T::Failure> {
+    tables.write_attempt(sent).await?;
+    let before = sent.at.minus(FINISHED_MESSAGES_KEPT);
+    tables.forget_messages(sent.app, before).await
+}
+
+async fn find<T: Tables>(tables: &T, app: AppId, notice: NoticeId) -> Result<Notice, T::Failure> {
+    let mut stored = tables.notices_of(app).await?.into_iter();
+    let found = stored.find(|one| one.id == notice);
+    Ok(found.ok_or(Refusal::NoticeNotFound)?)
+}

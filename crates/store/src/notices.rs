@@ -1,0 +1,144 @@
+//! Notices: reports and alerts that apps send to people, and their messages.
+
+use crate::StoreResult;
+use async_trait::async_trait;
+use std::time::Duration;
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::audit::AuditContext;
+use tributary_domain::forwarding::alert::Alert;
+use tributary_domain::notice::{Notice, NoticeProgress, NoticeSettings, Occasion};
+use tributary_domain::vocabulary::id::{AppId, MessageId, NoticeId, OrganizationId};
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::time::Timestamp;
+
+/// How long a finished message is remembered, so that it is not queued again. Longer than any alert
+/// is retried.
+pub const FINISHED_MESSAGES_KEPT: Duration = Duration::from_hours(7 * 24);
+
+/// A notice that is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueNotice {
+    /// Organization of the app.
+    pub organization: OrganizationId,
+    /// The notice.
+    pub notice: Notice,
+}
+
+/// Result of a look at a due notice.
+#[derive(Debug, Clone)]
+pub struct CheckedNotice {
+    /// The notice as it was leased. A notice that changed since is looked at again instead.
+    pub notice: Notice,
+    /// New progress.
+    pub progress: NoticeProgress,
+    /// When to look again.
+    pub due_at: Option<Timestamp>,
+    /// Message to send, if any.
+    pub occasion: Option<Occasion>,
+    /// Time of the look.
+    pub at: Timestamp,
+}
+
+/// A message that is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueMessage {
+    /// Organization of the app.
+    pub organization: OrganizationId,
+    /// Id. The same for every attempt.
+    pub id: MessageId,
+    /// Id of the notice.
+    pub notice_id: NoticeId,
+    /// The notice as it is now; `None` if it was deleted.
+    pub notice: Option<Notice>,
+    /// App.
+    pub app: AppId,
+    /// What the message is about.
+    pub occasion: Occasion,
+    /// Number of attempts, including this one.
+    pub attempts: u32,
+}
+
+/// Result of an attempt to send a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentMessage {
+    /// App.
+    pub app: AppId,
+    /// Notice.
+    pub notice: NoticeId,
+    /// Message.
+    pub message: MessageId,
+    /// Why it was not accepted; `None` if it was.
+    pub error: Option<String>,
+    /// When to try again; `None` if the message is finished.
+    pub retry_at: Option<Timestamp>,
+    /// Time of the attempt.
+    pub at: Timestamp,
+}
+
+/// Notices. Notices of other apps or organizations are not found.
+#[async_trait]
+pub trait Notices: Send + Sync {
+    /// Stores a new notice. Refused if the app has too many.
+    async fn create_notice(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        notice: Notice,
+        origin: AuditContext,
+    ) -> StoreResult<Notice>;
+
+    /// Returns a notice.
+    async fn notice(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+        notice: NoticeId,
+    ) -> StoreResult<Notice>;
+
+    /// Lists an app's notices, oldest first. They are few, so there are no pages.
+    async fn notices(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<Vec<Notice>>;
+
+    /// Replaces the settings of a notice.
+    async fn replace_notice(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        (app, notice): (AppId, NoticeId),
+        settings: NoticeSettings,
+        precondition: Precondition,
+        origin: AuditContext,
+    ) -> StoreResult<Notice>;
+
+    /// Deletes a notice. Its pending messages are not sent.
+    async fn delete_notice(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        notice: NoticeId,
+        precondition: Precondition,
+        origin: AuditContext,
+    ) -> StoreResult<()>;
+
+    /// Leases due notices until `until`. A notice that is not settled by then is due again.
+    async fn lease_notices(
+        &self,
+        now: Timestamp,
+        until: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<DueNotice>>;
+
+    /// Stores the result of a look, and queues the message, unless the notice changed meanwhile.
+    async fn settle_notice(&self, checked: CheckedNotice) -> StoreResult<()>;
+
+    /// Queues a message for every notice that wants the alert. Queuing again does nothing.
+    async fn queue_alert_messages(&self, alert: Alert, now: Timestamp) -> StoreResult<()>;
+
+    /// Leases due messages until `until`. A message that is not settled by then is due again.
+    async fn lease_messages(
+        &self,
+        now: Timestamp,
+        until: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<DueMessage>>;
+
+    /// Stores the result of an attempt, in the message and in its notice.
+    async fn settle_message(&self, sent: SentMessage) -> StoreResult<()>;
+}
