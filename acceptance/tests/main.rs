@@ -51,6 +51,7 @@ mod spec {
     mod integrations_health;
     mod landing;
     mod links;
+    mod notices;
     mod ownership;
     mod pagination;
     mod patch;

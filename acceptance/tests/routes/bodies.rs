@@ -31,6 +31,13 @@ pub(super) fn links_body() -> Value {
     json!({"links": [{"name": "Spring"}, {"name": "Autumn"}]})
 }
 
+pub(super) fn notice_body() -> Value {
+    json!({
+        "name": "Every morning", "channel": "email", "recipients": ["team@example.com"],
+        "topic": "daily_summary", "hour": 8,
+    })
+}
+
 pub(super) fn costs_body() -> Value {
     json!({"costs": [{"day": "2026-01-01", "network": "network_a", "amount": 12.5}]})
 }

@@ -16,6 +16,7 @@ static DOMAINS: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct RouteFixture {
     pub(crate) app: String,
     pub(crate) link: String,
+    pub(crate) notice: String,
     /// The live and the test SDK key.
     pub(crate) sdk_keys: [String; 2],
     /// A click for web events, if the app has a website.
@@ -65,6 +66,11 @@ impl RouteFixture {
             .post(&format!("{path}/links"), key, json!({"name": "Spring"}))
             .await;
         let link = link.expect(201).data()["id"].as_str().unwrap().to_owned();
+        let notice = json!({
+            "name": "Paused", "channel": "email", "recipients": ["team@example.com"], "topic": "integration_paused",
+        });
+        let notice = server.post(&format!("{path}/notices"), key, notice).await;
+        let notice = notice.expect(201).data()["id"].as_str().unwrap().to_owned();
         let sdk = server.get(&path, key).await.expect(200).data()["sdk"].clone();
         let sdk_keys = ["liveKey", "testKey"].map(|name| sdk[name].as_str().unwrap().to_owned());
         for sdk_key in &sdk_keys {
@@ -80,6 +86,7 @@ impl RouteFixture {
         Self {
             app,
             link,
+            notice,
             sdk_keys,
             click: None,
             delivery: "dlv_01k9z3v7q8e4r9m2x5c6b7n8d0".to_owned(),

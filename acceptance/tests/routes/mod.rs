@@ -8,8 +8,8 @@ pub(crate) use fixture::RouteFixture;
 
 use bodies::{
     challenge_body, configure_body, costs_body, decision_body, decisions_body, enabled_body,
-    evaluate_body, events_body, identify_body, links_body, name_body, retry_body, tried_rules_body,
-    web_event_body, web_events_enabled_body,
+    evaluate_body, events_body, identify_body, links_body, name_body, notice_body, retry_body,
+    tried_rules_body, web_event_body, web_events_enabled_body,
 };
 use reqwest::Method;
 use serde_json::Value;
@@ -162,6 +162,48 @@ pub(crate) const ROUTES: &[Route] = &[
         "/api/v1/apps/{appId}/links/{linkId}",
         Needs::AppsWrite,
         Some(name_body),
+        200,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/notices",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
+    route(
+        "POST",
+        "/api/v1/apps/{appId}/notices",
+        Needs::AppsWrite,
+        Some(notice_body),
+        201,
+    ),
+    route(
+        "POST",
+        "/api/v1/apps/{appId}/notices/preview",
+        Needs::AppsWrite,
+        Some(notice_body),
+        200,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/notices/{noticeId}",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
+    route(
+        "PUT",
+        "/api/v1/apps/{appId}/notices/{noticeId}",
+        Needs::AppsWrite,
+        Some(notice_body),
+        200,
+    ),
+    route(
+        "POST",
+        "/api/v1/apps/{appId}/notices/{noticeId}/test",
+        Needs::AppsWrite,
+        None,
         200,
     ),
     route(
@@ -401,7 +443,14 @@ pub(crate) const ROUTES: &[Route] = &[
     ),
     route("GET", "/healthz", Needs::Nothing, None, 200),
     route("GET", "/readyz", Needs::Nothing, None, 200),
-    // Last, because they delete the device and the link.
+    // Last, because they delete the notice, the device and the link.
+    route(
+        "DELETE",
+        "/api/v1/apps/{appId}/notices/{noticeId}",
+        Needs::AppsWrite,
+        None,
+        204,
+    ),
     route(
         "DELETE",
         "/api/v1/apps/{appId}/devices/{deviceId}",
@@ -432,6 +481,7 @@ impl Route {
         self.path
             .replace("{appId}", &fixture.app)
             .replace("{linkId}", &fixture.link)
+            .replace("{noticeId}", &fixture.notice)
             .replace("{network}", "network_a")
             .replace("{provider}", "revenuecat")
             .replace("{deliveryId}", &fixture.delivery)

@@ -160,6 +160,13 @@ on_both_engines! {
         record(server.patch(&app, &test, json!({"archived": true})).await, "production_only");
         record(server.get("/api/v1/apps/app_x", &full).await, "app_not_found");
         record(server.get(&format!("{app}/links/lnk_x"), &full).await, "link_not_found");
+        record(server.get(&format!("{app}/notices/ntc_x"), &full).await, "notice_not_found");
+        let notice = json!({"name": "A", "channel": "email", "recipients": ["a@example.com"], "topic": "traffic_anomaly"});
+        let mut another = server.post(&format!("{app}/notices"), &full, notice.clone()).await;
+        for _ in 0..50 {
+            another = server.post(&format!("{app}/notices"), &full, notice.clone()).await;
+        }
+        record(another, "too_many_notices");
         record(server.get(&format!("{app}/integrations/network_x"), &full).await, "network_not_found");
         record(server.get(&format!("{app}/devices/unknown"), &full).await, "device_not_found");
         record(server.get(&format!("{app}/deliveries/{}", fixture.delivery), &full).await, "delivery_not_found");

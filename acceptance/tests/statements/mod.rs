@@ -47,6 +47,7 @@ const HOT_FILES: [&str; 26] = [
 /// sweeps, and commands that convert or move a database. None of them runs for a request from outside. Before you add one, consider whether its
 /// cost may grow with the number of shards.
 const ALL_APPS: [&str; 38] = [
+const ALL_APPS: [&str; 39] = [
     "alerts.rs find_due",
     "app_table.rs app_ids",
     "apps.rs app_names",
@@ -66,6 +67,8 @@ const ALL_APPS: [&str; 38] = [
     "due_work/search.rs find_queues",
     "due_work/search.rs search",
     "instance.rs find_unmerged",
+    "notices.rs lease_due_messages",
+    "notices.rs lease_due_notices",
     "outbox/due_queues.rs find_due_queues",
     "outbox/paused.rs count",
     "outbox/sweep.rs expire",

@@ -25,6 +25,7 @@ mod host;
 mod if_match;
 mod limits;
 mod link_cache;
+mod notice_sender;
 mod openapi;
 mod page;
 mod path;
@@ -55,6 +56,7 @@ pub use error::{ApiError, Code};
 pub use geo::{GeoLocation, GeoLookup, no_geo_lookup};
 pub use limits::{RateLimits, RateSettings, subnet};
 pub use link_cache::LinkCache;
+pub use notice_sender::NoticeSender;
 pub use probe::{IntegrationProbe, TestEventResult};
 pub use read_cache::ReadCache;
 pub use readiness::Readiness;
@@ -175,6 +177,7 @@ pub(crate) mod tests {
             app_store_roots: Arc::new(TrustedRoots::apple()),
             app_attest_roots: Arc::new(tributary_domain::attestation::app_attest_roots()),
             probe: Arc::new(probe::UnusedProbe),
+            notices: Arc::new(notice_sender::UnusedSender),
             txt_lookup: txt_lookup::no_txt_lookup(),
             read_cache: Arc::default(),
             decompressor: Arc::default(),

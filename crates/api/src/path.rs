@@ -8,13 +8,14 @@ use tributary_domain::app::BillingProvider;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
-use tributary_domain::vocabulary::id::{AppId, DeliveryId, LinkId};
+use tributary_domain::vocabulary::id::{AppId, DeliveryId, LinkId, NoticeId};
 
 /// Ids in a path.
 #[derive(Debug, Default)]
 pub(crate) struct PathIds {
     app: Option<AppId>,
     link: Option<LinkId>,
+    notice: Option<NoticeId>,
     network: Option<Network>,
     provider: Option<BillingProvider>,
     device: Option<DeviceKey>,
@@ -30,6 +31,11 @@ impl PathIds {
     /// `{linkId}`.
     pub(crate) fn link(&self) -> Result<LinkId, ApiError> {
         self.link.ok_or_else(|| Refusal::LinkNotFound.into())
+    }
+
+    /// `{noticeId}`.
+    pub(crate) fn notice(&self) -> Result<NoticeId, ApiError> {
+        self.notice.ok_or_else(|| Refusal::NoticeNotFound.into())
     }
 
     /// `{network}`.
@@ -68,6 +74,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathIds {
             match name {
                 "appId" => ids.app = AppId::parse(text).ok(),
                 "linkId" => ids.link = LinkId::parse(text).ok(),
+                "noticeId" => ids.notice = NoticeId::parse(text).ok(),
                 "network" => ids.network = Network::parse(text),
                 "provider" => ids.provider = BillingProvider::parse(text),
                 "deviceId" => ids.device = DeviceKey::parse(text).ok(),

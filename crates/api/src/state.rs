@@ -4,6 +4,7 @@ use crate::decompressor::BodyDecompressor;
 use crate::geo::{GeoLocation, GeoLookup, country_from_header};
 use crate::limits::RateLimits;
 use crate::link_cache::LinkCache;
+use crate::notice_sender::NoticeSender;
 use crate::probe::IntegrationProbe;
 use crate::read_cache::ReadCache;
 use crate::readiness::Readiness;
@@ -87,6 +88,8 @@ pub struct ApiHandles {
     pub geo_lookup: GeoLookup,
     /// Header in which a trusted proxy sends the client's country.
     pub country_header: Option<HeaderName>,
+    /// Writes and sends the messages of notices.
+    pub notices: Arc<dyn NoticeSender>,
     /// Recently tapped links.
     pub link_cache: Arc<LinkCache>,
     /// Keys that may sign Apple's postbacks.

@@ -24,6 +24,7 @@ pub mod integration;
 pub mod json;
 pub mod link;
 pub mod link_csv;
+pub mod notice;
 
 mod describe;
 mod form;

@@ -4,6 +4,7 @@ use crate::config::{Config, DatabaseConfig};
 use crate::dns::TxtClient;
 use crate::geo::GeoFiles;
 use crate::metrics::Exporter;
+use crate::notices::NoticeService;
 use crate::secret_key::{self, SECRET_KEY_FILE, SecretKeyError};
 use crate::system;
 use anyhow::Context as _;
@@ -184,6 +185,8 @@ pub struct ServerParts {
     pub app_attest_roots: TrustedRoots,
     /// Sends test events for integrations.
     pub probe: Arc<dyn IntegrationProbe>,
+    /// Writes and sends the messages of notices.
+    pub notices: NoticeService,
     /// Looks up TXT records, which verify link domains.
     pub txt_lookup: TxtLookup,
     /// The metrics exporter, if `/metrics` is served on the main port.
@@ -199,6 +202,7 @@ impl ServerParts {
         base_url: String,
         geo: Arc<GeoFiles>,
         probe: Arc<dyn IntegrationProbe>,
+        notices: NoticeService,
         metrics: Option<Exporter>,
     ) -> Self {
         let (limits, runtime) = (&config.limits, system::runtime());
@@ -231,6 +235,7 @@ impl ServerParts {
             app_store_roots: TrustedRoots::apple(),
             app_attest_roots: app_attest_roots(),
             probe,
+            notices,
             metrics,
         }
     }
@@ -267,6 +272,7 @@ pub fn router(parts: ServerParts) -> (Router, Arc<RateLimits>) {
         app_store_roots: Arc::new(parts.app_store_roots),
         app_attest_roots: Arc::new(parts.app_attest_roots),
         probe: parts.probe.clone(),
+        notices: Arc::new(parts.notices.clone()),
         txt_lookup: parts.txt_lookup.clone(),
         read_cache: Arc::default(),
         decompressor: Arc::default(),

@@ -11,6 +11,7 @@ mod process;
 mod response;
 mod runtime;
 mod server;
+mod smtp;
 
 pub use database::{Engine, TestDatabase};
 pub use direct_connection::{DirectConnection, TextRow};
@@ -19,6 +20,7 @@ pub use process::{ServerExit, ServerProcess};
 pub use response::TestResponse;
 pub use runtime::TestClock;
 pub use server::{TestServer, TestServerSettings, client};
+pub use smtp::{CaughtMail, SmtpBehavior, TestSmtp};
 pub use tributary_sample::{AdLink, SampleAction, SampleApp, apply_all};
 pub use tributary_store_postgres::server_pair::{PairedServer, ServerPair};
 

@@ -25,8 +25,12 @@ use tributary_domain::skan::postback::Keys;
 use tributary_domain::vocabulary::digest::hex;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
 use tributary_domain::vocabulary::text::Name;
+use tributary_server::config::Config;
 use tributary_server::dns::TxtClient;
 use tributary_server::http::{self, ListenerSettings};
+use tributary_server::mail::Mailer;
+use tributary_server::notices::NoticeService;
+use tributary_server::outbound::AddressPolicy;
 use tributary_server::system;
 use tributary_server::wiring::{self, ServerParts};
 use tributary_store::report_slots::ReportSlots;
@@ -63,6 +67,8 @@ pub struct TestServerSettings {
     pub store_roots: TrustedRoots,
     /// Root certificates for App Attest.
     pub app_attest_roots: TrustedRoots,
+    /// URL of the mail server; empty sends no e-mail.
+    pub mail_url: String,
 }
 
 impl Default for TestServerSettings {
@@ -90,8 +96,36 @@ impl Default for TestServerSettings {
             postback_keys: Keys::apple(),
             store_roots: TrustedRoots::apple(),
             app_attest_roots: app_attest_roots(),
+            mail_url: String::new(),
         }
     }
+}
+
+/// Creates the service for notices with a mail server.
+fn notice_service(
+    store: &Arc<dyn Store>,
+    runtime: &Runtime,
+    mail_url: &str,
+    base_url: &str,
+) -> NoticeService {
+    let variable = |name: &str, value: &str| (format!("TRIBUTARY_MAIL__{name}"), value.to_owned());
+    let mut variables = vec![
+        variable("URL", mail_url),
+        variable("FROM", "reports@example.com"),
+    ];
+    if mail_url.is_empty() {
+        variables.clear();
+    }
+    let config = Config::load(None, variables.into_iter()).expect("valid settings");
+    NoticeService::new(
+        store.clone(),
+        runtime.clone(),
+        Keyring::new([7; 32]),
+        Mailer::new(&config).expect("a mailer"),
+        AddressPolicy::PublicOnly,
+        base_url,
+    )
+    .expect("a service")
 }
 
 /// A server in this process.
@@ -104,6 +138,8 @@ pub struct TestServer {
     pub clock: Arc<TestClock>,
     /// The server's name server.
     pub dns: TestDns,
+    /// Looks at notices and sends their messages. No worker does it.
+    pub notices: NoticeService,
     runtime: Runtime,
     client: Client,
     stop: Option<oneshot::Sender<()>>,
@@ -126,6 +162,7 @@ impl TestServer {
         let runtime = Runtime::new(clock.clone(), Arc::new(TestRandom::default()));
         let (proxies, dns) = (settings.proxies, TestDns::start().await);
         let trusted = proxies.clone();
+        let notices = notice_service(&store, &runtime, &settings.mail_url, &settings.base_url);
         let parts = ServerParts {
             store: store.clone(),
             runtime: runtime.clone(),
@@ -143,6 +180,7 @@ impl TestServer {
             app_store_roots: settings.store_roots,
             app_attest_roots: settings.app_attest_roots,
             probe: Arc::new(TestProbe),
+            notices: notices.clone(),
             txt_lookup: wiring::txt_lookup(TxtClient::new(Some(dns.address), system::runtime())),
             metrics: None,
         };
@@ -169,6 +207,7 @@ impl TestServer {
             store,
             clock,
             dns,
+            notices,
             runtime,
             client: client(),
             stop: Some(stop),

@@ -33,6 +33,7 @@ use utoipa_axum::router::OpenApiRouter;
         (name = "Apps", description = "Apps and their settings."),
         (name = "Billing", description = "Billing providers and their notifications."),
         (name = "Links", description = "Tracking links."),
+        (name = "Notices", description = "Reports and alerts by e-mail, Slack and webhook."),
         (name = "Integrations", description = "Connections to the ad networks."),
         (name = "Deliveries", description = "Events forwarded to ad networks, with their status."),
         (name = "Held installs", description = "Flagged installs that wait for a review."),

@@ -22,6 +22,7 @@ pub(crate) mod export;
 mod held;
 mod integrations;
 mod links;
+mod notices;
 mod overview;
 mod portfolio;
 mod stats;
@@ -53,6 +54,14 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(links::bulk::create))
         .routes(routes!(links::qr::svg))
         .routes(routes!(links::qr::png))
+        .routes(routes!(notices::list::list, notices::create::create))
+        .routes(routes!(
+            notices::get::get,
+            notices::replace::replace,
+            notices::delete::delete
+        ))
+        .routes(routes!(notices::preview::preview))
+        .routes(routes!(notices::test::test))
         .routes(routes!(integrations::list::list))
         .routes(routes!(
             integrations::get::get,

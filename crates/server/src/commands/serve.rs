@@ -5,7 +5,10 @@ use crate::config::Config;
 use crate::exit_code::is_transient;
 use crate::geo::GeoFiles;
 use crate::http::{self, ListenerSettings};
+use crate::mail::Mailer;
 use crate::metrics::Exporter;
+use crate::notices::NoticeService;
+use crate::outbound::AddressPolicy;
 use crate::probe::NetworkProbe;
 use crate::shutdown::StopSignals;
 use crate::transport::NetworkTransport;
@@ -178,11 +181,20 @@ fn spawn_tasks(
     let mut tasks = JoinSet::new();
     let poller = Poller::new(started.store.clone(), system::runtime());
     let due = poller.subscribe();
+    let notices = NoticeService::new(
+        started.store.clone(),
+        system::runtime(),
+        started.keyring.clone(),
+        Mailer::new(config)?,
+        AddressPolicy::allowing(config.webhooks.allow_private_addresses),
+        &started.base_url,
+    )?;
     workers::start(
         config,
         &started.store,
         &started.keyring,
         started.geo.clone(),
+        notices.clone(),
         &mut tasks,
         &due,
         || wait_for_stop(stopped.clone()),
@@ -207,6 +219,7 @@ fn spawn_tasks(
         started.base_url,
         started.geo,
         Arc::new(NetworkProbe::new(forwarding)),
+        notices,
         served_here,
     );
     let (router, limits) = wire(parts);

@@ -43,6 +43,16 @@ pub(super) fn contradictions(config: &Config, layers: &Layers) -> Vec<ConfigProb
              work; set `database_url` to a PostgreSQL database to divide it",
         ));
     }
+    let mail = [
+        ("mail.url", config.mail.url.is_some()),
+        ("mail.from", config.mail.from.is_some()),
+    ];
+    if let [(given, true), (missing, false)] | [(missing, false), (given, true)] = mail {
+        problems.push(ConfigProblem::new(
+            layers.location(missing),
+            format!("is required, because {given} is set"),
+        ));
+    }
     let is_any_port = |address: SocketAddr| address.port() == 0;
     if config
         .metrics

@@ -41,14 +41,19 @@ pub(super) fn secrets(layers: &Layers) -> Vec<String> {
             _ => None,
         }
     };
-    ["secret_key", "database_url", "database_read_url"]
-        .iter()
-        .filter_map(|path| Some((path, holds_secret(path)?)))
-        .map(|(path, file)| {
-            let file = file.display();
-            format!("`{path}` is a secret, but other users can read {file}: run chmod 600 {file}")
-        })
-        .collect()
+    [
+        "secret_key",
+        "database_url",
+        "database_read_url",
+        "mail.url",
+    ]
+    .iter()
+    .filter_map(|path| Some((path, holds_secret(path)?)))
+    .map(|(path, file)| {
+        let file = file.display();
+        format!("`{path}` is a secret, but other users can read {file}: run chmod 600 {file}")
+    })
+    .collect()
 }
 
 fn is_readable_by_others(file: &Path) -> bool {

@@ -11,6 +11,7 @@ mod checks;
 mod database;
 mod files;
 mod layers;
+mod mail;
 mod nearest;
 mod parse;
 mod print;
@@ -20,11 +21,12 @@ mod sections;
 
 pub use address_range::AddressRange;
 pub use database::{DatabaseConfig, SQLITE_FILE};
+pub use mail::{MailEncryption, MailServer};
 pub use parse::SECRET_KEY_BYTES;
 pub use problem::{ConfigError, ConfigProblem};
 pub use sections::{
-    DnsConfig, GeoConfig, HttpConfig, LimitsConfig, LogConfig, LogFormat, MetricsConfig,
-    NetworksConfig, PostgresConfig, RatesConfig, RetentionConfig, ServiceConfig,
+    DnsConfig, GeoConfig, HttpConfig, LimitsConfig, LogConfig, LogFormat, MailConfig,
+    MetricsConfig, NetworksConfig, PostgresConfig, RatesConfig, RetentionConfig, ServiceConfig,
     TokenServiceConfig, WebhooksConfig,
 };
 
@@ -83,6 +85,8 @@ pub struct Config {
     pub networks: NetworksConfig,
     /// Webhooks to URLs that tenants choose.
     pub webhooks: WebhooksConfig,
+    /// The mail server.
+    pub mail: MailConfig,
     /// Endpoint for redeeming AdServices tokens.
     pub adservices: ServiceConfig,
     /// Exchange rate sources.

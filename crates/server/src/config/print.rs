@@ -30,7 +30,9 @@ pub(super) fn redacted_toml(layers: &Layers) -> String {
 fn redacted_value(setting: &Setting) -> Value {
     match (setting.path.as_str(), &setting.value) {
         ("secret_key", Value::String(key)) if !key.is_empty() => Value::String(HIDDEN.to_owned()),
-        ("database_url" | "database_read_url", Value::String(url)) => Value::String(redacted(url)),
+        ("database_url" | "database_read_url" | "mail.url", Value::String(url)) => {
+            Value::String(redacted(url))
+        }
         // Some rate providers need a token in the query.
         ("rates.url" | "rates.second_url", Value::String(url)) => match url.split_once('?') {
             Some((base, _)) => Value::String(format!("{base}?{HIDDEN}")),
@@ -74,6 +76,14 @@ mod tests {
             (
                 "TRIBUTARY_RATES__URL".to_owned(),
                 "https://rates.example/x?token=canary".to_owned(),
+            ),
+            (
+                "TRIBUTARY_MAIL__URL".to_owned(),
+                "smtps://me:canary@mail.example.com".to_owned(),
+            ),
+            (
+                "TRIBUTARY_MAIL__FROM".to_owned(),
+                "reports@example.com".to_owned(),
             ),
         ];
         let config = Config::load(None, environment.into_iter()).unwrap();

@@ -1,9 +1,9 @@
 //! Rules for single settings. `checks.rs` contains the rules for combinations.
 
 use super::layers::{Layers, Setting};
-use super::parse;
 use super::problem::ConfigProblem;
 use super::{AddressRange, DatabaseConfig};
+use super::{mail, parse};
 use std::path::Path;
 use toml::Value;
 use tributary_domain::app::{CLICK_WINDOW_HOURS, PROBABILISTIC_WINDOW_HOURS};
@@ -148,6 +148,14 @@ const RULES: &[(&str, Rule)] = &[
     ("networks.network_c.base_url", SERVICE_URL),
     ("networks.network_d.base_url", SERVICE_URL),
     ("webhooks.allow_private_addresses", Rule::Any),
+    (
+        "mail.url",
+        Rule::TextOrEmpty(|text| mail::MailServer::parse(text).map(drop)),
+    ),
+    (
+        "mail.from",
+        Rule::TextOrEmpty(|text| mail::sender(text).map(drop)),
+    ),
     ("adservices.base_url", SERVICE_URL),
     (
         "rates.url",

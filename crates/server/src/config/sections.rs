@@ -7,7 +7,7 @@
 //!    default file is the only place for defaults.
 //! 3. Add its rule to `rules.rs`. The tests report whichever of the three is missing.
 
-use super::{AddressRange, parse};
+use super::{AddressRange, mail, parse};
 use axum::http::HeaderName;
 use secrecy::SecretString;
 use serde::de::Error as _;
@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tributary_domain::access::admission::AdmissionLimits;
 use tributary_domain::node_role::NodeRoles;
+use tributary_domain::notice::MailAddress;
 use tributary_store::report_slots::ReportSlots;
 use url::Url;
 
@@ -189,6 +190,18 @@ pub struct WebhooksConfig {
     pub allow_private_addresses: bool,
 }
 
+/// The mail server that messages are sent through.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MailConfig {
+    /// URL with the password; `None` sends no e-mail.
+    #[serde(deserialize_with = "optional_secret")]
+    pub url: Option<SecretString>,
+    /// The sender's address.
+    #[serde(deserialize_with = "optional_sender")]
+    pub from: Option<MailAddress>,
+}
+
 /// A service that the server calls.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -318,6 +331,10 @@ fn service_url<'de, D: Deserializer<'de>>(input: D) -> Result<Url, D::Error> {
 
 fn optional_file_url<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Url>, D::Error> {
     unless_empty(input, parse::file_url)
+}
+
+fn optional_sender<'de, D: Deserializer<'de>>(input: D) -> Result<Option<MailAddress>, D::Error> {
+    unless_empty(input, mail::sender)
 }
 
 fn optional_path<'de, D: Deserializer<'de>>(input: D) -> Result<Option<PathBuf>, D::Error> {

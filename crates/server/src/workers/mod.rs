@@ -7,6 +7,7 @@ mod ad_services;
 mod alerts;
 mod deliveries;
 mod geo_files;
+mod notices;
 mod paused_integrations;
 mod periodic;
 mod pivots;
@@ -17,12 +18,14 @@ mod trials;
 
 use crate::config::Config;
 use crate::geo::GeoFiles;
+use crate::notices::NoticeService;
 use crate::outbound::AddressPolicy;
 use crate::system;
 use ad_services::AdServicesWorker;
 use alerts::AlertsWorker;
 use deliveries::DeliveriesWorker;
 use geo_files::GeoFilesWorker;
+use notices::NoticesWorker;
 use paused_integrations::PausedIntegrationsWorker;
 use periodic::Worker;
 use pivots::PivotsWorker;
@@ -39,10 +42,11 @@ use tributary_forwarder::DueReceiver;
 use tributary_store::Store;
 
 /// Names of all workers, as shown in metrics and logs.
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 11] = [
     AdServicesWorker::NAME,
     AlertsWorker::NAME,
     DeliveriesWorker::NAME,
+    NoticesWorker::NAME,
     PausedIntegrationsWorker::NAME,
     PivotsWorker::NAME,
     GeoFilesWorker::NAME,
@@ -59,6 +63,7 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
     store: &Arc<dyn Store>,
     keyring: &Keyring,
     geo: Arc<GeoFiles>,
+    notices: NoticeService,
     tasks: &mut JoinSet<()>,
     due: &DueReceiver,
     stop: impl Fn() -> F,
@@ -84,6 +89,7 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
         stop,
     };
     spawner.spawn(alerts);
+    spawner.spawn(NoticesWorker::new(notices));
     spawner.spawn(DeliveriesWorker::new(store.clone(), runtime.clone()));
     spawner.spawn(rates);
     spawner.spawn(ad_services);

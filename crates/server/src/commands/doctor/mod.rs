@@ -14,6 +14,7 @@ mod database;
 mod disk;
 mod geo;
 mod limits;
+mod mail;
 mod postbacks;
 mod rates;
 mod roles;
@@ -30,7 +31,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 
 /// Runs all checks. The caller opens the database; `now` is the clock under test.
 pub async fn examine(config: &Config, database: DatabaseState, now: Timestamp) -> Vec<DoctorCheck> {
-    let services = services::examine(config).await;
+    let (services, mail) = tokio::join!(services::examine(config), mail::examine(config));
     [
         configuration(config.warnings()),
         vec![roles::judge(config.roles)],
@@ -46,6 +47,7 @@ pub async fn examine(config: &Config, database: DatabaseState, now: Timestamp) -
             config.rates.second_url.is_some(),
         ),
         services,
+        mail,
         geo::examine(&config.geo),
     ]
     .concat()

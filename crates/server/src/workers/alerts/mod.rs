@@ -2,7 +2,8 @@
 //!
 //! The signature follows Standard Webhooks: the headers are `webhook-id`, `webhook-timestamp` and
 //! `webhook-signature`, which signs the other two headers and the body. An alert is retried until
-//! the receiver responds with success, for about a day.
+//! the receiver responds with success, for about a day. Before an alert is sent, a message is queued for
+//! each notice on it.
 
 use super::periodic::{Worker, WorkerActivity};
 use crate::outbound::{AddressPolicy, Outbound};
@@ -14,11 +15,11 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 use tributary_domain::due_work::WorkKind;
-use tributary_domain::forwarding::alert::Alert;
+use tributary_domain::forwarding::alert::{Alert, RETRY_WAITS};
 use tributary_domain::integration::Network;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::runtime::Runtime;
-use tributary_store::{Alerts, DueAlert};
+use tributary_store::{DueAlert, Store};
 use url::Url;
 
 /// Timeout for one request.
@@ -27,21 +28,9 @@ const REQUEST_MAX: Duration = Duration::from_secs(10);
 const BATCH: u32 = 1;
 /// Duration of a lease: a request, and as long again for the database.
 const LEASE: Duration = Duration::from_secs(20);
-/// Delays between attempts. The first attempt is immediate; after the last attempt the alert is
-/// dropped.
-const WAITS: [Duration; 7] = [
-    Duration::from_secs(5),
-    Duration::from_mins(5),
-    Duration::from_mins(30),
-    Duration::from_hours(2),
-    Duration::from_hours(5),
-    Duration::from_hours(10),
-    Duration::from_hours(10),
-];
-
 /// Sends alerts.
 pub(super) struct AlertsWorker {
-    store: Arc<dyn Alerts>,
+    store: Arc<dyn Store>,
     runtime: Runtime,
     keyring: Keyring,
     outbound: Outbound,
@@ -73,7 +62,7 @@ fn body(alert: &Alert) -> Vec<u8> {
 
 impl AlertsWorker {
     pub(super) fn new(
-        store: Arc<dyn Alerts>,
+        store: Arc<dyn Store>,
         runtime: Runtime,
         keyring: Keyring,
         policy: AddressPolicy,
@@ -117,7 +106,7 @@ impl AlertsWorker {
 
     async fn settle(&self, due: &DueAlert, was_accepted: bool) -> anyhow::Result<()> {
         let tries = usize::try_from(due.attempts).unwrap_or(usize::MAX);
-        let wait = WAITS.get(tries.saturating_sub(1));
+        let wait = RETRY_WAITS.get(tries.saturating_sub(1));
         let retry_at = match (was_accepted, wait) {
             (false, Some(wait)) => Some(self.runtime.now().plus(*wait)),
             _ => None,
@@ -147,6 +136,8 @@ impl Worker for AlertsWorker {
             return Ok(WorkerActivity::Idle);
         }
         for one in &due {
+            let alert = one.alert.clone();
+            self.store.queue_alert_messages(alert, now).await?;
             let was_accepted = match &one.url {
                 // No URL is configured, so there is nothing to send.
                 None => true,

@@ -82,7 +82,7 @@ async fn retries_an_alert_and_then_gives_up() {
     listening(&store).await;
     raise(&store, 10).await;
     let mut now = 10;
-    for wait in WAITS.map(|wait| i64::try_from(wait.as_secs()).unwrap()) {
+    for wait in RETRY_WAITS.map(|wait| i64::try_from(wait.as_secs()).unwrap()) {
         let due = store.lease_alerts(at(now), at(now + 1), 5).await.unwrap();
         worker(&store, now).settle(&due[0], false).await.unwrap();
         assert!(
