@@ -48,6 +48,7 @@ mod testing;
 pub use password::hash as password_hash;
 pub use state::{
     ConnectionTest, ConnectionTestFuture, DashboardState, DomainLookup, DomainLookupFuture,
+    NoticeMessages, NoticePreviewFuture, NoticeTestFuture,
 };
 
 use axum::Router;
@@ -56,7 +57,8 @@ use axum::routing::{get, post};
 use failure::Failure;
 use pages::{
     account, app, audit_log, conversion_values, deliveries, device, events, front, held, home,
-    integrations, keys, links, portfolio, settings, setup, sign_in, sign_out, team, what_if,
+    integrations, keys, links, notices, portfolio, settings, setup, sign_in, sign_out, team,
+    what_if,
 };
 use state::DashboardHandles;
 
@@ -132,6 +134,7 @@ fn app_routes() -> Router<DashboardHandles> {
         .route("/links/{link}/delete", post(links::update::delete))
         .route("/links/{link}/qr.svg", get(links::qr::svg))
         .route("/links/{link}/qr.png", get(links::qr::png))
+        .merge(notice_routes())
         .route("/integrations", get(integrations::list::show))
         .route(
             "/integrations/{network}",
@@ -197,6 +200,21 @@ fn report_routes() -> Router<DashboardHandles> {
         .route("/views/{view}/delete", post(app::saved_views::delete))
         .route("/shares", get(app::shares::show).post(app::shares::create))
         .route("/shares/{share}/revoke", post(app::shares::revoke))
+/// Routes for the reports and alerts of one app.
+fn notice_routes() -> Router<DashboardHandles> {
+    Router::new()
+        .route("/notices", get(notices::list::show))
+        .route(
+            "/notices/new",
+            get(notices::edit::show_new).post(notices::edit::create),
+        )
+        .route("/notices/preview", post(notices::preview::preview))
+        .route(
+            "/notices/{notice}",
+            get(notices::edit::show).post(notices::edit::update),
+        )
+        .route("/notices/{notice}/test", post(notices::edit::test))
+        .route("/notices/{notice}/delete", post(notices::edit::delete))
 }
 
 /// Routes for the settings of one app.

@@ -20,6 +20,7 @@ pub(crate) enum Section {
     Held,
     ConversionValues,
     Costs,
+    Notices,
     Start,
     Settings,
     Keys,

@@ -8,10 +8,11 @@ use std::time::Duration;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::integration::{Integration, TestEventResult};
 use tributary_domain::keyring::Keyring;
+use tributary_domain::notice::{Notice, NoticePreview};
 use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::id::OrganizationId;
-use tributary_store::Store;
 use tributary_store::report_slots::ReportSlots;
+use tributary_store::{Store, StoreResult};
 use url::{Host, Url};
 
 /// Result of a connection test, or a message if no test event could be sent.
@@ -28,6 +29,21 @@ pub type DomainLookupFuture = Pin<Box<dyn Future<Output = Option<Vec<String>>> +
 /// Looks up the TXT records of a name, which verify link domains.
 pub type DomainLookup = Arc<dyn Fn(String) -> DomainLookupFuture + Send + Sync>;
 
+/// A message as it would be sent.
+pub type NoticePreviewFuture = Pin<Box<dyn Future<Output = StoreResult<NoticePreview>> + Send>>;
+
+/// Result of a test message: an error for people if it was not accepted.
+pub type NoticeTestFuture = Pin<Box<dyn Future<Output = StoreResult<Result<(), String>>> + Send>>;
+
+/// Writes and sends the messages of notices.
+#[derive(Clone)]
+pub struct NoticeMessages {
+    /// Returns the message that a notice would send.
+    pub preview: Arc<dyn Fn(OrganizationId, Notice) -> NoticePreviewFuture + Send + Sync>,
+    /// Sends that message now.
+    pub send_test: Arc<dyn Fn(OrganizationId, Notice) -> NoticeTestFuture + Send + Sync>,
+}
+
 /// Dependencies that the server provides.
 #[derive(Clone)]
 pub struct DashboardState {
@@ -43,6 +59,8 @@ pub struct DashboardState {
     pub probe: ConnectionTest,
     /// Looks up TXT records.
     pub txt_lookup: DomainLookup,
+    /// Writes and sends the messages of notices.
+    pub notices: NoticeMessages,
     /// Public base URL without a trailing slash.
     pub base_url: Arc<str>,
     /// Time limit for receiving a form. After that, the server returns 408.
@@ -59,6 +77,7 @@ pub(crate) struct DashboardHandles {
     pub(crate) report_slots: ReportSlots,
     pub(crate) probe: ConnectionTest,
     pub(crate) txt_lookup: DomainLookup,
+    pub(crate) notices: NoticeMessages,
     pub(crate) base_url: Arc<str>,
     pub(crate) body_timeout: Duration,
     pub(crate) own_origin: OwnOrigin,
@@ -77,6 +96,7 @@ impl DashboardHandles {
             report_slots: state.report_slots,
             probe: state.probe,
             txt_lookup: state.txt_lookup,
+            notices: state.notices,
             base_url: state.base_url,
             body_timeout: state.body_timeout,
             hasher: Hasher::for_this_machine(),

@@ -1,6 +1,6 @@
 //! Test support: the dashboard on a real SQLite store with a stopped clock.
 
-use crate::{DashboardState, router};
+use crate::{DashboardState, NoticeMessages, router};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
@@ -15,6 +15,7 @@ use tributary_domain::access::person::{Email, Role, SETUP_LINK_LIFETIME, SetupLi
 use tributary_domain::access::session::Session;
 use tributary_domain::access::{Actor, Environment, Permission};
 use tributary_domain::keyring::Keyring;
+use tributary_domain::notice::NoticePreview;
 use tributary_domain::ownership::link_domain::DomainChallenge;
 use tributary_domain::runtime::{Clock, Random, Runtime};
 use tributary_domain::vocabulary::digest::{Digest, hex};
@@ -120,6 +121,19 @@ impl TestDashboard {
             keyring: KEYRING,
             report_slots: ReportSlots::unlimited(),
             probe: Arc::new(|_, _| Box::pin(async { Err("Tests send no events.".to_owned()) })),
+            notices: NoticeMessages {
+                preview: Arc::new(|_, notice| {
+                    let preview = NoticePreview {
+                        subject: "A subject <b>".to_owned(),
+                        body: notice.settings.topic.kind().as_str().to_owned(),
+                        html: None,
+                    };
+                    Box::pin(async { Ok(preview) })
+                }),
+                send_test: Arc::new(|_, _| {
+                    Box::pin(async { Ok(Err("Tests send nothing.".to_owned())) })
+                }),
+            },
             txt_lookup: Arc::new(|name| Box::pin(async move { records_of(&name) })),
             base_url: base_url.into(),
             body_timeout: Duration::from_millis(100),

@@ -25,6 +25,11 @@ const FORMS: &[(&str, Role)] = &[
     ("/apps/{app}/links/bulk", Role::Admin),
     ("/apps/{app}/links/lnk_0", Role::Admin),
     ("/apps/{app}/links/lnk_0/delete", Role::Admin),
+    ("/apps/{app}/notices/new", Role::Admin),
+    ("/apps/{app}/notices/preview", Role::Admin),
+    ("/apps/{app}/notices/ntc_0", Role::Admin),
+    ("/apps/{app}/notices/ntc_0/test", Role::Admin),
+    ("/apps/{app}/notices/ntc_0/delete", Role::Admin),
     ("/apps/{app}/integrations/network_a", Role::Admin),
     ("/apps/{app}/integrations/network_a/test", Role::Admin),
     ("/apps/{app}/integrations/network_a/resume", Role::Admin),
@@ -125,12 +130,14 @@ const PAGES: &[(&str, Role)] = &[
     ),
     ("/apps/{app}/conversion-values", Role::Analyst),
     ("/apps/{app}/conversion-values/postbacks", Role::Analyst),
+    ("/apps/{app}/notices", Role::Analyst),
     ("/keys", Role::Analyst),
     ("/team", Role::Analyst),
     ("/audit-log", Role::Analyst),
     ("/apps/new", Role::Admin),
     ("/apps/{app}/links/new", Role::Admin),
     ("/apps/{app}/links/bulk", Role::Admin),
+    ("/apps/{app}/notices/new", Role::Admin),
 ];
 
 /// Returns whether `role` is at least `least`. Roles are listed with the most powerful first.

@@ -273,5 +273,16 @@ function prepareChart(frame) {
 
 for (const frame of document.querySelectorAll("[data-chart]")) prepareChart(frame);
 
+// Shows only the fields that belong to the chosen values of the form's select elements.
+function showChosen() {
+  const chosen = Array.from(document.querySelectorAll("#topic, #channel"), (select) => select.value);
+  for (const part of document.querySelectorAll("[data-shown-for]")) {
+    part.hidden = !part.dataset.shownFor.split(" ").some((value) => chosen.includes(value));
+  }
+}
+
+document.addEventListener("change", showChosen);
+window.addEventListener("pageshow", showChosen);
+
 document.addEventListener("htmx:load", (event) => prepare(event.detail.elt));
 prepare(document);

@@ -23,6 +23,12 @@ pub fn read_form(fields: &mut Fields<'_>) -> Option<NoticeDraft> {
     fields.check(|faults| input.check(faults))
 }
 
+/// Reads a notice from a form for its preview.
+pub fn read_preview(fields: &mut Fields<'_>) -> Option<NoticeDraft> {
+    let input = read_input(fields).for_preview();
+    fields.check(|faults| input.check(faults))
+}
+
 fn metric(text: &str) -> Result<&'static Metric, Problem> {
     let problem = || Problem::new(FaultCode::UnknownValue, "Must be a metric of the overview.");
     Metric::find(text).ok_or_else(problem)

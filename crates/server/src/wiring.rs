@@ -19,7 +19,7 @@ use tributary_api::{
     ApiHandles, GeoLookup, IntegrationProbe, RateLimits, RateSettings, Timeouts, TxtLookup,
     UnmatchedPages, UnverifiedWrites,
 };
-use tributary_dashboard::DashboardState;
+use tributary_dashboard::{DashboardState, NoticeMessages};
 use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
 use tributary_domain::attestation::app_attest_roots;
 use tributary_domain::billing::certificate::TrustedRoots;
@@ -293,6 +293,7 @@ pub fn router(parts: ServerParts) -> (Router, Arc<RateLimits>) {
             Box::pin(async move { probe.probe(organization, &integration).await })
         }),
         txt_lookup: parts.txt_lookup,
+        notices: notice_messages(&parts.notices),
         base_url,
         body_timeout: parts.timeouts.body,
     });
@@ -300,6 +301,21 @@ pub fn router(parts: ServerParts) -> (Router, Arc<RateLimits>) {
         others = others.merge(metrics_router(metrics));
     }
     (tributary_api::router(handles.into(), others), limits)
+}
+
+/// Returns the previews and tests of notices for the pages.
+fn notice_messages(service: &NoticeService) -> NoticeMessages {
+    let (previews, tests) = (service.clone(), service.clone());
+    NoticeMessages {
+        preview: Arc::new(move |organization, notice| {
+            let service = previews.clone();
+            Box::pin(async move { service.preview(organization, &notice).await })
+        }),
+        send_test: Arc::new(move |organization, notice| {
+            let service = tests.clone();
+            Box::pin(async move { service.send_test(organization, &notice).await })
+        }),
+    }
 }
 
 /// Returns a router for `/metrics` on a separate port. It adds request ids, because the API's

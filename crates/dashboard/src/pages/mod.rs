@@ -19,6 +19,7 @@ pub(crate) mod events;
 pub(crate) mod held;
 pub(crate) mod integrations;
 pub(crate) mod links;
+pub(crate) mod notices;
 pub(crate) mod portfolio;
 pub(crate) mod settings;
 pub(crate) mod what_if;

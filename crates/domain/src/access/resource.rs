@@ -100,7 +100,7 @@ resources! {
             "/api/v1/apps/{appId}/notices",
             "/api/v1/apps/{appId}/notices/{noticeId}"
         ],
-        pages: []
+        pages: ["/apps/{app}/notices", "/apps/{app}/notices/{notice}"]
     }
     /// Scope for integrations with networks and billing providers.
     IntegrationsRead = AppsRead {
@@ -147,7 +147,7 @@ resources! {
     /// Scope for secrets and for forms that create something.
     SecretsRead = AppsWrite {
         endpoints: ["/api/v1/apps/{appId}/alert-webhook"],
-        pages: ["/apps/new", "/apps/{app}/links/new", "/apps/{app}/links/bulk"]
+        pages: ["/apps/new", "/apps/{app}/links/new", "/apps/{app}/links/bulk", "/apps/{app}/notices/new"]
     }
 }
 

@@ -40,6 +40,11 @@ impl MailAddress {
         Err(Problem::new(FaultCode::InvalidFormat, message))
     }
 
+    /// Returns the address in previews.
+    pub(super) fn placeholder() -> Self {
+        Self("you@example.com".to_owned())
+    }
+
     /// Returns the address.
     pub fn as_str(&self) -> &str {
         &self.0

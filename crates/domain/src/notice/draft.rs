@@ -106,6 +106,18 @@ impl NoticeInput {
         self
     }
 
+    /// Fills in what a preview does not show, so that it needs no name, recipient or URL yet.
+    #[must_use]
+    pub fn for_preview(self) -> Self {
+        let mut input = self.only_relevant();
+        input.name = Name::parse("Preview").map_or(FieldInput::Invalid, FieldInput::Value);
+        input.url = FieldInput::Absent;
+        if input.channel == FieldInput::Value(ChannelKind::Email) {
+            input.recipients = FieldInput::Value(vec![MailAddress::placeholder()]);
+        }
+        input
+    }
+
     /// Checks the fields against each other, and reports every fault.
     pub fn check(self, faults: &mut Faults) -> Option<NoticeDraft> {
         let channel = required("channel", self.channel, faults);

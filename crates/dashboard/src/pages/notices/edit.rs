@@ -1,0 +1,213 @@
+//! `/apps/{app}/notices/new` and `/apps/{app}/notices/{notice}` — creates, changes, tests and deletes a
+//! notice.
+
+use super::NoticePage;
+use super::fields::{Choices, empty, faults_from_refusal, filled};
+use super::list::state;
+use super::preview::PreviewPart;
+use crate::access::{FormSubmission, PageContext};
+use crate::failure::Failure;
+use crate::form_state::FormState;
+use crate::pages::links::update::precondition;
+use crate::response::see_other;
+use crate::sealing::FormSecretSealer;
+use crate::shell::Section;
+use crate::state::DashboardHandles;
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use tributary_domain::access::resource::NoticesRead;
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::keyring::secret_scope::NOTICE_SECRET_SCOPE;
+use tributary_domain::notice::{Notice, NoticeDraft};
+use tributary_domain::vocabulary::fault::Faults;
+use tributary_domain::vocabulary::id::NoticeId;
+use tributary_domain::vocabulary::revision::{Precondition, Revision};
+use tributary_fields::notice::read_form;
+use tributary_store::StoreError;
+
+/// Result of a test, below the button.
+#[derive(Template)]
+#[template(path = "notice_test.html")]
+struct NoticeTestResult {
+    outcome: Result<(), String>,
+}
+
+/// Builds the page. The preview shows what a stored notice sends now.
+async fn page<S>(
+    handles: &DashboardHandles,
+    context: &PageContext<S>,
+    notice: Option<&Notice>,
+    form: Option<FormState>,
+) -> Result<NoticePage, Failure> {
+    let app = context.app()?;
+    let preview = match notice.filter(|_| form.is_none()) {
+        Some(notice) => {
+            let organization = context.authorized.organization();
+            Some((handles.notices.preview)(organization, notice.clone()).await?)
+        }
+        None => None,
+    };
+    let now = handles.runtime.now();
+    let name = notice.map_or("New notice", |one| one.settings.name.as_str());
+    let url = notice.and_then(|one| one.settings.channel.url());
+    Ok(NoticePage {
+        shell: context.shell(Section::Notices),
+        id: notice.map(|one| one.id.to_string()),
+        name: name.to_owned(),
+        tag: notice.map(Notice::tag).unwrap_or_default(),
+        timezone: app.timezone.as_str().to_owned(),
+        url_origin: url.map(|url| url.origin.clone()),
+        state: notice.map(|one| state(one, now)),
+        form: form.unwrap_or_else(|| notice.map_or_else(empty, filled)),
+        choices: Choices::all(),
+        preview: PreviewPart {
+            preview,
+            faults: Vec::new(),
+        },
+    })
+}
+
+async fn load<S>(
+    handles: &DashboardHandles,
+    context: &PageContext<S>,
+    caller: &Authorized<AppsRead>,
+) -> Result<Notice, Failure> {
+    let id = NoticeId::parse(context.path_parameter("notice")).map_err(|_| Failure::NotFound)?;
+    Ok(handles.store.notice(caller, context.app()?.id, id).await?)
+}
+
+/// Shows the form for a new notice.
+pub(crate) async fn show_new(
+    State(handles): State<DashboardHandles>,
+    context: PageContext<AppsWrite>,
+) -> Result<Response, Failure> {
+    Ok(context.page(&page(&handles, &context, None, None).await?))
+}
+
+/// Shows a stored notice.
+pub(crate) async fn show(
+    State(handles): State<DashboardHandles>,
+    context: PageContext<NoticesRead>,
+) -> Result<Response, Failure> {
+    let notice = load(&handles, &context, &context.authorized).await?;
+    Ok(context.page(&page(&handles, &context, Some(&notice), None).await?))
+}
+
+/// Creates a notice.
+pub(crate) async fn create(
+    State(handles): State<DashboardHandles>,
+    submission: FormSubmission<AppsWrite>,
+) -> Result<Response, Failure> {
+    save(&handles, &submission, None).await
+}
+
+/// Changes a notice.
+pub(crate) async fn update(
+    State(handles): State<DashboardHandles>,
+    submission: FormSubmission<AppsWrite>,
+) -> Result<Response, Failure> {
+    let caller = submission.authorized.read_access();
+    let stored = load(&handles, &submission.context, &caller).await?;
+    save(&handles, &submission, Some(&stored)).await
+}
+
+/// Stores the submitted form, or shows it again with its errors.
+async fn save(
+    handles: &DashboardHandles,
+    submission: &FormSubmission<AppsWrite>,
+    stored: Option<&Notice>,
+) -> Result<Response, Failure> {
+    let (draft, mut faults) = submission.form.read(read_form);
+    if let (Some(draft), true) = (draft, faults.is_empty()) {
+        match store(handles, submission, draft, stored).await? {
+            Ok(notice) => {
+                let word = if stored.is_some() { "saved" } else { "created" };
+                let path = format!("/apps/{}/notices/{}?notice={word}", notice.app, notice.id);
+                return Ok(see_other(&path));
+            }
+            Err(found) => faults = found,
+        }
+    }
+    let form = FormState::from_form(&submission.form).with_faults(faults);
+    let page = page(handles, &submission.context, stored, Some(form)).await?;
+    Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+}
+
+async fn store(
+    handles: &DashboardHandles,
+    submission: &FormSubmission<AppsWrite>,
+    draft: NoticeDraft,
+    stored: Option<&Notice>,
+) -> Result<Result<Notice, Faults>, Failure> {
+    let (app, at) = (submission.app()?, handles.runtime.now());
+    let new_id = || NoticeId::new(at, handles.runtime.random_bytes());
+    let id = stored.map_or_else(new_id, |one| one.id);
+    let sealer = FormSecretSealer::new(handles, submission)?;
+    let field = id.to_string();
+    let channel = stored.map(|one| &one.settings.channel);
+    let seal = |url: &str| sealer.seal(NOTICE_SECRET_SCOPE, &field, url);
+    let settings = match draft.into_settings(channel, seal) {
+        Ok(settings) => settings,
+        Err(faults) => return Ok(Err(faults)),
+    };
+    let (caller, origin) = (&submission.authorized, submission.origin(handles));
+    let outcome = if stored.is_some() {
+        let precondition = precondition(&submission.form);
+        let of = (app.id, id);
+        let replaced = handles
+            .store
+            .replace_notice(caller, of, settings, precondition, origin);
+        replaced.await
+    } else {
+        let notice = Notice {
+            id,
+            app: app.id,
+            progress: settings.topic.first_progress(&app.timezone, at),
+            settings,
+            last_sent_at: None,
+            last_error: None,
+            created_at: at,
+            updated_at: at,
+            revision: Revision::FIRST,
+        };
+        handles.store.create_notice(caller, notice, origin).await
+    };
+    match outcome {
+        Ok(notice) => Ok(Ok(notice)),
+        Err(StoreError::Refused(refusal)) => {
+            let faults = faults_from_refusal(refusal).map(Err);
+            faults.map_err(|refusal| StoreError::Refused(refusal).into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// `POST /apps/{app}/notices/{notice}/test` — sends the saved notice's message now.
+pub(crate) async fn test(
+    State(handles): State<DashboardHandles>,
+    submission: FormSubmission<AppsWrite>,
+) -> Result<Response, Failure> {
+    let caller = submission.authorized.read_access();
+    let notice = load(&handles, &submission.context, &caller).await?;
+    let outcome = (handles.notices.send_test)(caller.organization(), notice).await?;
+    Ok(submission.page(&NoticeTestResult { outcome }))
+}
+
+/// `POST /apps/{app}/notices/{notice}/delete` — deletes the notice.
+pub(crate) async fn delete(
+    State(handles): State<DashboardHandles>,
+    submission: FormSubmission<AppsWrite>,
+) -> Result<Response, Failure> {
+    let caller = submission.authorized.read_access();
+    let notice = load(&handles, &submission.context, &caller).await?;
+    let (app, origin) = (notice.app, submission.origin(&handles));
+    let none = Precondition::None;
+    let writer = &submission.authorized;
+    let deleted = handles
+        .store
+        .delete_notice(writer, app, notice.id, none, origin);
+    deleted.await?;
+    Ok(see_other(&format!("/apps/{app}/notices?notice=deleted")))
+}

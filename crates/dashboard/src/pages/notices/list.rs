@@ -1,0 +1,84 @@
+//! `/apps/{app}/notices` — lists the notices.
+
+use super::{NoticeState, describe};
+use crate::access::PageContext;
+use crate::failure::Failure;
+use crate::shell::{Section, Shell};
+use crate::state::DashboardHandles;
+use crate::text;
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use tributary_domain::access::resource::NoticesRead;
+use tributary_domain::notice::{ChannelKind, Notice};
+use tributary_domain::vocabulary::time::Timestamp;
+
+#[derive(Template)]
+#[template(path = "notices.html")]
+struct NoticesPage {
+    shell: Shell,
+    timezone: String,
+    rows: Vec<NoticeLine>,
+}
+
+struct NoticeLine {
+    id: String,
+    name: String,
+    what: String,
+    to: String,
+    state: NoticeState,
+}
+
+/// Returns the state of a notice in words.
+pub(super) fn state(notice: &Notice, now: Timestamp) -> NoticeState {
+    let sent = notice
+        .last_sent_at
+        .map(|at| format!("Sent {}", text::ago(at, now)));
+    let (text, tone) = match (notice.settings.active, &notice.last_error, sent) {
+        (false, ..) => ("Off".to_owned(), "quiet"),
+        (true, Some(_), _) => ("Not delivered".to_owned(), "bad"),
+        (true, None, Some(sent)) => (sent, "good"),
+        (true, None, None) => ("Nothing sent yet".to_owned(), "quiet"),
+    };
+    NoticeState {
+        text,
+        tone,
+        error: notice.last_error.clone(),
+    }
+}
+
+fn receiver(notice: &Notice) -> String {
+    let channel = &notice.settings.channel;
+    let origin = channel.url().map(|url| url.origin.replace("https://", ""));
+    match (channel.kind(), channel.recipients()) {
+        (ChannelKind::Email, [one]) => one.as_str().to_owned(),
+        (ChannelKind::Email, [one, others @ ..]) => {
+            format!("{} and {} more", one.as_str(), others.len())
+        }
+        (ChannelKind::Email, []) => "E-mail".to_owned(),
+        (ChannelKind::Slack, _) => format!("Slack ({})", origin.unwrap_or_default()),
+        (ChannelKind::Webhook, _) => format!("Webhook ({})", origin.unwrap_or_default()),
+    }
+}
+
+/// Shows the list.
+pub(crate) async fn show(
+    State(handles): State<DashboardHandles>,
+    context: PageContext<NoticesRead>,
+) -> Result<Response, Failure> {
+    let app = context.app()?;
+    let notices = handles.store.notices(&context.authorized, app.id).await?;
+    let now = handles.runtime.now();
+    let line = |notice: &Notice| NoticeLine {
+        id: notice.id.to_string(),
+        name: notice.settings.name.as_str().to_owned(),
+        what: describe(&notice.settings.topic),
+        to: receiver(notice),
+        state: state(notice, now),
+    };
+    Ok(context.page(&NoticesPage {
+        shell: context.shell(Section::Notices),
+        timezone: app.timezone.as_str().to_owned(),
+        rows: notices.iter().map(line).collect(),
+    }))
+}

@@ -1,0 +1,86 @@
+//! `POST /apps/{app}/notices/preview` — an unsaved notice's message, exactly as it would be sent.
+
+use crate::access::FormSubmission;
+use crate::failure::Failure;
+use crate::state::DashboardHandles;
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use tributary_domain::access::AppsWrite;
+use tributary_domain::notice::{Notice, NoticePreview, NoticeSettings};
+use tributary_domain::vocabulary::id::{AppId, NoticeId};
+use tributary_domain::vocabulary::revision::Revision;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_fields::notice::read_preview;
+
+/// A notice's preview, or why it cannot be shown.
+#[derive(Template, Default)]
+#[template(path = "notice_preview.html")]
+pub(super) struct PreviewPart {
+    pub(super) preview: Option<NoticePreview>,
+    pub(super) faults: Vec<String>,
+}
+
+impl PreviewPart {
+    /// Returns the blocks of a Slack message as text; `None` for other messages.
+    fn slack_texts(&self) -> Option<Vec<String>> {
+        let preview = self.preview.as_ref()?;
+        let body: serde_json::Value = serde_json::from_str(&preview.body).ok()?;
+        let texts = body.get("blocks")?.as_array()?.iter().map(|block| {
+            let text = block["text"]["text"].as_str();
+            let text = text.or_else(|| block["elements"][0]["text"].as_str());
+            text.unwrap_or_default().to_owned()
+        });
+        Some(texts.collect())
+    }
+}
+
+/// Returns a notice that is not stored.
+pub(super) fn unsaved(app: AppId, settings: NoticeSettings, at: Timestamp) -> Notice {
+    Notice {
+        id: NoticeId::from_bytes([0; 16]),
+        app,
+        progress: tributary_domain::notice::NoticeProgress::default(),
+        settings,
+        last_sent_at: None,
+        last_error: None,
+        created_at: at,
+        updated_at: at,
+        revision: Revision::FIRST,
+    }
+}
+
+/// Returns the preview as a fragment.
+pub(crate) async fn preview(
+    State(handles): State<DashboardHandles>,
+    submission: FormSubmission<AppsWrite>,
+) -> Result<Response, Failure> {
+    let (draft, faults) = submission.form.read(read_preview);
+    let ignored = ["name", "recipients", "url"];
+    let messages: Vec<String> = faults
+        .iter()
+        .filter(|fault| !ignored.contains(&fault.field.as_str()))
+        .map(|fault| format!("{}: {}", fault.field, fault.message))
+        .collect();
+    let Some(draft) = draft else {
+        let hint = "Fill in the form to see the message.".to_owned();
+        let faults = if messages.is_empty() {
+            vec![hint]
+        } else {
+            messages
+        };
+        let part = PreviewPart {
+            preview: None,
+            faults,
+        };
+        return Ok(submission.page(&part));
+    };
+    let (app, now) = (submission.app()?.id, handles.runtime.now());
+    let notice = unsaved(app, draft.without_url(), now);
+    let organization = submission.authorized.organization();
+    let preview = (handles.notices.preview)(organization, notice).await?;
+    Ok(submission.page(&PreviewPart {
+        preview: Some(preview),
+        faults: messages,
+    }))
+}

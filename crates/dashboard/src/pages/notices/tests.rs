@@ -1,0 +1,135 @@
+//! The pages about notices, requested as a browser without scripts does.
+
+use crate::testing::TestDashboard;
+use axum::http::StatusCode;
+use tributary_domain::access::person::Role;
+
+/// What a browser sends: the fields of all topics and channels.
+const DAILY: &str = "name=Every+morning&topic=daily_summary&hour=8&weekday=monday&metric=installs\
+                     &condition=over&value=&window=day&network=&channel=email\
+                     &recipients=team%40example.com%0D%0Aads%40example.com&url=&active=on";
+
+fn with(changes: &[(&str, &str)]) -> String {
+    let fields = DAILY.split('&').map(|field| {
+        let (name, value) = field.split_once('=').unwrap();
+        let changed = changes.iter().find(|one| one.0 == name);
+        format!("{name}={}", changed.map_or(value, |one| one.1))
+    });
+    fields.collect::<Vec<_>>().join("&")
+}
+
+#[tokio::test]
+async fn a_notice_is_created_changed_tested_and_deleted() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    let list = format!("/apps/{app}/notices");
+    assert!(owner.get(&list).await.text.contains("No notices yet"));
+    let created = owner.post(&format!("{list}/new"), DAILY).await;
+    assert_eq!(created.status, StatusCode::SEE_OTHER, "{}", created.text);
+    let path = created
+        .header("location")
+        .split('?')
+        .next()
+        .unwrap()
+        .to_owned();
+    let shown = owner.get(&list).await.text;
+    for part in [
+        "Every morning",
+        "Every day at 08:00",
+        "team@example.com and 1 more",
+        "Nothing sent yet",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let page = owner.get(&path).await.text;
+    assert!(
+        page.contains("A subject &#60;b&#62;"),
+        "the preview is escaped: {page}"
+    );
+    let limit = with(&[
+        ("topic", "threshold"),
+        ("value", "500"),
+        ("metric", "cost"),
+        ("network", "network_a"),
+    ]);
+    let saved = owner.post(&path, &limit).await;
+    assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
+    let shown = owner.get(&list).await.text;
+    assert!(
+        shown.contains("Spend of Meta over $500.00 on a day"),
+        "{shown}"
+    );
+    let tested = owner.post(&format!("{path}/test"), "").await.text;
+    assert!(tested.contains("Tests send nothing."), "{tested}");
+    let deleted = owner.post(&format!("{path}/delete"), "").await;
+    assert_eq!(deleted.status, StatusCode::SEE_OTHER);
+    assert_eq!(owner.get(&path).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn faults_are_shown_at_their_fields_and_nothing_typed_is_lost() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    let new = format!("/apps/{app}/notices/new");
+    let wrong = with(&[
+        ("topic", "threshold"),
+        ("value", "many"),
+        ("recipients", "nobody"),
+    ]);
+    let refused = owner.post(&new, &wrong).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    for part in [
+        "value-fault",
+        "recipients-fault",
+        "value=\"many\"",
+        "nobody",
+    ] {
+        assert!(refused.text.contains(part), "{part}: {}", refused.text);
+    }
+}
+
+#[tokio::test]
+async fn a_stored_url_is_kept_and_never_shown() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    let new = format!("/apps/{app}/notices/new");
+    let secret = "https%3A%2F%2Fhooks.slack.com%2Fservices%2Fcanary";
+    let created = owner
+        .post(&new, &with(&[("channel", "slack"), ("url", secret)]))
+        .await;
+    let path = created
+        .header("location")
+        .split('?')
+        .next()
+        .unwrap()
+        .to_owned();
+    let page = owner.get(&path).await.text;
+    assert!(
+        page.contains("Stored: https://hooks.slack.com/…") && !page.contains("canary"),
+        "{page}"
+    );
+    let saved = owner
+        .post(&path, &with(&[("channel", "slack"), ("hour", "9")]))
+        .await;
+    assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
+    let missing = owner.post(&path, &with(&[("channel", "webhook")])).await;
+    assert_eq!(missing.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(missing.text.contains("url-fault"));
+}
+
+#[tokio::test]
+async fn the_preview_needs_no_name_or_recipient() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    let path = format!("/apps/{app}/notices/preview");
+    let early = with(&[("name", ""), ("recipients", "")]);
+    let preview = owner.post(&path, &early).await.text;
+    assert!(preview.contains("daily_summary"), "{preview}");
+    let half = with(&[("topic", "threshold"), ("value", "")]);
+    let preview = owner.post(&path, &half).await.text;
+    assert!(preview.contains("value: "), "{preview}");
+}
