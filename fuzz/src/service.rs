@@ -13,8 +13,8 @@ use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime as TokioRuntime};
 use tower::ServiceExt as _;
 use tributary_api::{
-    ApiHandles, IntegrationProbe, RateLimits, RateSettings, TestEventResult, Timeouts,
-    UnverifiedWrites, no_geo_lookup,
+    ApiHandles, IntegrationProbe, NoticeSender, RateLimits, RateSettings, TestEventResult,
+    Timeouts, UnverifiedWrites, no_geo_lookup,
 };
 use tributary_domain::access::key::{ApiKey, KeyKind};
 use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
@@ -25,13 +25,14 @@ use tributary_domain::click::token::ClickTokens;
 use tributary_domain::integration::Integration;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::node_role::NodeRoles;
+use tributary_domain::notice::{Notice, NoticePreview};
 use tributary_domain::runtime::{Clock, Random, Runtime};
 use tributary_domain::skan::postback::Keys;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::report_slots::ReportSlots;
-use tributary_store::{NewKey, Organization, Store};
+use tributary_store::{NewKey, Organization, Store, StoreResult};
 use tributary_store_sqlite::SqliteStore;
 
 /// The time of every request: 2026-01-01T00:00:00Z.
@@ -67,6 +68,23 @@ struct NoProbe;
 impl IntegrationProbe for NoProbe {
     async fn probe(&self, _: OrganizationId, _: &Integration) -> Result<TestEventResult, String> {
         Err("Fuzz targets send no requests.".to_owned())
+    }
+}
+
+struct NoSender;
+
+#[async_trait]
+impl NoticeSender for NoSender {
+    async fn preview(&self, _: OrganizationId, _: &Notice) -> StoreResult<NoticePreview> {
+        Ok(NoticePreview {
+            subject: String::new(),
+            body: String::new(),
+            html: None,
+        })
+    }
+
+    async fn send_test(&self, _: OrganizationId, _: &Notice) -> StoreResult<Result<(), String>> {
+        Ok(Err("Fuzz targets send no messages.".to_owned()))
     }
 }
 
@@ -221,10 +239,12 @@ fn handles(store: Arc<dyn Store>, runtime: Runtime) -> ApiHandles {
         app_store_roots: Arc::new(TrustedRoots::apple()),
         app_attest_roots: Arc::new(app_attest_roots()),
         probe: Arc::new(NoProbe),
+        notices: Arc::new(NoSender),
         txt_lookup: Arc::new(|_| Box::pin(async { None })),
         read_cache: Arc::default(),
         decompressor: Arc::default(),
         unverified_writes: Arc::new(UnverifiedWrites::new(UnverifiedWriteQuota::UNLIMITED)),
+        unmatched_pages: None,
         click_tokens: ClickTokens::new(&keyring),
         keyring,
     }

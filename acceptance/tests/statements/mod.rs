@@ -46,8 +46,7 @@ const HOT_FILES: [&str; 26] = [
 /// Statements for rows of all apps: lists of an organization's apps, workers that look for due work,
 /// sweeps, and commands that convert or move a database. None of them runs for a request from outside. Before you add one, consider whether its
 /// cost may grow with the number of shards.
-const ALL_APPS: [&str; 38] = [
-const ALL_APPS: [&str; 39] = [
+const ALL_APPS: [&str; 40] = [
     "alerts.rs find_due",
     "app_table.rs app_ids",
     "apps.rs app_names",

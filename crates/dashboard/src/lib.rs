@@ -200,6 +200,8 @@ fn report_routes() -> Router<DashboardHandles> {
         .route("/views/{view}/delete", post(app::saved_views::delete))
         .route("/shares", get(app::shares::show).post(app::shares::create))
         .route("/shares/{share}/revoke", post(app::shares::revoke))
+}
+
 /// Routes for the reports and alerts of one app.
 fn notice_routes() -> Router<DashboardHandles> {
     Router::new()

@@ -71,39 +71,6 @@ pub(crate) fn percent(part: i64, whole: i64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// Formats a share in millionths: `12.5 %`, rounded, halves up.
-pub(crate) fn share(micros: i64) -> String {
-    let tenths = (micros.max(0) + 500) / 1_000;
-    format!("{}.{} %", tenths / 10, tenths % 10)
-}
-
-/// Formats a relative change: `+12 %`, or `+3.4 %` below ten percent. Finer digits would claim a
-/// precision that figures of a few days do not have. Returns `None` if `before` is not positive.
-pub(crate) fn change(before: i64, now: i64) -> Option<String> {
-    if before <= 0 {
-        return None;
-    }
-    let difference = i128::from(now) - i128::from(before);
-    let before = u128::from(before.unsigned_abs());
-    let tenths = (difference.unsigned_abs() * 1_000 + before / 2) / before;
-    let sign = match difference {
-        _ if tenths == 0 => "±",
-        1.. => "+",
-        _ => "−",
-    };
-    Some(if (1..100).contains(&tenths) {
-        format!("{sign}{}.{} %", tenths / 10, tenths % 10)
-    } else {
-        let whole = i64::try_from((tenths + 5) / 10).unwrap_or(i64::MAX);
-        format!("{sign}{} %", count(whole))
-    })
-}
-
-/// Formats a ratio: `2.51`, rounded, halves away from zero.
-pub(crate) fn ratio(amount: Amount) -> String {
-    usd(amount).replace('$', "")
-}
-
 /// Formats the age of a time: `3 minutes ago`.
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     let passed = now.since(at);
@@ -132,58 +99,6 @@ pub(crate) fn span(seconds: i64) -> String {
 mod tests {
     use super::*;
     use rstest::rstest;
-
-    #[rstest]
-    #[case(0, "0")]
-    #[case(999, "999")]
-    #[case(1_000, "1,000")]
-    #[case(1_234_567, "1,234,567")]
-    #[case(-1_234, "−1,234")]
-    fn formats_counts(#[case] number: i64, #[case] expected: &str) {
-        assert_eq!(count(number), expected);
-    }
-
-    #[rstest]
-    #[case("999.99", "$999.99")]
-    #[case("1000.5", "$1,001")]
-    #[case("-123456.4", "−$123,456")]
-    fn formats_brief_dollars(#[case] amount: &str, #[case] expected: &str) {
-        assert_eq!(usd_brief(Amount::parse(amount).unwrap()), expected);
-    }
-
-    #[rstest]
-    #[case(1_000_000, "100.0 %")]
-    #[case(333_333, "33.3 %")]
-    #[case(666_667, "66.7 %")]
-    #[case(499, "0.0 %")]
-    fn formats_shares(#[case] micros: i64, #[case] expected: &str) {
-        assert_eq!(share(micros), expected);
-    }
-
-    #[rstest]
-    #[case::more(100, 150, Some("+50 %"))]
-    #[case::rounded(81, 91, Some("+12 %"))]
-    #[case::small(1_000, 1_034, Some("+3.4 %"))]
-    #[case::less(3, 2, Some("−33 %"))]
-    #[case::a_little_less(1_000, 996, Some("−0.4 %"))]
-    #[case::many_times(4, 504, Some("+12,500 %"))]
-    #[case::the_same(5, 5, Some("±0 %"))]
-    #[case::hardly_different(1_000_000, 1_000_001, Some("±0 %"))]
-    #[case::from_nothing(0, 5, None)]
-    #[case::from_a_loss(-5, 5, None)]
-    fn formats_changes(#[case] before: i64, #[case] now: i64, #[case] expected: Option<&str>) {
-        assert_eq!(change(before, now).as_deref(), expected);
-    }
-
-    #[rstest]
-    #[case("0", "$0.00")]
-    #[case("1234.5", "$1,234.50")]
-    #[case("0.005", "$0.01")]
-    #[case("-3.999", "−$4.00")]
-    #[case("-0.001", "$0.00")]
-    fn formats_dollars(#[case] amount: &str, #[case] expected: &str) {
-        assert_eq!(usd(Amount::parse(amount).unwrap()), expected);
-    }
 
     #[test]
     fn formats_times_in_the_apps_time_zone() {

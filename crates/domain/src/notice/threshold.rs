@@ -91,7 +91,7 @@ impl Threshold {
                 Unit::Count.write(micros / MICROS_PER_UNIT)
             }
             Unit::Count => Amount::from_micros(micros).to_string(),
-            unit @ (Unit::Money | Unit::Ratio) => unit.write(micros),
+            unit @ (Unit::Money | Unit::Ratio | Unit::Share) => unit.write(micros),
         }
     }
 }

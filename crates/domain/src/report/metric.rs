@@ -12,6 +12,8 @@ pub enum Unit {
     Money,
     /// Ratio in millionths.
     Ratio,
+    /// Share in millionths, shown in percent.
+    Share,
 }
 
 impl Unit {
@@ -21,6 +23,7 @@ impl Unit {
             Self::Count => text::count(value),
             Self::Money => text::usd(Amount::from_micros(value)),
             Self::Ratio => text::ratio(Amount::from_micros(value)),
+            Self::Share => text::share(value),
         }
     }
 
@@ -28,7 +31,15 @@ impl Unit {
     pub fn write_brief(self, value: i64) -> String {
         match self {
             Self::Money => text::usd_brief(Amount::from_micros(value)),
-            Self::Count | Self::Ratio => self.write(value),
+            Self::Count | Self::Ratio | Self::Share => self.write(value),
+        }
+    }
+
+    /// Formats a value for a CSV file.
+    pub fn plain(self, value: i64) -> String {
+        match self {
+            Self::Count => value.to_string(),
+            Self::Money | Self::Ratio | Self::Share => Amount::from_micros(value).to_string(),
         }
     }
 }
@@ -214,7 +225,7 @@ impl Metric {
         let value = (self.of)(row)?;
         Some(match self.unit {
             Unit::Count => value.saturating_mul(MICROS_PER_UNIT),
-            Unit::Money | Unit::Ratio => value,
+            Unit::Money | Unit::Ratio | Unit::Share => value,
         })
     }
 
@@ -231,11 +242,10 @@ impl Metric {
 
     /// Formats the value for a CSV file; empty if it cannot be computed.
     pub fn plain(&self, row: &ReportFigures) -> String {
-        let plain = |value: i64| match self.unit {
-            Unit::Count => value.to_string(),
-            Unit::Money | Unit::Ratio => Amount::from_micros(value).to_string(),
-        };
-        (self.of)(row).map(plain).unwrap_or_default()
+        let value = (self.of)(row);
+        value
+            .map(|value| self.unit.plain(value))
+            .unwrap_or_default()
     }
 
     /// Returns the change from the previous period; `None` if either value is missing or the

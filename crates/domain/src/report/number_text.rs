@@ -61,6 +61,12 @@ pub fn change(before: i64, now: i64) -> Option<String> {
     })
 }
 
+/// Formats a share in millionths: `12.5 %`, rounded, halves up.
+pub fn share(micros: i64) -> String {
+    let tenths = (micros.max(0) + 500) / 1_000;
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
 /// Formats a ratio: `2.51`, rounded, halves away from zero.
 pub fn ratio(amount: Amount) -> String {
     usd(amount).replace('$', "")
@@ -87,6 +93,15 @@ mod tests {
     #[case("-123456.4", "−$123,456")]
     fn formats_brief_dollars(#[case] amount: &str, #[case] expected: &str) {
         assert_eq!(usd_brief(Amount::parse(amount).unwrap()), expected);
+    }
+
+    #[rstest]
+    #[case(1_000_000, "100.0 %")]
+    #[case(333_333, "33.3 %")]
+    #[case(666_667, "66.7 %")]
+    #[case(499, "0.0 %")]
+    fn formats_shares(#[case] micros: i64, #[case] expected: &str) {
+        assert_eq!(share(micros), expected);
     }
 
     #[rstest]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::report::cohort::CohortFigures;
+use crate::report::cost::CostOrigin;
 use crate::report::range::DayRange;
 use crate::report::{CostSum, Dimension, TimeUnit};
 use crate::vocabulary::day::Day;
@@ -62,6 +63,7 @@ fn cost(day: i32, network: &str, usd: i64) -> CostSum {
         network: network.to_owned(),
         campaign: "c1".to_owned(),
         usd_micros: usd * USD,
+        origin: CostOrigin::Manual,
     }
 }
 
