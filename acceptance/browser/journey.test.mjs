@@ -314,6 +314,18 @@ test("costs are imported as lines", async () => {
   assert.match(await page.locator("tfoot").innerText(), /\$9\.99/);
   await open(`/apps/${app}/cohorts?interval=day&by=network`);
   assert.match(await page.locator("tbody").innerText(), /Meta\s+1\s+100\.0 %/);
+  assert.match(await page.locator(".heat tbody").innerText(), /network_a\s+\d+ \w+ \d{4}\s+1\s+100\.0 %\*/);
+  await page.getByLabel("Show", { exact: true }).selectOption("paidRoas");
+  await page.waitForURL(/show=paidRoas/);
+  assert.match(await page.locator(".heat tbody").innerText(), /network_a\s+\d+ \w+ \d{4}\s+1\s+\$4\.00\s+2\.50\*/);
+  await page.locator(".heat tbody").getByRole("link", { name: "Meta" }).first().click();
+  await page.waitForURL(/network=network_a/);
+  assert.match(await page.locator(".tags").innerText(), /Network: Meta/);
+  await inspect("cohorts-roas");
+  const cohorts = await page.request.get(`${service.url}/apps/${app}/cohorts.csv?interval=day&show=paidRoas`);
+  assert.match(await cohorts.text(), /^cohort,installs,cost,completeAge,paidRoas D0/);
+  await open(`/apps/${app}/cohorts?platform=ios&by=country&network=network_a`);
+  assert.match(await page.locator("main").innerText(), /cannot be filtered by platform[\s\S]+cannot be combined/);
 });
 
 test("filters, dates and columns stay in the URL and between reports", async () => {

@@ -22,7 +22,7 @@ use tributary_store::{Store, StoreResult};
 
 const PROVIDER: BillingProvider = BillingProvider::Revenuecat;
 /// One in this many installs begins a trial.
-const INSTALLS_PER_TRIAL: u64 = 6;
+const INSTALLS_PER_TRIAL: u64 = 16;
 /// Days of a trial, and of each paid period.
 const PERIOD_DAYS: u32 = 7;
 /// One in this many trials ends without a payment.

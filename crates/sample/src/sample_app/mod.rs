@@ -27,6 +27,8 @@ use tributary_store::{Store, StoreResult};
 
 const HOUR_MILLIS: i64 = 60 * 60 * 1_000;
 pub(crate) const DAY_MILLIS: i64 = 24 * HOUR_MILLIS;
+/// Most days that the history and the live stream can have.
+const DAYS_MAX: u32 = 100_000;
 /// Relative activity per hour of the day.
 const HOUR_WEIGHTS: [u32; 24] = [
     2, 1, 1, 1, 1, 2, 3, 5, 6, 6, 6, 7, 8, 7, 6, 6, 7, 8, 9, 10, 10, 9, 6, 4,
@@ -170,7 +172,7 @@ impl SampleApp {
     /// Returns the day on which a device is installed.
     pub(crate) fn install_day(&self, device: u64) -> u32 {
         let is_installed = |day: &u32| device < self.installs_before(day + 1);
-        (0..).find(is_installed).unwrap_or(u32::MAX)
+        (0..DAYS_MAX).find(is_installed).unwrap_or(DAYS_MAX)
     }
 
     /// Returns the number of installs on a day.

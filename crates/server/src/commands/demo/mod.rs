@@ -79,8 +79,9 @@ pub async fn run(options: DemoOptions) -> anyhow::Result<()> {
         stream,
         sign_in,
     } = ready;
-    announce(&started.base_url, &sign_in, &simulator, &folder, started_at);
+    announce(&started.base_url, &sign_in, &simulator, started_at);
     print_line(pace(stream.expected_installs(runtime.now())));
+    print_line(how_to_stop(&folder));
     let store = started.store.clone();
     let clock = runtime.clone();
     serve::serve_until_stopped(
@@ -217,13 +218,7 @@ async fn run_stream(
     }
 }
 
-fn announce(
-    base_url: &str,
-    sign_in: &SignIn,
-    simulator: &RunningSimulator,
-    folder: &DemoFolder,
-    started_at: Instant,
-) {
+fn announce(base_url: &str, sign_in: &SignIn, simulator: &RunningSimulator, started_at: Instant) {
     let seconds = started_at.elapsed().as_secs_f32();
     print_line(format!(
         "Tributary is running at {base_url} (ready after {seconds:.1} s)"
@@ -239,8 +234,11 @@ fn announce(
         simulator.base_url()
     ));
     print_line("");
+}
+
+fn how_to_stop(folder: &DemoFolder) -> String {
     let path = folder.path().display();
-    print_line(match folder {
+    match folder {
         DemoFolder::Temporary(_) => {
             format!("Press Ctrl-C to stop the demo and remove its data ({path}).")
         }
@@ -249,7 +247,7 @@ fn announce(
              TRIBUTARY_DATA_DIR={path} tributary serve to see it again, with the integrations \
              disabled."
         ),
-    });
+    }
 }
 
 #[cfg(test)]

@@ -95,12 +95,12 @@ fn cell(found: &CohortsReport, cohort: &Cohort, age: u8, highest: i64) -> Cell {
         };
     };
     let (_, unit) = describe(found.measure);
-    let has_heat = at.is_complete && is_coloured(found.measure, age);
-    let value = final_value(found, cohort, age).filter(|_| has_heat);
+    let shown = found.value(&at.sums);
+    let coloured = final_value(found, cohort, age).filter(|_| is_coloured(found.measure, age));
     Cell {
-        text: written(found.value(&at.sums), unit),
-        heat: value.map_or(0, |value| heat(value, highest)),
-        is_unfinished: !at.is_complete,
+        text: written(shown, unit),
+        heat: coloured.map_or(0, |value| heat(value, highest)),
+        is_unfinished: !at.is_complete && shown.is_some(),
     }
 }
 
