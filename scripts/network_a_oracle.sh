@@ -83,6 +83,7 @@ print(*(one.getsockname()[1] for one in held))')
         export "TRIBUTARY_NETWORKS__NETWORK_${network}__BASE_URL=$simulator_url"
     done
     export TRIBUTARY_NETWORKS__NETWORK_B__TOKEN_URL=$simulator_url/token
+    export TRIBUTARY_NETWORKS__NETWORK_B__REPORTS_URL=$simulator_url
     # Tests do not download exchange rates.
     export TRIBUTARY_RATES__URL=
     export TRIBUTARY_RATES__SECOND_URL=

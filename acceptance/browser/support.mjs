@@ -53,6 +53,7 @@ export class Service {
       TRIBUTARY_RATES__SECOND_URL: "",
       TRIBUTARY_NETWORKS__ALLOW_PRIVATE_ADDRESSES: "true",
       TRIBUTARY_NETWORKS__NETWORK_B__TOKEN_URL: `${service.simulator}/token`,
+      TRIBUTARY_NETWORKS__NETWORK_B__REPORTS_URL: service.simulator,
       ...Object.fromEntries(["A", "B", "C", "D"].map((name) => [`TRIBUTARY_NETWORKS__NETWORK_${name}__BASE_URL`, service.simulator])),
     };
     service.children = [

@@ -35,6 +35,7 @@ mod spec {
     mod clicks;
     mod cohort_pages;
     mod compressed_bodies;
+    mod cost_sources;
     mod costs;
     mod deliveries;
     mod deliveries_retry;

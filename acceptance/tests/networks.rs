@@ -84,6 +84,7 @@ impl ServerWithSimulator {
             ("TRIBUTARY_NETWORKS__NETWORK_A__BASE_URL", &base),
             ("TRIBUTARY_NETWORKS__NETWORK_B__BASE_URL", &base),
             ("TRIBUTARY_NETWORKS__NETWORK_B__TOKEN_URL", &token),
+            ("TRIBUTARY_NETWORKS__NETWORK_B__REPORTS_URL", &base),
             ("TRIBUTARY_NETWORKS__NETWORK_C__BASE_URL", &base),
             ("TRIBUTARY_NETWORKS__NETWORK_D__BASE_URL", &base),
             ("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_KEY", "0"),

@@ -276,6 +276,7 @@ impl SimulatorProcess {
             network("NETWORK_A__BASE_URL"),
             network("NETWORK_B__BASE_URL"),
             network("NETWORK_B__TOKEN_URL"),
+            network("NETWORK_B__REPORTS_URL"),
             network("NETWORK_C__BASE_URL"),
             network("NETWORK_D__BASE_URL"),
             (

@@ -42,6 +42,10 @@ pub(super) fn costs_body() -> Value {
     json!({"costs": [{"day": "2026-01-01", "network": "network_a", "amount": 12.5}]})
 }
 
+pub(super) fn cost_source_body() -> Value {
+    json!({"settings": {"accountId": "77"}, "credentials": {"accessToken": "EAAB0123456789abcdef"}})
+}
+
 pub(super) fn evaluate_body() -> Value {
     json!({"events": [{"name": "purchase", "revenue": 9.99}]})
 }

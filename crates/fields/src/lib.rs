@@ -20,6 +20,7 @@
 
 pub mod app;
 pub mod cost_csv;
+pub mod cost_source;
 pub mod integration;
 pub mod json;
 pub mod link;

@@ -12,6 +12,8 @@ pub enum RequestTarget {
     Network(Network),
     /// Google's token endpoint (`network_b`).
     TokenEndpoint,
+    /// A network's cost report.
+    Reports(Network),
 }
 
 /// Outcome and duration of a request.

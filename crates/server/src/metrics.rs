@@ -6,6 +6,7 @@
 
 use crate::{process_metrics, workers};
 use metrics_exporter_prometheus::PrometheusHandle;
+use tributary_domain::cost_source::REPORTING_NETWORKS;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -18,6 +19,12 @@ pub(crate) fn record_worker_run(name: &'static str, outcome: &'static str) {
 /// Counts an attempt to redeem an AdServices token.
 pub(crate) fn record_ad_services_attempt(outcome: &'static str) {
     metrics::counter!("tributary_ad_services_attempts_total", "outcome" => outcome).increment(1);
+}
+
+/// Counts an import of costs.
+pub(crate) fn record_cost_pull(network: Network, outcome: &'static str) {
+    let labels = [("network", network.as_str()), ("outcome", outcome)];
+    metrics::counter!("tributary_cost_pulls_total", &labels).increment(1);
 }
 
 /// Sets the age of the latest exchange rates, in days.
@@ -93,6 +100,8 @@ const AD_SERVICES: [&str; 7] = [
     "failed",
     "lost",
 ];
+/// Outcomes of an import of costs.
+const COST_PULLS: [&str; 4] = ["done", "failed", "refused", "lost"];
 const RETENTION: [&str; 7] = [
     "attributions",
     "click_addresses",
@@ -121,6 +130,16 @@ pub fn describe() {
         metrics::counter!("tributary_ad_services_attempts_total", "outcome" => outcome)
             .increment(0);
     }
+    for network in REPORTING_NETWORKS {
+        for outcome in COST_PULLS {
+            let labels = [("network", network.as_str()), ("outcome", outcome)];
+            metrics::counter!("tributary_cost_pulls_total", &labels).increment(0);
+        }
+    }
+    metrics::describe_counter!(
+        "tributary_cost_pulls_total",
+        "Imports of costs by network and outcome: done, failed, refused, lost."
+    );
     metrics::counter!("tributary_rates_refused_total").increment(0);
     metrics::counter!("tributary_connections_rejected_total").increment(0);
     metrics::describe_counter!(

@@ -21,6 +21,7 @@ pub struct NetworkTransport {
     outbound: Outbound,
     base_urls: [String; 4],
     token_url: Url,
+    reports_url: String,
 }
 
 impl NetworkTransport {
@@ -37,29 +38,30 @@ impl NetworkTransport {
                 base(&networks.network_d.base_url),
             ],
             token_url: networks.network_b.token_url.clone(),
+            reports_url: base(&networks.network_b.reports_url),
         })
     }
 
     fn url(&self, service: RequestTarget, request: &NetworkRequest) -> Option<Url> {
-        let index = match service {
+        let [a, b, c, d] = &self.base_urls;
+        let base = match service {
             RequestTarget::TokenEndpoint => return Some(self.token_url.clone()),
-            RequestTarget::Network(Network::A) => 0,
-            RequestTarget::Network(Network::B) => 1,
-            RequestTarget::Network(Network::C) => 2,
-            RequestTarget::Network(Network::D) => 3,
+            RequestTarget::Reports(Network::B) => &self.reports_url,
+            RequestTarget::Network(Network::A) | RequestTarget::Reports(Network::A) => a,
+            RequestTarget::Network(Network::B) => b,
+            RequestTarget::Network(Network::C) | RequestTarget::Reports(Network::C) => c,
+            RequestTarget::Network(Network::D) | RequestTarget::Reports(Network::D) => d,
         };
-        Url::parse(&format!(
-            "{}{}",
-            self.base_urls[index], request.path_and_query
-        ))
-        .ok()
+        Url::parse(&format!("{base}{}", request.path_and_query)).ok()
     }
 
-    async fn transmit(
+    /// Sends a request and reads at most `bytes_max` bytes of its response.
+    pub(crate) async fn fetch(
         &self,
         service: RequestTarget,
         request: NetworkRequest,
         timeout: Duration,
+        bytes_max: usize,
     ) -> SendOutcome {
         let Some(url) = self.url(service, &request) else {
             return SendOutcome::NotSent;
@@ -73,7 +75,7 @@ impl NetworkTransport {
             built = built.header(name, value);
         }
         match self.outbound.send(built.body(request.body)).await {
-            Ok(response) => read_response(response).await,
+            Ok(response) => read_response(response, bytes_max).await,
             Err(error) => {
                 tracing::debug!(%error, "network request failed");
                 match error {
@@ -88,7 +90,7 @@ impl NetworkTransport {
 }
 
 /// Reads a response up to the size limit. A response that ends early counts as interrupted.
-async fn read_response(mut response: Response) -> SendOutcome {
+async fn read_response(mut response: Response, bytes_max: usize) -> SendOutcome {
     let status = response.status().as_u16();
     let text = |value: &reqwest::header::HeaderValue| value.to_str().map(str::to_owned).ok();
     let headers = response
@@ -96,7 +98,7 @@ async fn read_response(mut response: Response) -> SendOutcome {
         .iter()
         .filter_map(|(name, value)| Some((name.as_str().to_owned(), text(value)?)))
         .collect();
-    match outbound::read_prefix(&mut response, RESPONSE_BYTES_MAX).await {
+    match outbound::read_prefix(&mut response, bytes_max).await {
         Ok((body, truncated)) => SendOutcome::Response(NetworkResponse {
             status,
             headers,
@@ -116,7 +118,9 @@ impl Transport for NetworkTransport {
         timeout: Duration,
     ) -> TransportOutcome {
         let started_at = Instant::now();
-        let outcome = self.transmit(service, request, timeout).await;
+        let outcome = self
+            .fetch(service, request, timeout, RESPONSE_BYTES_MAX)
+            .await;
         TransportOutcome {
             outcome,
             duration: started_at.elapsed(),
@@ -143,6 +147,7 @@ mod tests {
             network_b: TokenServiceConfig {
                 base_url: base_url.clone(),
                 token_url: base_url.clone(),
+                reports_url: base_url.clone(),
             },
             network_c: service(),
             network_d: service(),

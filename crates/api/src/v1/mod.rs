@@ -14,6 +14,7 @@ mod attribution;
 mod audit_log;
 mod billing;
 mod cohorts;
+mod cost_sources;
 mod costs;
 mod deliveries;
 mod devices;
@@ -87,6 +88,12 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(events::list::list))
         .routes(routes!(overview::get::get))
         .routes(routes!(cohorts::list::list))
+        .routes(routes!(cost_sources::list::list))
+        .routes(routes!(
+            cost_sources::replace::replace,
+            cost_sources::delete::delete
+        ))
+        .routes(routes!(cost_sources::pull::pull))
         .routes(routes!(costs::list::list, costs::replace::replace))
         .routes(routes!(export::get::get))
         .routes(routes!(portfolio::list::list))

@@ -126,8 +126,8 @@ resources! {
     }
     /// Scope for ad costs.
     CostsRead = AppsRead {
-        endpoints: ["/api/v1/apps/{appId}/costs"],
-        pages: ["/apps/{app}/costs"]
+        endpoints: ["/api/v1/apps/{appId}/costs", "/api/v1/apps/{appId}/cost-sources"],
+        pages: ["/apps/{app}/costs", "/apps/{app}/costs/{network}"]
     }
     /// Scope for conversion values and postbacks.
     ConversionValuesRead = AppsRead {

@@ -33,6 +33,9 @@ pub async fn run(config: &Config, options: SimulatorOptions) -> anyhow::Result<(
     print_line(format!(
         "  TRIBUTARY_NETWORKS__NETWORK_B__TOKEN_URL=http://{address}/token"
     ));
+    print_line(format!(
+        "  TRIBUTARY_NETWORKS__NETWORK_B__REPORTS_URL=http://{address}"
+    ));
     let simulated = SimulatorConfig {
         listen: options.listen,
         open: !options.closed,

@@ -219,7 +219,7 @@ impl Config {
     }
 
     /// Returns every service that receives credentials or tokens, with its setting.
-    pub fn services(&self) -> [(&'static str, &Url); 6] {
+    pub fn services(&self) -> [(&'static str, &Url); 7] {
         let networks = &self.networks;
         [
             ("networks.network_a.base_url", &networks.network_a.base_url),
@@ -227,6 +227,10 @@ impl Config {
             (
                 "networks.network_b.token_url",
                 &networks.network_b.token_url,
+            ),
+            (
+                "networks.network_b.reports_url",
+                &networks.network_b.reports_url,
             ),
             ("networks.network_c.base_url", &networks.network_c.base_url),
             ("networks.network_d.base_url", &networks.network_d.base_url),

@@ -145,6 +145,7 @@ const RULES: &[(&str, Rule)] = &[
     ("networks.network_a.base_url", SERVICE_URL),
     ("networks.network_b.base_url", SERVICE_URL),
     ("networks.network_b.token_url", SERVICE_URL),
+    ("networks.network_b.reports_url", SERVICE_URL),
     ("networks.network_c.base_url", SERVICE_URL),
     ("networks.network_d.base_url", SERVICE_URL),
     ("webhooks.allow_private_addresses", Rule::Any),

@@ -221,6 +221,9 @@ pub struct TokenServiceConfig {
     /// Full URL of the token endpoint.
     #[serde(deserialize_with = "service_url")]
     pub token_url: Url,
+    /// Base URL of the API for cost reports.
+    #[serde(deserialize_with = "service_url")]
+    pub reports_url: Url,
 }
 
 /// Exchange rate sources.

@@ -5,6 +5,7 @@
 
 mod ad_services;
 mod alerts;
+mod cost_sources;
 mod deliveries;
 mod geo_files;
 mod notices;
@@ -21,8 +22,10 @@ use crate::geo::GeoFiles;
 use crate::notices::NoticeService;
 use crate::outbound::AddressPolicy;
 use crate::system;
+use crate::transport::NetworkTransport;
 use ad_services::AdServicesWorker;
 use alerts::AlertsWorker;
+use cost_sources::CostSourcesWorker;
 use deliveries::DeliveriesWorker;
 use geo_files::GeoFilesWorker;
 use notices::NoticesWorker;
@@ -45,6 +48,7 @@ use tributary_store::Store;
 pub const NAMES: [&str; 11] = [
     AdServicesWorker::NAME,
     AlertsWorker::NAME,
+    CostSourcesWorker::NAME,
     DeliveriesWorker::NAME,
     NoticesWorker::NAME,
     PausedIntegrationsWorker::NAME,
@@ -81,6 +85,8 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
     )?;
     let retention = RetentionWorker::new(store.clone(), runtime.clone(), config.retention.clone());
     let alerts = AlertsWorker::new(store.clone(), runtime.clone(), keyring.clone(), webhooks)?;
+    let transport = NetworkTransport::new(&config.networks)?;
+    let costs = CostSourcesWorker::new(store.clone(), runtime.clone(), keyring.clone(), transport);
     let mut spawner = WorkerSpawner {
         roles: config.roles,
         runtime,
@@ -90,6 +96,7 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
     };
     spawner.spawn(alerts);
     spawner.spawn(NoticesWorker::new(notices));
+    spawner.spawn(costs);
     spawner.spawn(DeliveriesWorker::new(store.clone(), runtime.clone()));
     spawner.spawn(rates);
     spawner.spawn(ad_services);

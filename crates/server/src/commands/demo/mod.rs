@@ -142,6 +142,7 @@ fn settings(
         ("NETWORKS__NETWORK_A__BASE_URL", &networks),
         ("NETWORKS__NETWORK_B__BASE_URL", &networks),
         ("NETWORKS__NETWORK_B__TOKEN_URL", &token),
+        ("NETWORKS__NETWORK_B__REPORTS_URL", &networks),
         ("NETWORKS__NETWORK_C__BASE_URL", &networks),
         ("NETWORKS__NETWORK_D__BASE_URL", &networks),
     ];

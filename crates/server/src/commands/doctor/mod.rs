@@ -123,10 +123,11 @@ mod tests {
         assert_eq!(errors, ["database"], "unreachable services are warnings");
     }
 
-    const SERVICES: [&str; 6] = [
+    const SERVICES: [&str; 7] = [
         "TRIBUTARY_NETWORKS__NETWORK_A__BASE_URL",
         "TRIBUTARY_NETWORKS__NETWORK_B__BASE_URL",
         "TRIBUTARY_NETWORKS__NETWORK_B__TOKEN_URL",
+        "TRIBUTARY_NETWORKS__NETWORK_B__REPORTS_URL",
         "TRIBUTARY_NETWORKS__NETWORK_C__BASE_URL",
         "TRIBUTARY_NETWORKS__NETWORK_D__BASE_URL",
         "TRIBUTARY_ADSERVICES__BASE_URL",
