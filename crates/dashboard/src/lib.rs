@@ -111,6 +111,17 @@ fn organization_routes() -> Router<DashboardHandles> {
 /// Routes for one app.
 fn app_routes() -> Router<DashboardHandles> {
     let pages = Router::new()
+        .route("/", get(app::overview::show))
+        .route("/explore", get(app::explore::show))
+        .route("/explore.csv", get(app::explore::csv))
+        .route("/cohorts", get(app::cohorts::show))
+        .route("/costs", get(app::costs::show).post(app::costs::put))
+        .route(
+            "/costs/{network}",
+            get(app::costs::source::show).post(app::costs::source::update),
+        )
+        .route("/costs/{network}/pull", post(app::costs::source::pull))
+        .route("/costs/{network}/remove", post(app::costs::source::remove))
         .route("/start", get(app::start::show))
         .route("/events", get(events::list::show))
         .route("/events.csv", get(events::export::csv))

@@ -157,6 +157,7 @@ pub(crate) fn notice(word: &str) -> Option<&'static str> {
         "rejected" => "Rejected.",
         "more" => "Decided about 100 installs. More match the filter: decide again to continue.",
         "resumed" => "Resumed. Pending deliveries are sent now.",
+        "pulling" => "The import starts within seconds. Reload the page to see the result.",
         "unchanged" => "Nothing was changed.",
         "password" => "Password changed. All your other sessions were signed out.",
         _ => return None,

@@ -16,7 +16,7 @@ use tributary_domain::integration::{Integration, Network};
 use tributary_store::IntegrationHealth;
 
 /// Returns the network in the path.
-fn network_in_path<S>(context: &PageContext<S>) -> Result<Network, Failure> {
+pub(crate) fn network_in_path<S>(context: &PageContext<S>) -> Result<Network, Failure> {
     Network::parse(context.path_parameter("network")).ok_or(Failure::NotFound)
 }
 

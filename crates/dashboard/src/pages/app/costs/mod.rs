@@ -1,6 +1,7 @@
-//! `/apps/{app}/costs` — ad costs by day, network and campaign, entered as CSV.
+//! `/apps/{app}/costs` — ad costs by day, network and campaign: entered as CSV, or imported.
 
 mod mapping;
+pub(crate) mod source;
 
 use crate::access::{FormSubmission, PageContext, ReportContext};
 use crate::failure::Failure;
@@ -15,9 +16,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use mapping::{Mapping, Upload, read_upload};
+use source::SourceRow;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::refusal::Refusal;
-use tributary_domain::report::cost::{CostFilter, StoredCost};
+use tributary_domain::report::cost::{CostFilter, CostOrigin, StoredCost};
 use tributary_domain::vocabulary::digest::{from_hex, hex};
 use tributary_store::StoreError;
 
@@ -30,6 +32,7 @@ struct CostsPage {
     form: FormState,
     /// The columns of an export, to be confirmed.
     mapping: Option<Mapping>,
+    sources: Vec<SourceRow>,
 }
 
 struct Row {
@@ -38,6 +41,8 @@ struct Row {
     campaign: String,
     amount: String,
     usd: String,
+    is_imported: bool,
+    is_counted: bool,
 }
 
 fn row(stored: &StoredCost) -> Row {
@@ -48,6 +53,8 @@ fn row(stored: &StoredCost) -> Row {
         campaign: cost.campaign.clone(),
         amount: format!("{} {}", cost.amount, cost.currency.as_str()),
         usd: text::usd(stored.usd),
+        is_imported: cost.origin == CostOrigin::Imported,
+        is_counted: stored.is_counted,
     }
 }
 
@@ -65,6 +72,7 @@ async fn page(
         .store
         .costs(caller, app, CostFilter::default(), request)
         .await?;
+    let sources = handles.store.cost_sources(caller, app).await?;
     let last = found.items.last().map(|one| hex(one.cost.key().as_bytes()));
     Ok(CostsPage {
         shell: context.shell(Section::Costs),
@@ -72,6 +80,7 @@ async fn page(
         older: paging::older(&context.query, found.has_more, last),
         form,
         mapping: None,
+        sources: sources.iter().map(SourceRow::of).collect(),
     })
 }
 
