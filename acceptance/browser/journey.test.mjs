@@ -88,6 +88,32 @@ test("a link is previewed and created", async () => {
   await inspect("links");
 });
 
+test("a notice is previewed, created, tested and deleted", async () => {
+  await open(`/apps/${app}/notices`);
+  await inspect("notices-empty");
+  await page.getByRole("link", { name: "New notice" }).first().click();
+  await page.locator("#preview", { hasText: "net revenue" }).waitFor();
+  assert.equal(await page.getByLabel("Metric").isVisible(), false);
+  await page.getByLabel("Send a message").selectOption("threshold");
+  await page.getByLabel("Metric").selectOption("cost");
+  await page.getByLabel("Limit").fill("500");
+  await page.locator("#preview", { hasText: "Spend over $500.00" }).waitFor();
+  await inspect("notice-new");
+  await submit("Create");
+  assert.match(await page.getByRole("alert").innerText(), /name/);
+  await page.getByLabel("Name", { exact: true }).fill(`Spend ${MARKUP}`);
+  await page.getByLabel("Recipients").fill("team@example.com");
+  await submit("Create");
+  await page.getByRole("button", { name: "Send a test" }).click();
+  await page.locator("#tested", { hasText: "E-mail is not set up" }).waitFor();
+  await inspect("notice");
+  await open(`/apps/${app}/notices`);
+  await inspect("notices");
+  await page.getByRole("link", { name: /Spend/ }).click();
+  await submit("Delete notice");
+  await page.getByRole("heading", { name: "No notices yet" }).waitFor();
+});
+
 test("links are found, duplicated, downloaded as QR codes and created from CSV", async () => {
   await open(`/apps/${app}/links`);
   await page.getByRole("link", { name: "Tag influencer" }).click();

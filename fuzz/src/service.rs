@@ -62,6 +62,24 @@ impl Random for FixedRuntime {
     }
 }
 
+/// Sends no messages.
+struct NoSender;
+
+#[async_trait]
+impl NoticeSender for NoSender {
+    async fn preview(&self, _: OrganizationId, _: &Notice) -> StoreResult<NoticePreview> {
+        Ok(NoticePreview {
+            subject: String::new(),
+            body: String::new(),
+            html: None,
+        })
+    }
+
+    async fn send_test(&self, _: OrganizationId, _: &Notice) -> StoreResult<Result<(), String>> {
+        Ok(Err("Nothing is sent.".to_owned()))
+    }
+}
+
 struct NoProbe;
 
 #[async_trait]

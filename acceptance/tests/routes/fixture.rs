@@ -1,6 +1,6 @@
 //! Objects that routes are called on.
 
-use super::configure_body;
+use super::bodies::configure_body;
 use crate::outbox::{Outcome, connect, settle};
 use crate::website::{START, Website};
 use reqwest::Method;

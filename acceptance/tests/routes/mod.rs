@@ -3,8 +3,10 @@
 
 mod bodies;
 mod fixture;
+mod table;
 
 pub(crate) use fixture::RouteFixture;
+pub(crate) use table::ROUTES;
 
 use bodies::{
     challenge_body, configure_body, costs_body, decision_body, decisions_body, enabled_body,

@@ -273,11 +273,12 @@ function prepareChart(frame) {
 
 for (const frame of document.querySelectorAll("[data-chart]")) prepareChart(frame);
 
-// Shows only the fields that belong to the chosen values of the form's select elements.
+// Shows only the fields that belong to the chosen values of the form's select elements, and those with
+// an error.
 function showChosen() {
   const chosen = Array.from(document.querySelectorAll("#topic, #channel"), (select) => select.value);
   for (const part of document.querySelectorAll("[data-shown-for]")) {
-    part.hidden = !part.dataset.shownFor.split(" ").some((value) => chosen.includes(value));
+    part.hidden = !part.querySelector("[aria-invalid]") && !part.dataset.shownFor.split(" ").some((value) => chosen.includes(value));
   }
 }
 

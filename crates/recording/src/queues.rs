@@ -3,14 +3,17 @@
 use crate::queue_leases::lock_lease;
 use crate::tables::Tables;
 use std::collections::BTreeMap;
+use tributary_domain::access::{Actor, Environment};
+use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::forwarding::DeliveryStatus;
+use tributary_domain::forwarding::alert::{Alert, AlertKind};
 use tributary_domain::forwarding::quota::{self, QuotaTurns};
 use tributary_domain::forwarding::settlement::SettlementFacts;
 use tributary_domain::forwarding::status_check::{CheckOutcome, Recount};
 use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::{AppId, DeliveryId};
+use tributary_domain::vocabulary::id::{AppId, AuditId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::TerminalCounts;
+use tributary_store::records::{TerminalCounts, audit_row};
 use tributary_store::{DeliverySettlement, LeaseId, QueueRef, SettledQueue};
 
 /// Reserves the next turns in a quota that all nodes share.
@@ -59,7 +62,33 @@ pub async fn settle_deliveries<T: Tables>(
     }
     let settled = decision.queue;
     tables.write_queue(queue, &settled.state, true).await?;
+    let mut alerts = decision.alerts.iter();
+    if let Some(alert) = alerts.find(|alert| alert.kind == AlertKind::IntegrationPaused) {
+        audit_pause(tables, queue, alert).await?;
+    }
     Ok(Some(settled))
+}
+
+/// Adds a pause to the audit log, as the service's own change. The entry has the id of the alert.
+async fn audit_pause<T: Tables>(
+    tables: &T,
+    queue: QueueRef,
+    alert: &Alert,
+) -> Result<(), T::Failure> {
+    let Some(app) = tables.app(queue.app).await? else {
+        return Ok(());
+    };
+    let origin = AuditContext {
+        actor: Actor::Service,
+        address: None,
+        request_id: None,
+        environment: Environment::Live,
+        at: alert.at,
+        audit_id: AuditId::from_bytes(*alert.id.as_bytes()),
+    };
+    let (action, target) = (Action::IntegrationPaused, queue.network.as_str());
+    let row = audit_row(app.organization, &origin, action, Some(app.id), target, &[]);
+    tables.insert_audit(&row).await
 }
 
 /// Settles the outcome that a network reported some time after the request. Returns false and

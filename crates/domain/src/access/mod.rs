@@ -169,7 +169,7 @@ pub enum Actor {
     User(UserId),
     /// An operator running commands on the server.
     Operator,
-    /// The service itself, on its first start.
+    /// The service itself: on its first start, and when an integration pauses.
     Service,
 }
 

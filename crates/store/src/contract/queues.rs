@@ -1,13 +1,14 @@
 //! Queues: leases, pauses and back-off.
 
-use super::fixtures::{SharedStore, at, is_due, join_all, origin, refusal};
+use super::fixtures::{SharedStore, at, first_page, is_due, join_all, origin, refusal};
 use super::outbox_fixtures::{
     LEASE, OTHER_LEASE, connected, ends_with, expired_credential, forwarding_app, settled,
 };
 use crate::{DeliverySettlement, QueueRef};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use tributary_domain::access::Authorized;
+use tributary_domain::access::{Actor, Authorized};
+use tributary_domain::audit::Action;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::due_work::WorkKind;
 use tributary_domain::erasure::pseudonym;
@@ -245,6 +246,16 @@ pub async fn a_settlement_keeps_what_others_have_stored(store: &SharedStore) {
     );
     let alerts = store.lease_alerts(at(20), at(80), 10).await;
     assert_eq!(alerts.expect("alerts").len(), 1, "one pause, one alert");
+    let reader = one.tenant.writer.read_access();
+    let log = store.audit_log(&reader, Some(one.queue.app), first_page("50"));
+    let log = log.await.expect("a log").items;
+    let pauses = log
+        .iter()
+        .filter(|entry| entry.action == Action::IntegrationPaused);
+    let pauses: Vec<_> = pauses
+        .map(|entry| (&entry.actor, entry.target.as_str()))
+        .collect();
+    assert_eq!(pauses, [(&Actor::Service, one.queue.network.as_str())]);
 }
 
 /// A problem in one app's queue does not affect the others.

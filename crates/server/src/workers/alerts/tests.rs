@@ -5,8 +5,13 @@ use crate::testing::{self, ManualClock, receiver};
 use axum::http::StatusCode;
 use tributary_domain::app::AppChange;
 use tributary_domain::forwarding::alert::AlertKind;
+use tributary_domain::notice::{
+    MailAddress, Notice, NoticeChannel, NoticeProgress, NoticeSettings, NoticeTopic,
+};
 use tributary_domain::vocabulary::change::Change;
-use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::id::NoticeId;
+use tributary_domain::vocabulary::revision::{Precondition, Revision};
+use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 use tributary_store::Store;
 use tributary_store::contract::fixtures::{at, origin};
@@ -125,4 +130,36 @@ async fn an_error_response_is_not_success() {
             .post_alert(&due[0].alert, "http://127.0.0.1:1/")
             .await
     );
+}
+
+#[tokio::test]
+async fn an_alert_queues_messages_of_notices() {
+    let (store, _folder) = testing::store().await;
+    let tenant = listening(&store).await;
+    let settings = NoticeSettings {
+        name: Name::parse("Paused").unwrap(),
+        active: true,
+        channel: NoticeChannel::Email(vec![MailAddress::parse("a@example.com").unwrap()]),
+        topic: NoticeTopic::TrafficAnomaly,
+    };
+    let notice = Notice {
+        id: NoticeId::from_bytes([1; 16]),
+        app: tenant.app.id,
+        progress: NoticeProgress::default(),
+        settings,
+        last_sent_at: None,
+        last_error: None,
+        created_at: at(5),
+        updated_at: at(5),
+        revision: Revision::FIRST,
+    };
+    let created = store.create_notice(&tenant.writer, notice, origin(5));
+    created.await.unwrap();
+    let kind = AlertKind::TrafficAnomaly;
+    let raised = store.raise_alert_everywhere(kind, "Unusual.".to_owned(), at(1), at(10), [9; 8]);
+    assert_eq!(raised.await.unwrap(), 1);
+    let activity = worker(&store, 10).run_once().await.unwrap();
+    assert_eq!(activity, WorkerActivity::More);
+    let messages = store.lease_messages(at(70), at(130), 5).await.unwrap();
+    assert_eq!(messages.len(), 1);
 }

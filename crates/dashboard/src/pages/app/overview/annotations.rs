@@ -62,6 +62,7 @@ fn note(entry: &AuditEntry, names: &BTreeMap<String, String>) -> Option<String> 
             None => "Link created".to_owned(),
         },
         Action::CostsUpdated => "Costs imported".to_owned(),
+        Action::IntegrationPaused => format!("{} paused", network()),
         Action::IntegrationResumed => format!("{} resumed", network()),
         Action::IntegrationUpdated => {
             let enabled = entry.changes.iter().find(|one| one.field == "enabled")?;
@@ -86,6 +87,7 @@ mod tests {
     #[case::link(Action::LinkCreated, "lnk_1", None, Some("Link created: Spring"))]
     #[case::other_link(Action::LinkCreated, "lnk_2", None, Some("Link created"))]
     #[case::cost(Action::CostsUpdated, "costs", None, Some("Costs imported"))]
+    #[case::paused(Action::IntegrationPaused, "network_a", None, Some("Meta paused"))]
     #[case::resumed(Action::IntegrationResumed, "network_c", None, Some("TikTok resumed"))]
     #[case::off(
         Action::IntegrationUpdated,
