@@ -89,23 +89,6 @@ impl IntegrationProbe for NoProbe {
     }
 }
 
-struct NoSender;
-
-#[async_trait]
-impl NoticeSender for NoSender {
-    async fn preview(&self, _: OrganizationId, _: &Notice) -> StoreResult<NoticePreview> {
-        Ok(NoticePreview {
-            subject: String::new(),
-            body: String::new(),
-            html: None,
-        })
-    }
-
-    async fn send_test(&self, _: OrganizationId, _: &Notice) -> StoreResult<Result<(), String>> {
-        Ok(Err("Fuzz targets send no messages.".to_owned()))
-    }
-}
-
 /// A response of the router.
 pub(crate) struct Response {
     pub(crate) status: StatusCode,

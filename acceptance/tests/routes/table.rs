@@ -1,9 +1,9 @@
 //! The table of routes.
 
 use super::bodies::{
-    challenge_body, configure_body, costs_body, decision_body, decisions_body, enabled_body,
-    evaluate_body, events_body, identify_body, links_body, name_body, notice_body, retry_body,
-    tried_rules_body, web_event_body, web_events_enabled_body,
+    challenge_body, configure_body, cost_source_body, costs_body, decision_body, decisions_body,
+    enabled_body, evaluate_body, events_body, identify_body, links_body, name_body, notice_body,
+    retry_body, tried_rules_body, web_event_body, web_events_enabled_body,
 };
 use super::{Needs, Route, route};
 
@@ -283,6 +283,34 @@ pub(crate) const ROUTES: &[Route] = &[
         Needs::AppsWrite,
         Some(costs_body),
         200,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/cost-sources",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
+    route(
+        "PUT",
+        "/api/v1/apps/{appId}/cost-sources/{network}",
+        Needs::AppsWrite,
+        Some(cost_source_body),
+        200,
+    ),
+    route(
+        "POST",
+        "/api/v1/apps/{appId}/cost-sources/{network}/pull",
+        Needs::AppsWrite,
+        None,
+        200,
+    ),
+    route(
+        "DELETE",
+        "/api/v1/apps/{appId}/cost-sources/{network}",
+        Needs::AppsWrite,
+        None,
+        204,
     ),
     route(
         "GET",
