@@ -178,6 +178,7 @@ fn the_defaults_are_as_documented() {
             "https://graph.facebook.com/",
             "https://datamanager.googleapis.com/",
             "https://oauth2.googleapis.com/token",
+            "https://googleads.googleapis.com/",
             "https://business-api.tiktok.com/",
             "https://bzr.openai.com/",
             "https://api-adservices.apple.com/",

@@ -45,7 +45,7 @@ use tributary_forwarder::DueReceiver;
 use tributary_store::Store;
 
 /// Names of all workers, as shown in metrics and logs.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     AdServicesWorker::NAME,
     AlertsWorker::NAME,
     CostSourcesWorker::NAME,
