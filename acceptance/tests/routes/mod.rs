@@ -4,13 +4,18 @@
 mod bodies;
 mod fixture;
 mod table;
+mod request;
 
 pub(crate) use fixture::RouteFixture;
 pub(crate) use table::ROUTES;
 
 use reqwest::Method;
+use bodies::{
+    challenge_body, configure_body, cost_source_body, costs_body, decision_body, decisions_body,
+    enabled_body, evaluate_body, events_body, identify_body, links_body, name_body, retry_body,
+    tried_rules_body, web_event_body, web_events_enabled_body,
+};
 use serde_json::Value;
-use tributary_testkit::{TestResponse, TestServer};
 
 /// Access that a route needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use tributary_simulator::SimulatedNetwork;
 use tributary_testkit::on_both_engines;
 
 /// Time limit for a pull. The worker looks for due sources every ten seconds.
-const PULL_TIMEOUT: Duration = Duration::from_secs(60);
+const PULL_TIMEOUT: Duration = Duration::from_mins(1);
 const TOKEN: &str = "EAABcanary0123456789";
 const DEVELOPER: &str = "DEVcanary0123456789";
 const REFRESH: &str = "1//canary0123456789";
@@ -143,7 +143,7 @@ on_both_engines! {
         assert_eq!(rows.len(), 4, "the first pull goes back 90 days: {rows:?}");
         assert!(rows.contains(&(day(1), "7".to_owned(), "1.000001".to_owned())), "exact to the millionth");
         assert!(listed.as_array().unwrap().iter().all(|row| row["source"] == "imported" && row["counted"] == true));
-        assert_eq!(spend.cost().await, json!(3641.250003));
+        assert_eq!(spend.cost().await, json!(3_641.250_003));
         let overview = spend.site.call("GET", &format!("/overview?from={}&to={}", day(29), day(0)), Value::Null).await.expect(200).data();
         assert!(overview.to_string().contains("3641.25"), "{overview}");
     }

@@ -111,6 +111,10 @@ fn organization_routes() -> Router<DashboardHandles> {
 /// Routes for one app.
 fn app_routes() -> Router<DashboardHandles> {
     let pages = Router::new()
+        .route("/", get(app::overview::show))
+        .route("/explore", get(app::explore::show))
+        .route("/explore.csv", get(app::explore::csv))
+        .route("/cohorts", get(app::cohorts::show))
         .route("/start", get(app::start::show))
         .route("/events", get(events::list::show))
         .route("/events.csv", get(events::export::csv))
@@ -183,6 +187,7 @@ fn app_routes() -> Router<DashboardHandles> {
         .route("/held/decisions", post(held::decide_many))
         .route("/held/{device}/decision", post(held::decide))
         .merge(report_routes())
+        .merge(cost_routes())
         .merge(settings_routes());
     Router::new().nest("/apps/{app}", pages)
 }
@@ -195,6 +200,9 @@ fn report_routes() -> Router<DashboardHandles> {
         .route("/explore.csv", get(app::explore::csv))
         .route("/cohorts", get(app::cohorts::show))
         .route("/cohorts.csv", get(app::cohorts::csv))
+/// Routes for the costs of one app.
+fn cost_routes() -> Router<DashboardHandles> {
+    Router::new()
         .route("/costs", get(app::costs::show).post(app::costs::put))
         .route(
             "/costs/{network}",

@@ -3,6 +3,7 @@
 
 use crate::link_csv::separator;
 use csv::{ReaderBuilder, StringRecord, Trim};
+use tributary_domain::report::cost::parse_paid_network;
 use tributary_domain::report::cost_table::{
     CostColumns, CostTableChoice, HEADER_ROWS_MAX, TableCosts,
 };
@@ -57,11 +58,7 @@ impl CostCsv {
     /// row.
     pub fn open_lines(text: &str, choice: &CostTableChoice) -> Result<Self, Faults> {
         let (rows, lines) = rows(text);
-        let starts_with_day = |row: &Vec<String>| {
-            let first = row.first().map_or("", String::as_str);
-            Day::parse(first).is_ok()
-        };
-        if !rows.first().is_some_and(starts_with_day) {
+        if !rows.first().is_some_and(|row| is_own_line(row)) {
             return Self::open(text, choice);
         }
         let header: Vec<String> = OWN_ORDER.map(str::to_owned).to_vec();
@@ -98,6 +95,13 @@ impl CostCsv {
         };
         self.columns.read(&self.rows, path, faults)
     }
+}
+
+/// Returns whether a row has values in Tributary's own order, some of which may be wrong.
+fn is_own_line(row: &[String]) -> bool {
+    let cell = |index: usize| row.get(index).map_or("", String::as_str);
+    let has_network = row.len() == OWN_ORDER.len() && parse_paid_network(cell(1)).is_ok();
+    has_network || Day::parse(cell(0)).is_ok()
 }
 
 /// Splits a text into the rows that are not blank, with their lines.
@@ -196,6 +200,7 @@ mod tests {
     #[case::nothing("", Err(1))]
     #[case::organic("2026-11-01,organic,,3,EUR", Err(1))]
     #[case::everything_wrong("2026-11-01,nobody,,-3,XXX", Err(3))]
+    #[case::no_day("yesterday,network_a,,1,USD", Err(1))]
     #[case::too_few("2026-11-01,network_a", Err(1))]
     fn lines_need_no_header(#[case] text: &str, #[case] expected: Result<usize, usize>) {
         let mut faults = Faults::new();

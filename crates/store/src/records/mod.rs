@@ -8,6 +8,7 @@ mod app;
 mod audit;
 mod click;
 mod columns;
+mod cost;
 mod cost_source;
 mod decision;
 mod delivery_hours;
@@ -36,6 +37,7 @@ pub use app::AppRow;
 pub use audit::{AuditRow, audit_row};
 pub use click::ClickRow;
 pub use columns::{ColumnValue, Columns, FromColumn, StoredRow};
+pub use cost::CostRow;
 pub use cost_source::CostSourceRow;
 pub use delivery_hours::{TerminalCounts, count_to_u64, first_hour_of_last_day, hour_of};
 pub use device::{DeviceRow, IdentityRow};
@@ -60,7 +62,11 @@ pub use postback::{PostbackReadRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};
 pub use queue_lease::{QueueLeaseRow, QueuePartRow, StoredLease, StoredPartLease};
 pub use report::{
+<<<<<<< HEAD
     CohortDeviceRow, CohortRollupRow, CostRow, RollupRow, capped_column, cohort_table,
+=======
+    CohortDeviceRow, CohortRollupRow, CohortTable, RollupRow, capped_column, cohort_column,
+>>>>>>> 69293d06 (costs: keep files and functions within their limits, and accept lines without a valid day (G))
     dimension_column, has_figures, read_cohort_figures, read_dimension, read_figures, read_period,
     rollup_table, sum_columns,
 };

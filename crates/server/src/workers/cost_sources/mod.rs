@@ -29,7 +29,7 @@ use tributary_networks::{
 use tributary_store::{LeasedCostSource, Store, StoreError};
 
 /// Timeout for one request. Reports of large accounts take long.
-const REQUEST_MAX: Duration = Duration::from_secs(60);
+const REQUEST_MAX: Duration = Duration::from_mins(1);
 /// Longest time for one pull, with all spans and pages.
 const PULL_MAX: Duration = Duration::from_mins(5);
 /// Duration of a lease: a pull, and as long again for the database.
