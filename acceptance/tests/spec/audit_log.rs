@@ -94,7 +94,7 @@ on_both_engines! {
         let log = server.get(&format!("/api/v1/audit-log?appId={}", one.app), &key).await.expect(200).data();
         let actions: Vec<&str> =
             log.as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap()).collect();
-        assert_eq!(actions, ["link.created", "app.created"]);
+        assert_eq!(actions, ["notice.created", "link.created", "app.created"]);
         let answer = server.get("/api/v1/audit-log?appId=x", &key).await.expect(422);
         assert_eq!(answer.faults()[0].0, "appId");
     }

@@ -109,6 +109,7 @@ on_both_engines! {
                         .replace("{app}", &fixture.app)
                         .replace("{event}", &event)
                         .replace("{link}", &fixture.link)
+                        .replace("{notice}", &fixture.notice)
                         .replace("{network}", "network_a")
                         .replace("{device}", crate::routes::DEVICE);
                     let request = server.request(Method::GET, &path).header("cookie", &cookie);

@@ -59,6 +59,17 @@ on_both_engines! {
         }
     }
 
+    async fn a_notice_is_visible_under_its_own_app_only(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let (one, other) = (RouteFixture::new(&server, &key).await, RouteFixture::new(&server, &key).await);
+        let mixed = RouteFixture { notice: other.notice.clone(), ..one.clone() };
+        for route in ROUTES.iter().filter(|route| route.path.contains("{noticeId}")) {
+            let answer = server.call(route.method, &route.path_for(&mixed), &key, route.body(&mixed)).await;
+            assert_eq!((answer.status.as_u16(), answer.code().as_str()), (404, "notice_not_found"));
+        }
+    }
+
     async fn malformed_ids_are_not_found(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;

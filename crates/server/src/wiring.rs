@@ -201,8 +201,7 @@ impl ServerParts {
         keyring: Keyring,
         base_url: String,
         geo: Arc<GeoFiles>,
-        probe: Arc<dyn IntegrationProbe>,
-        notices: NoticeService,
+        (probe, notices): (Arc<dyn IntegrationProbe>, NoticeService),
         metrics: Option<Exporter>,
     ) -> Self {
         let (limits, runtime) = (&config.limits, system::runtime());

@@ -191,8 +191,7 @@ fn spawn_tasks(
     )?;
     workers::start(
         config,
-        &started.store,
-        &started.keyring,
+        (&started.store, &started.keyring),
         started.geo.clone(),
         notices.clone(),
         &mut tasks,
@@ -218,8 +217,7 @@ fn spawn_tasks(
         started.keyring,
         started.base_url,
         started.geo,
-        Arc::new(NetworkProbe::new(forwarding)),
-        notices,
+        (Arc::new(NetworkProbe::new(forwarding)), notices),
         served_here,
     );
     let (router, limits) = wire(parts);

@@ -64,8 +64,7 @@ pub const NAMES: [&str; 12] = [
 /// its future from `stop` completes. Wait for the tasks before closing the database.
 pub fn start<F: Future<Output = ()> + Send + 'static>(
     config: &Config,
-    store: &Arc<dyn Store>,
-    keyring: &Keyring,
+    (store, keyring): (&Arc<dyn Store>, &Keyring),
     geo: Arc<GeoFiles>,
     notices: NoticeService,
     tasks: &mut JoinSet<()>,

@@ -6,7 +6,7 @@ use crate::time_text::rfc3339;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tributary_domain::notice::{Notice, NoticeTopic};
+use tributary_domain::notice::{Notice, NoticeTopic, Weekday};
 use utoipa::ToSchema;
 
 /// A notice: a report or an alert that an app sends to people.
@@ -71,7 +71,7 @@ impl NoticeOut {
             url_origin: channel.url().map(|url| url.origin.clone()),
             topic: topic.kind().as_str(),
             hour,
-            weekday: weekday.map(|day| day.as_str()),
+            weekday: weekday.map(Weekday::as_str),
             metric: threshold.map(|one| one.metric.word),
             condition: threshold.map(|one| one.condition.as_str()),
             value: threshold.and_then(|one| number(one.value)),

@@ -3,7 +3,7 @@
 use crate::form_state::FormState;
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::integration::Network;
-use tributary_domain::notice::{HOURS, Notice, NoticeTopic, Weekday};
+use tributary_domain::notice::{HOURS, MailAddress, Notice, NoticeTopic, Weekday};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::metric::METRICS;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
@@ -70,7 +70,7 @@ pub(super) fn empty() -> FormState {
 pub(super) fn filled(notice: &Notice) -> FormState {
     let settings = &notice.settings;
     let recipients = settings.channel.recipients().iter();
-    let recipients: Vec<&str> = recipients.map(|one| one.as_str()).collect();
+    let recipients: Vec<&str> = recipients.map(MailAddress::as_str).collect();
     let form = empty()
         .with("active", if settings.active { "on" } else { "" })
         .with("name", settings.name.as_str())
