@@ -16,6 +16,7 @@ impl Route {
         self.path
             .replace("{appId}", &fixture.app)
             .replace("{linkId}", &fixture.link)
+            .replace("{noticeId}", &fixture.notice)
             .replace("{network}", "network_a")
             .replace("{provider}", "revenuecat")
             .replace("{deliveryId}", &fixture.delivery)

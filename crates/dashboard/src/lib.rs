@@ -111,10 +111,6 @@ fn organization_routes() -> Router<DashboardHandles> {
 /// Routes for one app.
 fn app_routes() -> Router<DashboardHandles> {
     let pages = Router::new()
-        .route("/", get(app::overview::show))
-        .route("/explore", get(app::explore::show))
-        .route("/explore.csv", get(app::explore::csv))
-        .route("/cohorts", get(app::cohorts::show))
         .route("/start", get(app::start::show))
         .route("/events", get(events::list::show))
         .route("/events.csv", get(events::export::csv))
@@ -200,6 +196,12 @@ fn report_routes() -> Router<DashboardHandles> {
         .route("/explore.csv", get(app::explore::csv))
         .route("/cohorts", get(app::cohorts::show))
         .route("/cohorts.csv", get(app::cohorts::csv))
+        .route("/views", post(app::saved_views::save))
+        .route("/views/{view}/delete", post(app::saved_views::delete))
+        .route("/shares", get(app::shares::show).post(app::shares::create))
+        .route("/shares/{share}/revoke", post(app::shares::revoke))
+}
+
 /// Routes for the costs of one app.
 fn cost_routes() -> Router<DashboardHandles> {
     Router::new()
@@ -210,10 +212,6 @@ fn cost_routes() -> Router<DashboardHandles> {
         )
         .route("/costs/{network}/pull", post(app::costs::source::pull))
         .route("/costs/{network}/remove", post(app::costs::source::remove))
-        .route("/views", post(app::saved_views::save))
-        .route("/views/{view}/delete", post(app::saved_views::delete))
-        .route("/shares", get(app::shares::show).post(app::shares::create))
-        .route("/shares/{share}/revoke", post(app::shares::revoke))
 }
 
 /// Routes for the reports and alerts of one app.

@@ -62,13 +62,9 @@ pub use postback::{PostbackReadRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};
 pub use queue_lease::{QueueLeaseRow, QueuePartRow, StoredLease, StoredPartLease};
 pub use report::{
-<<<<<<< HEAD
-    CohortDeviceRow, CohortRollupRow, CostRow, RollupRow, capped_column, cohort_table,
-=======
-    CohortDeviceRow, CohortRollupRow, CohortTable, RollupRow, capped_column, cohort_column,
->>>>>>> 69293d06 (costs: keep files and functions within their limits, and accept lines without a valid day (G))
-    dimension_column, has_figures, read_cohort_figures, read_dimension, read_figures, read_period,
-    rollup_table, sum_columns,
+    CohortDeviceRow, CohortRollupRow, RollupRow, capped_column, cohort_table, dimension_column,
+    has_figures, read_cohort_figures, read_dimension, read_figures, read_period, rollup_table,
+    sum_columns,
 };
 pub use skan::{EventSumRow, SkanRow, SkanVersionRow, document_to_json};
 pub use store_id_claim::StoreIdClaimRow;
