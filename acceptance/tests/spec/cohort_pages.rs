@@ -106,7 +106,10 @@ impl CountedCohort {
     fn at(&self, age: u8) -> Sums {
         let mut sums = Sums {
             installs: self.installs,
-            devices: self.devices.get(&age).map_or(0, |seen| seen.len() as i64),
+            devices: self
+                .devices
+                .get(&age)
+                .map_or(0, |seen| i64::try_from(seen.len()).unwrap()),
             cost: self.cost,
             ..Sums::default()
         };
