@@ -353,6 +353,30 @@ test("costs are imported as lines", async () => {
   assert.match(await page.locator("main").innerText(), /cannot be filtered by platform[\s\S]+cannot be combined/);
 });
 
+test("an export is checked before it is saved, and a refused cost source says what to do", async () => {
+  await open(`/apps/${app}/costs`);
+  await page.getByLabel("Lines").fill('Campaign report\nDay,Campaign,Currency code,Cost\n2026-01-03,Brand,USD,"1,212.50"\nTotal: Account,,,"1,212.50"');
+  await submit("Save costs");
+  assert.match(await page.locator("#mapping").innerText(), /Google Ads[\s\S]+1 row with totals is left out/);
+  await inspect("costs-mapping");
+  await submit("Save costs");
+  assert.match(await page.locator("tbody").innerText(), /Brand\s+Entered\s+1212\.5 USD/);
+  await page.getByRole("link", { name: "Set up: TikTok" }).click();
+  await page.getByLabel("Advertiser id").fill("1234567890");
+  await submit("Save");
+  assert.match(await page.getByRole("alert").innerText(), /accessToken/);
+  await page.getByLabel("Access token").fill("bad-token-0123456789");
+  await submit("Save");
+  for (let tries = 0; tries < 30 && !/Paused/.test(await page.locator(".head").innerText()); tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await page.reload();
+  }
+  assert.match(await page.locator(".banner-bad").innerText(), /40105[\s\S]+Create a new access token/);
+  assert.ok(!(await page.content()).includes("bad-token"));
+  await inspect("cost-source");
+  await submit("Remove");
+});
+
 test("filters, dates and columns stay in the URL and between reports", async () => {
   await open(`/apps/${app}?range=7d`);
   await page.getByRole("region", { name: "Networks" }).getByRole("link", { name: "Meta", exact: true }).click();

@@ -19,6 +19,7 @@ pub fn body(bytes: &[u8]) {
             ("PUT", "costs"),
             ("POST", "skan/evaluate"),
             ("PATCH", "integrations/network_a"),
+            ("PUT", "cost-sources/network_b"),
         ] {
             service.send(method, &format!("{app}/{path}"), &bearer, bytes);
         }
