@@ -86,7 +86,7 @@ impl CostSource {
             Some(problem) if problem.is_refusal => {
                 let reason = format!(
                     "The network refused the request ({}): {} Imports are paused. Correct the \
-                     account or the credentials, or pull again.",
+                     account or the credentials, or import again.",
                     problem.code, problem.message
                 );
                 (IntegrationStatus::Paused, Some(reason))
