@@ -96,11 +96,13 @@ impl Spend {
         self.pulled(network, &before).await
     }
 
+    /// Pulls again at once, by storing the source again: a request does nothing so soon.
     async fn pull(&self, network: &str) -> Value {
-        let before = self.source(network).await["lastPullAt"].clone();
+        let before = self.source(network).await["nextPullAt"].clone();
         let path = format!("/cost-sources/{network}/pull");
-        self.site.call("POST", &path, Value::Null).await.expect(200);
-        self.pulled(network, &before).await
+        let requested = self.site.call("POST", &path, Value::Null).await.expect(200);
+        assert_eq!(requested.data()["nextPullAt"], before, "too soon");
+        self.set(network, source(network)).await
     }
 
     /// Waits until a pull has ended.

@@ -16,9 +16,11 @@ const PAIRS: [(Role, Permission); 4] = [
 ];
 
 /// Pages that need no role.
-const PUBLIC_PAGES: [&str; 5] = [
+const PUBLIC_PAGES: [&str; 6] = [
     "/",
     "/setup/{token}",
+    // Needs the token of a share link.
+    "/shared/{token}",
     "/static/{file}",
     "/sign-in",
     // Redirects to a page that the role may open; `pages/home.rs` tests it.

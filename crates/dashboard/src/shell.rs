@@ -50,6 +50,8 @@ pub(crate) struct Shell {
     /// Whether the user may change links, integrations and settings.
     pub(crate) changes_apps: bool,
     pub(crate) manages_members: bool,
+    /// Whether the page is the answer to a form.
+    pub(crate) is_answer: bool,
     /// Dates and filters that stay when the user goes to another report.
     pub(crate) kept: UrlQuery,
 }

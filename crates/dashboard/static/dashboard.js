@@ -23,7 +23,7 @@ async function copy(element) {
 // A message that does not move the page. It stays while the pointer or the focus is on it.
 const TOAST_MS = 7000;
 
-function toast(text, link) {
+function toast(text, link, closed = () => {}) {
   const box = document.createElement("div");
   box.className = "toast";
   const words = document.createElement("span");
@@ -40,7 +40,10 @@ function toast(text, link) {
   close.className = "toast-close";
   close.textContent = "✕";
   close.setAttribute("aria-label", "Close message");
-  close.addEventListener("click", () => box.remove());
+  close.addEventListener("click", () => {
+    box.remove();
+    closed();
+  });
   box.append(close);
   document.getElementById("toasts").append(box);
   const hide = () => {

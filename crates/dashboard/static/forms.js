@@ -4,7 +4,7 @@
 // Values that were typed into forms and not saved, by form. They stay in this tab and end with it.
 const DRAFTS_KEY = "tributary-drafts";
 // Secrets are never stored in the browser.
-const SECRET = /^credentials\.|(key|secret|password|token)$/i;
+const SECRET = /^credentials\.|^url$|(key|secret|password|token|webhookUrl)$/i;
 const NO_VALUE = ["button", "file", "image", "password", "reset", "submit"];
 
 const draftForms = () => [...document.querySelectorAll("form[data-draft]")];
@@ -16,11 +16,12 @@ function valuesOf(form) {
   return [...form.elements].filter(isKept).map((field) => [field.name, isTick(field) ? field.checked : field.value]);
 }
 
-// Fills in the typed values. Includes the version that the form was opened with, so that the server
-// notices changes by others.
+// Fills in what was typed. Of the hidden fields, only the version that the form was opened with is
+// restored, so that the server notices changes by others.
 function fill(form, values) {
   const byName = Map.groupBy(values, ([name]) => name);
   for (const field of [...form.elements].filter(isKept)) {
+    if (field.type === "hidden" && field.name !== "tag") continue;
     const value = byName.get(field.name)?.shift()?.[1];
     if (value === undefined) continue;
     if (isTick(field)) field.checked = value;
@@ -44,13 +45,16 @@ function writeDrafts(drafts) {
   }
 }
 
+let isLeaving = false;
+
 // The state of each form when it was opened.
 const opened = new WeakMap();
 const state = (form) => JSON.stringify(valuesOf(form));
 const isChanged = (form) => opened.get(form) !== state(form);
 
-// The server shows a rejected form again with the typed values, so it has unsaved changes.
-const isRejected = (form) => form.querySelector("[aria-invalid], .saved, [role=alert]") !== null;
+// The server filled in this form from what was submitted, so it has unsaved changes.
+const isRejected = (form) => form.hasAttribute("data-rendered") || form.querySelector("[aria-invalid], .saved, [role=alert]") !== null;
+const isAnswer = document.body.hasAttribute("data-answer");
 
 function showRestored(form) {
   const note = document.createElement("div");
@@ -63,8 +67,8 @@ function showRestored(form) {
   discard.className = "button button-quiet";
   discard.textContent = "Discard it";
   discard.addEventListener("click", () => {
-    form.reset();
-    note.remove();
+    isLeaving = true;
+    location.reload();
   });
   note.append(text, discard);
   form.prepend(note);
@@ -75,22 +79,29 @@ function restoreDrafts() {
   // A page that shows a secret once is the response to a form that was saved.
   const isSaved = new URLSearchParams(location.search).has("notice") || document.querySelector("[data-shown-once]") !== null;
   for (const [key, draft] of Object.entries(drafts)) {
-    if (draft.isSubmitted && isSaved) delete drafts[key];
+    const isForeign = draft.user !== document.body.dataset.user;
+    if (isForeign || (draft.isSubmitted && isSaved)) delete drafts[key];
   }
   for (const form of draftForms()) {
     opened.set(form, isRejected(form) ? "" : state(form));
     const draft = drafts[formKey(form)];
     delete drafts[formKey(form)];
-    if (!draft || isRejected(form) || JSON.stringify(draft.values) === state(form)) continue;
+    if (!draft || isRejected(form) || (isAnswer && draft.isSubmitted) || JSON.stringify(draft.values) === state(form)) continue;
     fill(form, draft.values);
     showRestored(form);
   }
   writeDrafts(drafts);
-  const lost = Object.values(drafts).find((draft) => draft.isSubmitted && draft.page !== location.pathname + location.search);
-  if (lost && document.body.classList.contains("app")) toast("A form was not saved.", { text: "Return to it", href: lost.page });
+  const isHere = (draft) => draft.page === location.pathname + location.search;
+  const lost = Object.entries(drafts).find(([, draft]) => (draft.isSubmitted || draft.isLost) && !isHere(draft));
+  if (lost && document.body.classList.contains("app")) toast("A form was not saved.", { text: "Return to it", href: lost[1].page }, () => forget(lost[0]));
 }
 
-let isLeaving = false;
+function forget(key) {
+  const drafts = readDrafts();
+  delete drafts[key];
+  writeDrafts(drafts);
+}
+
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (event.defaultPrevented || form.method !== "post") return;
@@ -98,9 +109,14 @@ document.addEventListener("submit", (event) => {
     sessionStorage.removeItem(DRAFTS_KEY);
   } else {
     const drafts = readDrafts();
+    for (const draft of Object.values(drafts)) {
+      draft.isLost ||= draft.isSubmitted;
+      draft.isSubmitted = false;
+    }
     for (const one of draftForms()) {
       if (one !== form && !isChanged(one)) continue;
-      drafts[formKey(one)] = { page: location.pathname + location.search, isSubmitted: one === form, values: valuesOf(one) };
+      const page = location.pathname + location.search;
+      drafts[formKey(one)] = { user: document.body.dataset.user, page, isSubmitted: one === form, values: valuesOf(one) };
     }
     writeDrafts(drafts);
   }

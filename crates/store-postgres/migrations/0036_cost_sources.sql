@@ -18,7 +18,6 @@ create table cost_sources (
     problem text collate "C",
     updated_at bigint not null,
     revision bigint not null,
-    constraint cost_sources_pkey primary key (app_id, network),
-    constraint cost_sources_app_fkey foreign key (app_id) references apps (app_id)
+    constraint cost_sources_pkey primary key (app_id, network)
 );
 create index cost_sources_due on cost_sources (due_at) where due_at is not null;

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::forwarding::alert::Alert;
-use tributary_domain::notice::{Notice, NoticeProgress, NoticeSettings};
+use tributary_domain::notice::{Notice, NoticeProgress, NoticeSettings, SendOutcome};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, MessageId, NoticeId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
@@ -137,16 +137,31 @@ impl NoticeTable for Tx {
     async fn write_attempt(&self, sent: &SentMessage) -> Result<(), Failure> {
         let app = uuid(sent.app.as_bytes());
         let retry_at = sent.retry_at.map(Timestamp::as_millis);
-        self.execute(
-            "update notice_messages set due_at = $3 where app_id = $1 and message_id = $2",
-            &[&app, &uuid(sent.message.as_bytes()), &retry_at],
-        )
-        .await?;
-        let sent_at = sent.error.is_none().then(|| sent.at.as_millis());
+        let updated = self
+            .query_opt(
+                "update notice_messages set due_at = $3
+                 where app_id = $1 and message_id = $2 and attempts = $4
+                 returning message_id",
+                &[
+                    &app,
+                    &uuid(sent.message.as_bytes()),
+                    &retry_at,
+                    &i64::from(sent.attempts),
+                ],
+            )
+            .await?;
+        let (error, sent_at) = match &sent.outcome {
+            SendOutcome::Sent => (None, Some(sent.at.as_millis())),
+            SendOutcome::Failed(error) => (Some(error.clone()), None),
+            SendOutcome::Skipped => return Ok(()),
+        };
+        if updated.is_none() {
+            return Ok(());
+        }
         self.execute(
             "update notices set last_error = $3, last_sent_at = coalesce($4, last_sent_at)
              where app_id = $1 and notice_id = $2",
-            &[&app, &uuid(sent.notice.as_bytes()), &sent.error, &sent_at],
+            &[&app, &uuid(sent.notice.as_bytes()), &error, &sent_at],
         )
         .await?;
         Ok(())

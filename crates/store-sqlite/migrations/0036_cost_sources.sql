@@ -4,7 +4,7 @@ alter table costs add column source text not null default 'manual';
 -- An app's access to a network's cost report. `due_at` is the next pull, or the end of the lease of the current one; null
 -- if the source is off or paused.
 create table cost_sources (
-    app_id blob not null references apps (app_id),
+    app_id blob not null,
     network text not null,
     enabled integer not null,
     settings text not null,

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::forwarding::alert::Alert;
-use tributary_domain::notice::{Notice, NoticeProgress, NoticeSettings};
+use tributary_domain::notice::{Notice, NoticeProgress, NoticeSettings, SendOutcome};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, MessageId, NoticeId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
@@ -116,20 +116,29 @@ impl NoticeTable for SqliteTables<'_> {
     }
 
     async fn write_attempt(&self, sent: &SentMessage) -> Result<(), Failure> {
-        let sql = "update notice_messages set due_at = ?3 where app_id = ?1 and message_id = ?2";
+        let sql = "update notice_messages set due_at = ?3
+                   where app_id = ?1 and message_id = ?2 and attempts = ?4";
         let retry_at = sent.retry_at.map(Timestamp::as_millis);
-        self.0.prepare_cached(sql)?.execute(params![
+        let updated = self.0.prepare_cached(sql)?.execute(params![
             sent.app.as_bytes(),
             sent.message.as_bytes(),
-            retry_at
+            retry_at,
+            sent.attempts
         ])?;
-        let sent_at = sent.error.is_none().then(|| sent.at.as_millis());
+        let (error, sent_at) = match &sent.outcome {
+            SendOutcome::Sent => (None, Some(sent.at.as_millis())),
+            SendOutcome::Failed(error) => (Some(error), None),
+            SendOutcome::Skipped => return Ok(()),
+        };
+        if updated == 0 {
+            return Ok(());
+        }
         let sql = "update notices set last_error = ?3, last_sent_at = coalesce(?4, last_sent_at)
                    where app_id = ?1 and notice_id = ?2";
         self.0.prepare_cached(sql)?.execute(params![
             sent.app.as_bytes(),
             sent.notice.as_bytes(),
-            sent.error,
+            error,
             sent_at
         ])?;
         Ok(())

@@ -50,7 +50,8 @@ pub trait CostSources: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<()>;
 
-    /// Makes the next pull due now.
+    /// Makes the next pull due now. Changes nothing while a pull runs, shortly after one, and during a
+    /// longer wait that the network asked for.
     async fn pull_cost_source(
         &self,
         caller: &Authorized<AppsWrite>,

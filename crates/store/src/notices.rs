@@ -6,7 +6,7 @@ use std::time::Duration;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::forwarding::alert::Alert;
-use tributary_domain::notice::{Notice, NoticeProgress, NoticeSettings, Occasion};
+use tributary_domain::notice::{Notice, NoticeProgress, NoticeSettings, Occasion, SendOutcome};
 use tributary_domain::vocabulary::id::{AppId, MessageId, NoticeId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -67,8 +67,10 @@ pub struct SentMessage {
     pub notice: NoticeId,
     /// Message.
     pub message: MessageId,
-    /// Why it was not accepted; `None` if it was.
-    pub error: Option<String>,
+    /// Number of the attempt, as it was leased.
+    pub attempts: u32,
+    /// Whether it was sent.
+    pub outcome: SendOutcome,
     /// When to try again; `None` if the message is finished.
     pub retry_at: Option<Timestamp>,
     /// Time of the attempt.
@@ -139,6 +141,8 @@ pub trait Notices: Send + Sync {
         limit: u32,
     ) -> StoreResult<Vec<DueMessage>>;
 
-    /// Stores the result of an attempt, in the message and in its notice.
+    /// Stores the result of an attempt, in the message and in its notice. Does nothing if the message
+    /// was leased again meanwhile, because its lease had ended. A skipped message does not change the
+    /// notice.
     async fn settle_message(&self, sent: SentMessage) -> StoreResult<()>;
 }

@@ -36,6 +36,7 @@ pub(crate) struct PageContext<S> {
     /// same in each.
     environment: Environment,
     current_path: String,
+    is_answer: bool,
     is_trustworthy: bool,
     form_token: String,
 }
@@ -95,6 +96,7 @@ impl<S> PageContext<S> {
             app: self.app.clone(),
             section,
             environment: self.environment,
+            is_answer: self.is_answer,
             notice: self.query.get("notice").and_then(crate::shell::notice),
             sees_apps: role.grants(AppsRead::NAME),
             changes_apps: role.grants(AppsWrite::NAME),
@@ -199,6 +201,7 @@ impl<S: Scope> PageContext<S> {
             path,
             environment,
             current_path: uri.path().to_owned(),
+            is_answer: !parts.method.is_safe(),
             is_trustworthy: handles.own_origin.is_trustworthy(),
         })
     }

@@ -6,6 +6,7 @@
 //! does not delay the others.
 
 use super::{Actor, Authorized};
+use crate::report::view::ShareLink;
 use crate::vocabulary::id::OrganizationId;
 use std::collections::HashMap;
 
@@ -49,6 +50,17 @@ impl<S> From<&Authorized<S>> for SlotHolder {
         Self {
             organization: authorized.organization(),
             actor: authorized.actor().clone(),
+        }
+    }
+}
+
+impl SlotHolder {
+    /// Returns the holder for the visitors of a share link. Each link counts as an organization, so
+    /// that its visitors wait in their own queue and never take the place of members.
+    pub fn of_share(share: &ShareLink) -> Self {
+        Self {
+            organization: OrganizationId::from_bytes(*share.id.as_bytes()),
+            actor: Actor::Service,
         }
     }
 }

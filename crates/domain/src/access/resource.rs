@@ -71,7 +71,12 @@ resources! {
         pages: ["/apps/{app}/devices/{device}"]
     }
     /// Scope for whole tables.
-    ExportsRead = AppsRead { endpoints: ["/api/v1/apps/{appId}/export"], pages: [] }
+    ExportsRead = AppsRead {
+        endpoints: ["/api/v1/apps/{appId}/export"],
+        pages: ["/apps/{app}/events.csv"]
+    }
+    /// Scope for links that share a report.
+    SharesRead = AppsRead { endpoints: [], pages: ["/apps/{app}/shares"] }
     /// Scope for apps and their settings.
     SettingsRead = AppsRead {
         endpoints: ["/api/v1/apps", "/api/v1/apps/{appId}"],

@@ -78,7 +78,8 @@ impl CostSource {
         Ok(AuditedChange { after, changes })
     }
 
-    /// Makes the next pull due now, even if the source is paused.
+    /// Makes the next pull due now, even if the source is paused. [`PullState::requested`] says when
+    /// this changes nothing.
     pub fn pulled_now(&self, now: Timestamp) -> Result<Self, Refusal> {
         if !self.enabled {
             let message = "Must be true to pull costs. Turn the cost source on first.";
@@ -87,8 +88,7 @@ impl CostSource {
             return Err(Refusal::Invalid(faults));
         }
         let mut after = self.clone();
-        after.pulls.due_at = Some(now);
-        after.pulls.failures = 0;
+        after.pulls = self.pulls.requested(now);
         Ok(after)
     }
 

@@ -19,6 +19,14 @@ const RETRY_FIRST: Duration = Duration::from_mins(5);
 const RETRY_MAX: Duration = PULL_INTERVAL;
 /// Longest wait that a network can ask for.
 const ASKED_WAIT_MAX: Duration = Duration::from_hours(24);
+/// Time after a pull in which nobody can ask for another one, because networks limit requests.
+const REQUEST_INTERVAL: Duration = Duration::from_mins(5);
+
+/// Returns the wait after a pull that failed after this many failures, if the network asks for none.
+fn retry_wait(failures: u32) -> Duration {
+    let doubled = RETRY_FIRST.saturating_mul(1 << failures.min(16));
+    doubled.min(RETRY_MAX)
+}
 
 /// Returns how many days back a network may restate its costs.
 pub const fn restated_days(network: Network) -> i32 {
@@ -136,9 +144,8 @@ impl PullState {
                 message,
                 wait,
             } => {
-                let doubled = RETRY_FIRST.saturating_mul(1 << self.failures.min(16));
                 let asked = wait.unwrap_or_default().min(ASKED_WAIT_MAX);
-                after.due_at = Some(now.plus(doubled.min(RETRY_MAX).max(asked)));
+                after.due_at = Some(now.plus(retry_wait(self.failures).max(asked)));
                 after.failures = self.failures.saturating_add(1);
                 after.problem = Some(PullProblem {
                     code,
@@ -157,6 +164,34 @@ impl PullState {
             }
         }
         after
+    }
+
+    /// Returns the state after someone asked for a pull now. Nothing changes in the five minutes after
+    /// a pull, while a pull runs, while a wait lasts that the network asked for and that is longer than
+    /// our own, and if a pull is due already.
+    #[must_use]
+    pub fn requested(&self, now: Timestamp) -> Self {
+        let is_recent = self
+            .last_pull_at
+            .is_some_and(|at| now < at.plus(REQUEST_INTERVAL));
+        // Any other time in the future is the end of a lease or of a wait that the network asked for.
+        let is_movable = self
+            .due_at
+            .is_none_or(|due| due > now && self.planned_at() == Some(due));
+        let mut after = self.clone();
+        if is_movable && !is_recent {
+            after.due_at = Some(now);
+        }
+        after
+    }
+
+    /// Returns when the next pull is due according to our own intervals.
+    fn planned_at(&self) -> Option<Timestamp> {
+        let wait = match self.problem {
+            None => PULL_INTERVAL,
+            Some(_) => retry_wait(self.failures.saturating_sub(1)),
+        };
+        Some(self.last_pull_at?.plus(wait))
     }
 }
 
@@ -234,6 +269,56 @@ mod tests {
         assert_eq!(after.due_at, Some(NOW.plus(Duration::from_mins(minutes))));
         assert_eq!(after.failures, failures + 1);
         assert!(after.problem.is_some_and(|problem| !problem.is_refusal));
+    }
+
+    /// All times are minutes after the end of the last pull. `refused` tells whether the network
+    /// refused it; `None` if it succeeded.
+    #[rstest]
+    #[case::after_a_success(None, 0, Some(240), 60, Some(60))]
+    #[case::after_five_minutes(None, 0, Some(240), 5, Some(5))]
+    #[case::within_five_minutes(None, 0, Some(240), 4, Some(240))]
+    #[case::paused(Some(true), 1, None, 60, Some(60))]
+    #[case::paused_just_now(Some(true), 1, None, 4, None)]
+    #[case::our_own_wait(Some(false), 2, Some(10), 6, Some(6))]
+    #[case::our_longest_wait(Some(false), 100, Some(240), 6, Some(6))]
+    #[case::a_wait_that_the_network_asked_for(Some(false), 1, Some(60), 6, Some(60))]
+    #[case::running(None, 0, Some(250), 245, Some(250))]
+    #[case::running_after_a_request(None, 0, Some(70), 61, Some(70))]
+    #[case::running_after_a_failure(Some(false), 1, Some(16), 7, Some(16))]
+    #[case::running_after_a_refusal(Some(true), 1, Some(70), 61, Some(70))]
+    #[case::due_already(None, 0, Some(240), 241, Some(240))]
+    fn a_request_changes_only_our_own_plan(
+        #[case] refused: Option<bool>,
+        #[case] failures: u32,
+        #[case] due: Option<u64>,
+        #[case] asked: u64,
+        #[case] expected: Option<u64>,
+    ) {
+        let minute = |minute: u64| NOW.plus(Duration::from_mins(minute));
+        let problem = |is_refusal| PullProblem {
+            code: "17".to_owned(),
+            message: "Slow down.".to_owned(),
+            is_refusal,
+        };
+        let state = PullState {
+            due_at: due.map(minute),
+            last_pull_at: Some(NOW),
+            failures,
+            problem: refused.map(problem),
+            ..PullState::default()
+        };
+        let after = state.requested(minute(asked));
+        let due_at = expected.map(minute);
+        assert_eq!(after, PullState { due_at, ..state });
+    }
+
+    #[test]
+    fn a_request_leaves_the_first_pull_alone() {
+        let lease = PullState {
+            due_at: Some(NOW.plus(Duration::from_mins(10))),
+            ..PullState::default()
+        };
+        assert_eq!(lease.requested(NOW), lease);
     }
 
     #[test]

@@ -21,17 +21,16 @@ pub struct ReportedCost {
     pub currency: Currency,
 }
 
-/// Converts a report to costs. Rows of the same day, campaign and currency are added up, because a
-/// page that shifted may repeat a campaign's part. Rows without spend are dropped.
+/// Converts a report to costs. A report has one row per campaign and day. If the list shifts between
+/// two pages, a row may be sent twice: the last one counts, and they are never added up. Rows
+/// without spend are dropped.
 pub fn imported_costs(network: Network, rows: Vec<ReportedCost>) -> Vec<Cost> {
-    let mut sums: BTreeMap<(Day, String, Currency), i64> = BTreeMap::new();
+    let mut amounts: BTreeMap<(Day, String, Currency), i64> = BTreeMap::new();
     for row in rows {
-        let sum = sums
-            .entry((row.day, row.campaign, row.currency))
-            .or_default();
-        *sum = sum.saturating_add(row.amount.micros());
+        let key = (row.day, row.campaign, row.currency);
+        amounts.insert(key, row.amount.micros());
     }
-    let costs = sums.into_iter().filter(|(_, micros)| *micros > 0);
+    let costs = amounts.into_iter().filter(|(_, micros)| *micros > 0);
     costs
         .map(|((day, campaign, currency), micros)| Cost {
             day,
@@ -47,21 +46,41 @@ pub fn imported_costs(network: Network, rows: Vec<ReportedCost>) -> Vec<Cost> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rstest::rstest;
 
-    #[test]
-    fn rows_of_a_campaign_are_added_and_rows_without_spend_dropped() {
-        let row = |campaign: &str, micros| ReportedCost {
+    #[rstest]
+    #[case::one_row_each(&[("a", 5), ("b", 7)], &[("a", 5), ("b", 7)])]
+    #[case::without_spend(&[("a", 5), ("b", 0)], &[("a", 5)])]
+    #[case::repeated_on_the_next_page(&[("a", 5), ("b", 7), ("a", 5)], &[("a", 5), ("b", 7)])]
+    #[case::changed_between_two_pages(&[("a", 5), ("b", 7), ("a", 6)], &[("a", 6), ("b", 7)])]
+    #[case::removed_between_two_pages(&[("a", 5), ("a", 0)], &[])]
+    fn a_repeated_row_is_never_added(
+        #[case] rows: &[(&str, i64)],
+        #[case] expected: &[(&str, i64)],
+    ) {
+        let row = |(campaign, micros): &(&str, i64)| ReportedCost {
             day: Day::from_days(1),
-            campaign: campaign.to_owned(),
-            amount: Amount::from_micros(micros),
+            campaign: (*campaign).to_owned(),
+            amount: Amount::from_micros(*micros),
             currency: Currency::USD,
         };
-        let costs = imported_costs(Network::B, vec![row("a", 5), row("b", 0), row("a", 7)]);
+        let costs = imported_costs(Network::B, rows.iter().map(row).collect());
         let found: Vec<(&str, i64)> = costs
             .iter()
             .map(|cost| (&*cost.campaign, cost.amount.micros()))
             .collect();
-        assert_eq!(found, [("a", 12)]);
+        assert_eq!(found, expected);
         assert!(costs.iter().all(|cost| cost.origin == CostOrigin::Imported));
+    }
+
+    #[test]
+    fn rows_of_other_days_stay_apart() {
+        let row = |day| ReportedCost {
+            day: Day::from_days(day),
+            campaign: "a".to_owned(),
+            amount: Amount::from_micros(5),
+            currency: Currency::USD,
+        };
+        assert_eq!(imported_costs(Network::C, vec![row(1), row(2)]).len(), 2);
     }
 }

@@ -25,7 +25,7 @@ pub enum Occasion {
         from: Day,
         /// Last day.
         to: Day,
-        /// Whether the last day was not over.
+        /// Whether the last day was not over, or its figures could still grow.
         is_running: bool,
         /// The value, in millionths.
         micros: i64,
@@ -44,6 +44,17 @@ impl Occasion {
             Self::Alert(alert) => alert.kind.as_str(),
         }
     }
+}
+
+/// Result of an attempt to send a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SendOutcome {
+    /// The channel accepted the message.
+    Sent,
+    /// The notice no longer wants the message, so nothing was sent.
+    Skipped,
+    /// The message was not accepted. The text is for people.
+    Failed(String),
 }
 
 /// Returns the id of a notice's message about an occasion. It is always the same, so that a message

@@ -1,6 +1,7 @@
 //! When a notice is due. Days and hours are those of the app's time zone.
 
-use super::{NoticeTopic, ThresholdWindow};
+use super::{NoticeTopic, Threshold, ThresholdWindow};
+use crate::cost_source::PULL_INTERVAL;
 use crate::report::range::{DayRange, days_before};
 use crate::vocabulary::calendar::{day_start, to_date, to_time_zone, today};
 use crate::vocabulary::day::Day;
@@ -10,6 +11,9 @@ use std::time::Duration;
 
 /// How long after its end a day is judged. SDKs send events in batches.
 const SETTLING: Duration = Duration::from_hours(1);
+/// How long after its end a day is judged by a metric that needs costs: the longest time until the
+/// next import of costs, and two hours for the import and its retries.
+const COST_SETTLING: Duration = PULL_INTERVAL.saturating_add(Duration::from_hours(2));
 /// How often a day that is not over is compared with a threshold.
 const RUNNING_CHECK: Duration = Duration::from_mins(5);
 /// Days of a week.
@@ -63,7 +67,7 @@ pub struct NoticeProgress {
 pub struct DueCheck {
     /// The days to report or to judge.
     pub range: DayRange,
-    /// Whether the last day is not over yet.
+    /// Whether the last day is not over yet, or its figures may still grow.
     pub is_running: bool,
 }
 
@@ -92,17 +96,26 @@ fn start_of(day: Day, zone: &Timezone) -> Timestamp {
 }
 
 /// Returns when a day is complete enough to be judged.
-fn settled_at(day: Day, zone: &Timezone) -> Timestamp {
-    start_of(day.following(), zone).plus(SETTLING)
+fn settled_at(day: Day, zone: &Timezone, settling: Duration) -> Timestamp {
+    start_of(day.following(), zone).plus(settling)
 }
 
 /// Returns the last day that can be judged.
-fn last_settled(now: Timestamp, zone: &Timezone) -> Day {
+fn last_settled(now: Timestamp, zone: &Timezone, settling: Duration) -> Day {
     let yesterday = days_before(today(now, zone), 1);
-    if settled_at(yesterday, zone) <= now {
+    if settled_at(yesterday, zone, settling) <= now {
         yesterday
     } else {
         days_before(yesterday, 1)
+    }
+}
+
+/// Returns how long after its end a day is judged.
+const fn settling(threshold: &Threshold) -> Duration {
+    if threshold.metric.needs_cost {
+        COST_SETTLING
+    } else {
+        SETTLING
     }
 }
 
@@ -172,23 +185,27 @@ impl NoticeTopic {
                 next_at: None,
             },
             Self::Threshold(threshold) => {
-                let settled = last_settled(now, zone);
+                let settling = settling(threshold);
+                let settled = last_settled(now, zone, settling);
                 let days = match threshold.window {
                     ThresholdWindow::Day => 1,
                     ThresholdWindow::Week => WEEK,
                 };
                 let today = today(now, zone);
+                // A day that is not settled comes before the next one, which would close it.
+                let yesterday = days_before(today, 1);
+                let running = if is_open(yesterday) { yesterday } else { today };
                 let due = if is_open(settled) {
                     Some(check(settled, days, false))
-                } else if threshold.judges_running_day() && is_open(today) {
-                    Some(check(today, 1, true))
+                } else if threshold.judges_running_day() && is_open(running) {
+                    Some(check(running, 1, true))
                 } else {
                     None
                 };
                 let next_at = if threshold.judges_running_day() && is_open(today) {
                     now.plus(RUNNING_CHECK)
                 } else {
-                    settled_at(settled.following(), zone)
+                    settled_at(settled.following(), zone, settling)
                 };
                 NoticePlan {
                     due,
@@ -370,7 +387,43 @@ mod tests {
         "2026-01-11",
         "2026-01-12T10:00:00Z",
         None,
-        "2026-01-13T00:00:00Z"
+        "2026-01-13T05:00:00Z"
+    )]
+    #[case::costs_arrive_later(
+        "paidRoas",
+        Under,
+        ThresholdWindow::Day,
+        "2026-01-11",
+        "2026-01-13T04:59:59Z",
+        None,
+        "2026-01-13T05:00:00Z"
+    )]
+    #[case::after_the_costs_arrived(
+        "paidRoas",
+        Under,
+        ThresholdWindow::Day,
+        "2026-01-11",
+        "2026-01-13T05:00:00Z",
+        Some("2026-01-12..2026-01-12"),
+        "2026-01-14T05:00:00Z"
+    )]
+    #[case::spend_of_yesterday_comes_before_that_of_today(
+        "cost",
+        Over,
+        ThresholdWindow::Day,
+        "2026-01-11",
+        "2026-01-13T02:00:00Z",
+        Some("2026-01-12..2026-01-12 running"),
+        "2026-01-13T02:05:00Z"
+    )]
+    #[case::spend_of_today_after_that_of_yesterday(
+        "cost",
+        Over,
+        ThresholdWindow::Day,
+        "2026-01-12",
+        "2026-01-13T02:00:00Z",
+        Some("2026-01-13..2026-01-13 running"),
+        "2026-01-13T02:05:00Z"
     )]
     #[case::a_week_has_complete_days(
         "installs",

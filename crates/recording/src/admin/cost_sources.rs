@@ -49,7 +49,8 @@ pub async fn remove_cost_source<T: Tables>(
     audit(tables, of, Action::CostSourceRemoved, &[], origin).await
 }
 
-/// Makes the next pull due now. Returns the cost source.
+/// Makes the next pull due now, if the rule for requested pulls allows it. The request is audited in
+/// any case. Returns the cost source.
 pub async fn pull_cost_source<T: Tables>(
     tables: &T,
     of: (OrganizationId, AppId, Network),

@@ -34,7 +34,8 @@ pub trait NoticeTable: EngineTransaction {
     /// Stores a message, unless it is stored already.
     async fn insert_message(&self, row: &NoticeMessageRow) -> Result<(), Self::Failure>;
 
-    /// Stores the result of an attempt in the message and in its notice.
+    /// Stores the result of an attempt in the message and in its notice, unless there was another
+    /// attempt since. A skipped message does not change the notice.
     async fn write_attempt(&self, sent: &SentMessage) -> Result<(), Self::Failure>;
 
     /// Removes an app's finished messages from before a time.

@@ -22,8 +22,10 @@ impl Worker for NoticesWorker {
     const DRAIN: Duration = SEND_MAX;
 
     async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
-        let has_checked = self.service.check_due().await?;
-        let has_sent = self.service.send_due().await?;
+        // Messages are sent even if no notice can be looked at.
+        let has_checked = self.service.check_due().await;
+        let has_sent = self.service.send_due().await;
+        let (has_checked, has_sent) = (has_checked?, has_sent?);
         Ok(if has_checked || has_sent {
             WorkerActivity::More
         } else {

@@ -2,6 +2,7 @@
 //! things.
 
 use super::database::{Schema, client, number, options};
+use crate::migrate::MIGRATIONS;
 use crate::{PostgresOpenError, PostgresStore};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,6 +26,9 @@ const LOCAL_TABLES: [&str; 9] = [
     "sdk_keys",
     "share_links",
 ];
+
+/// The last migration before databases could be distributed.
+const LAST_UNDISTRIBUTED: i64 = 29;
 
 /// The parts of Citus that this crate uses. Tables in `failing` cannot be distributed.
 const CITUS: &str = r#"
@@ -129,6 +133,26 @@ impl Coordinator {
     async fn names(&self, sql: &str) -> Vec<String> {
         let rows = self.client.query(sql, &[]).await.expect("rows");
         rows.iter().map(|row| row.get(0)).collect()
+    }
+}
+
+/// On a distributed database, a new table is local until the migration has ended, and Citus refuses
+/// its foreign key to a distributed one.
+#[test]
+fn new_migrations_have_no_foreign_key_to_apps() {
+    let newer = MIGRATIONS
+        .iter()
+        .filter(|step| step.number > LAST_UNDISTRIBUTED);
+    for step in newer {
+        let words: Vec<&str> = step
+            .sql
+            .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+            .filter(|word| !word.is_empty())
+            .collect();
+        let refers = words.windows(2).any(|pair| {
+            pair[0].eq_ignore_ascii_case("references") && pair[1].eq_ignore_ascii_case("apps")
+        });
+        assert!(!refers, "migration {} refers to apps", step.name);
     }
 }
 

@@ -94,7 +94,7 @@ pub async fn a_cost_source_is_stored_and_removed(store: &SharedStore) {
     assert!(matches!(refusal(put.await), Refusal::Invalid(_)));
     assert_eq!(read().await[2], stored, "a refused change stores nothing");
     let pulled = store.pull_cost_source(&tenant.writer, app, Network::C, origin(9));
-    assert_eq!(pulled.await.expect("due now").pulls.due_at, Some(at(9)));
+    assert_eq!(pulled.await.expect("it is due already"), stored);
     let stranger = organization(store).await;
     let read_as_stranger = store.cost_sources(&stranger.read_access(), app).await;
     assert_eq!(refusal(read_as_stranger), Refusal::AppNotFound);
@@ -112,6 +112,12 @@ pub async fn a_cost_source_has_one_lease(store: &SharedStore) {
     let again = store.lease_cost_source(at(DUE + 1), at(0)).await;
     let again = again.expect("sources are read");
     assert_eq!(again, None);
+    let request = async |seconds| {
+        let app = tenant.app.id;
+        let due = store.pull_cost_source(&tenant.writer, app, Network::A, origin(seconds));
+        due.await.expect("a pull is requested").pulls.due_at
+    };
+    assert_eq!(request(DUE + 2).await, Some(at(0)), "the lease stays");
     let costs = vec![cost(7, "a", 5, CostOrigin::Imported)];
     let put = async |lease: &LeasedCostSource, costs: &Vec<Cost>| {
         let stored = store.store_imported_costs(lease.clone(), span(7, 8), costs.clone(), at(1));
@@ -135,7 +141,10 @@ pub async fn a_cost_source_has_one_lease(store: &SharedStore) {
         .await
         .expect("sources");
     assert_eq!(sources[0].pulls.last_success_at, Some(at(2)));
-    assert!(sources[0].pulls.due_at > Some(at(2)));
+    let planned = sources[0].pulls.due_at;
+    assert!(planned > Some(at(2)));
+    assert_eq!(request(2 + 299).await, planned, "too soon");
+    assert_eq!(request(2 + 300).await, Some(at(302)));
 }
 
 /// A pull replaces the imported costs of its days. Imported and manual costs of a day and network

@@ -5,12 +5,13 @@ use super::sdk_fixtures::{Tenant, tenant};
 use crate::{CheckedNotice, DueMessage, SentMessage};
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::audit::Action;
-use tributary_domain::forwarding::alert::AlertKind;
+use tributary_domain::forwarding::alert::{Alert, AlertKind};
 use tributary_domain::integration::Network;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::notice::{
     ChannelUrl, MailAddress, NOTICES_MAX, Notice, NoticeChannel, NoticeProgress, NoticeSettings,
-    NoticeTopic, Occasion, Threshold, ThresholdCondition, ThresholdWindow, Weekday, example_alert,
+    NoticeTopic, Occasion, SendOutcome, Threshold, ThresholdCondition, ThresholdWindow, Weekday,
+    example_alert,
 };
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::metric::Metric;
@@ -304,8 +305,7 @@ pub async fn an_alert_queues_one_message_per_notice(store: &SharedStore) {
             .all(|one| one.occasion == Occasion::Alert(alert.clone()))
     );
     for message in &due {
-        let notice = message.notice.as_ref().expect("a notice").id;
-        settle(store, message, notice, None, None, 31).await;
+        settle(store, message, SendOutcome::Sent, None, 31).await;
     }
     queue(32).await;
     assert_eq!(
@@ -318,30 +318,42 @@ pub async fn an_alert_queues_one_message_per_notice(store: &SharedStore) {
 async fn settle(
     store: &SharedStore,
     message: &DueMessage,
-    notice: NoticeId,
-    error: Option<&str>,
+    outcome: SendOutcome,
     retry_at: Option<i64>,
     now: i64,
 ) {
     let sent = SentMessage {
         app: message.app,
-        notice,
+        notice: message.notice_id,
         message: message.id,
-        error: error.map(str::to_owned),
+        attempts: message.attempts,
+        outcome,
         retry_at: retry_at.map(at),
         at: at(now),
     };
     store.settle_message(sent).await.expect("settled");
 }
 
-/// Attempts are counted; the notice shows the last error and the last success.
+fn failed() -> SendOutcome {
+    SendOutcome::Failed("It is down.".to_owned())
+}
+
+/// Attempts are counted; the notice shows the last error and the last success. A result that comes
+/// after another attempt began changes nothing, and a skipped message does not change the notice.
 pub async fn a_message_is_retried_and_then_finished(store: &SharedStore) {
     let one = tenant(store).await;
     let topic = NoticeTopic::IntegrationPaused;
     let notice = store_notice(&one, settings(topic, email()), 10).await;
     let alert = example_alert(one.app.id, AlertKind::IntegrationPaused, at(20));
-    let queued = store.queue_alert_messages(alert, at(20));
-    queued.await.expect("queued");
+    let queue = async |id, now| {
+        let alert = Alert {
+            id,
+            ..alert.clone()
+        };
+        let queued = store.queue_alert_messages(alert, at(now));
+        queued.await.expect("queued");
+    };
+    queue(AlertId::new(at(20), unique()), 20).await;
     let state = async || {
         let reader = one.writer.read_access();
         let found = store.notice(&reader, notice.app, notice.id);
@@ -350,12 +362,24 @@ pub async fn a_message_is_retried_and_then_finished(store: &SharedStore) {
     };
     let due = messages(store, 20).await;
     assert_eq!(messages(store, 21).await, [], "leased");
-    settle(store, &due[0], notice.id, Some("It is down."), Some(90), 22).await;
-    assert_eq!(state().await, (None, Some("It is down.".to_owned())));
+    settle(store, &due[0], failed(), Some(90), 22).await;
+    let down = Some("It is down.".to_owned());
+    assert_eq!(state().await, (None, down.clone()));
     assert_eq!(messages(store, 89).await, []);
     let again = messages(store, 90).await;
     assert_eq!((again[0].id, again[0].attempts), (due[0].id, 2));
-    settle(store, &again[0], notice.id, None, None, 91).await;
-    assert_eq!(state().await, (Some(at(91)), None));
-    assert_eq!(messages(store, 999).await, []);
+    settle(store, &due[0], SendOutcome::Sent, None, 91).await;
+    assert_eq!(state().await, (None, down.clone()), "another attempt runs");
+    settle(store, &again[0], SendOutcome::Sent, None, 92).await;
+    assert_eq!(state().await, (Some(at(92)), None));
+    settle(store, &due[0], failed(), Some(95), 93).await;
+    assert_eq!(state().await, (Some(at(92)), None), "a slow node is late");
+    assert_eq!(messages(store, 999).await, [], "sent once");
+    queue(AlertId::new(at(1_000), unique()), 1_000).await;
+    let due = messages(store, 1_000).await;
+    settle(store, &due[0], failed(), Some(1_010), 1_001).await;
+    let due = messages(store, 1_010).await;
+    settle(store, &due[0], SendOutcome::Skipped, None, 1_011).await;
+    assert_eq!(state().await, (Some(at(92)), down), "nothing was sent");
+    assert_eq!(messages(store, 9_999).await, []);
 }

@@ -3,7 +3,7 @@
 use super::reporting_network;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
-use crate::openapi::errors::API_KEY;
+use crate::openapi::errors::{API_KEY, QUERY};
 use crate::path::PathIds;
 use crate::query::{QueryString, parse_bool};
 use crate::state::ApiState;
@@ -24,8 +24,8 @@ use tributary_domain::access::AppsWrite;
         ("removeCosts" = Option<bool>, Query,
             description = "Whether to remove the imported costs as well. Default: false."),
     ),
-    extensions(("x-errors" = json!([API_KEY, [
-        Code::ValidationFailed, Code::LiveOnly, Code::AppNotFound, Code::NetworkNotFound
+    extensions(("x-errors" = json!([API_KEY, QUERY, [
+        Code::LiveOnly, Code::AppNotFound, Code::NetworkNotFound
     ]]))),
     responses((status = 204, description = "The cost source is removed."))
 )]

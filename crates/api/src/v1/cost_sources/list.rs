@@ -1,7 +1,7 @@
 //! `GET /api/v1/apps/{appId}/cost-sources` — lists an app's cost sources.
 
 use super::shape::{CostSourceListEnvelope, CostSourceOut, example};
-use crate::caller::ReportCaller;
+use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::PageQuery;
@@ -32,7 +32,7 @@ use tributary_domain::vocabulary::page::ListScope;
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
 )]
 pub(crate) async fn list(
-    caller: ReportCaller<AppsRead>,
+    caller: Caller<AppsRead>,
     ids: PathIds,
     query: QueryString,
     State(state): State<ApiState>,

@@ -16,7 +16,9 @@ use tributary_domain::access::AppsWrite;
     post, path = "/api/v1/apps/{appId}/cost-sources/{network}/pull", tag = "Analytics",
     operation_id = "pullCostSource", summary = "Import costs now",
     description = "Makes the next pull due at once, even after the network refused the last one. \
-                   The pull starts within seconds; `lastPullAt` changes when it has ended. \
+                   The pull starts within seconds; `lastPullAt` changes when it has ended. Changes \
+                   nothing while a pull runs, in the five minutes after one, and during a longer \
+                   wait that the network asked for: `nextPullAt` shows when the next pull is due. \
                    Requires `apps:write` and a live key.",
     params(
         ("appId" = String, Path, description = "App id."),

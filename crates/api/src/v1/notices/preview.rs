@@ -2,7 +2,7 @@
 
 use super::{NoticeFields, new_notice};
 use crate::body::{Envelope, JsonBody, JsonResponse};
-use crate::caller::Caller;
+use crate::caller::ReportCaller;
 use crate::error::{ApiError, Code};
 use crate::fields::notice::read;
 use crate::openapi::errors::{API_KEY, JSON_BODY};
@@ -49,7 +49,7 @@ type PreviewEnvelope = Envelope<PreviewOut>;
         }})))
 )]
 pub(crate) async fn preview(
-    caller: Caller<AppsWrite>,
+    caller: ReportCaller<AppsWrite>,
     ids: PathIds,
     State(state): State<ApiState>,
     body: JsonBody,

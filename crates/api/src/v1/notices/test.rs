@@ -1,7 +1,7 @@
 //! `POST /api/v1/apps/{appId}/notices/{noticeId}/test` — sends a notice's message now.
 
 use crate::body::{Envelope, JsonResponse};
-use crate::caller::Caller;
+use crate::caller::ReportCaller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
@@ -42,7 +42,7 @@ type TestedEnvelope = Envelope<TestedOut>;
         example = json!({"data": {"accepted": true, "error": null}})))
 )]
 pub(crate) async fn test(
-    caller: Caller<AppsWrite>,
+    caller: ReportCaller<AppsWrite>,
     ids: PathIds,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {

@@ -14,6 +14,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::key::KeyKind;
+use tributary_domain::access::resource::SharesRead;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::report::view::{
     SHARE_DAYS_DEFAULT, SHARE_DAYS_MAX, ShareLink, check_view_query, parse_share_days, share_expiry,
@@ -100,7 +101,7 @@ async fn page(
 /// Shows the links, and a form to share the overview with the dates and filters of the URL.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<AppsRead>,
+    context: PageContext<SharesRead>,
 ) -> Result<Response, Failure> {
     let query = context.query.clone();
     let page = page(&handles, &context, &context.authorized, query, None).await?;

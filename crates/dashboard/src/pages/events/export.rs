@@ -10,7 +10,7 @@ use crate::state::DashboardHandles;
 use crate::text;
 use axum::extract::State;
 use axum::response::Response;
-use tributary_domain::access::AnalyticsRead;
+use tributary_domain::access::resource::ExportsRead;
 use tributary_domain::device::{DeviceKey, Platform, UserKey};
 use tributary_domain::event::Event;
 use tributary_domain::vocabulary::currency::Currency;
@@ -44,14 +44,15 @@ const HEADS: [&str; 15] = [
 /// Returns the file.
 pub(crate) async fn csv(
     State(handles): State<DashboardHandles>,
-    context: ReportContext<AnalyticsRead>,
+    context: ReportContext<ExportsRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let search = EventSearch::read(&context.query, &app.timezone);
     if !search.is_valid() {
         return Err(Failure::NotFound);
     }
-    let (mut events, mut before) = (Vec::new(), None);
+    let caller = context.authorized.analytics_access();
+    let (mut events, mut before, mut is_cut) = (Vec::new(), None, true);
     for _ in 0..EXPORTED_PAGES_MAX {
         let request = PageRequest {
             limit: Limit::MAX,
@@ -60,17 +61,25 @@ pub(crate) async fn csv(
         let filter = search.filter.clone();
         let found = handles
             .store
-            .events(&context.authorized, app.id, filter, request)
+            .events(&caller, app.id, filter, request)
             .await?;
         let last = found.stopped_at.or(found.items.last().map(|one| one.id));
         before = last.map(|id| *id.as_bytes());
         events.extend(found.items);
-        if !found.has_more || events.len() >= EXPORTED_EVENTS_MAX {
+        is_cut = found.has_more;
+        if !is_cut || events.len() >= EXPORTED_EVENTS_MAX {
             break;
         }
     }
+    is_cut |= events.len() > EXPORTED_EVENTS_MAX;
     events.truncate(EXPORTED_EVENTS_MAX);
-    Ok(csv_file("events.csv", HEADS, events.iter().map(row)))
+    // The name says whether older events are missing.
+    let name = if is_cut {
+        "events-newest.csv"
+    } else {
+        "events.csv"
+    };
+    Ok(csv_file(name, HEADS, events.iter().map(row)))
 }
 
 /// Returns an event's fields, in the order of [`HEADS`].

@@ -4,10 +4,10 @@
 use super::NoticePage;
 use super::fields::{Choices, empty, faults_from_refusal, filled};
 use super::list::state;
-use super::preview::PreviewPart;
-use crate::access::{FormSubmission, PageContext};
+use super::preview::{PreviewPart, report_slot};
+use crate::access::{FormSubmission, PageContext, ReportContext};
 use crate::failure::Failure;
-use crate::form_state::FormState;
+use crate::form_state::{FormState, TypedForm};
 use crate::pages::links::update::precondition;
 use crate::response::see_other;
 use crate::sealing::FormSecretSealer;
@@ -15,12 +15,12 @@ use crate::shell::Section;
 use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::resource::NoticesRead;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::keyring::secret_scope::NOTICE_SECRET_SCOPE;
 use tributary_domain::notice::{Notice, NoticeDraft};
+use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::Faults;
 use tributary_domain::vocabulary::id::NoticeId;
 use tributary_domain::vocabulary::revision::{Precondition, Revision};
@@ -34,15 +34,23 @@ struct NoticeTestResult {
     outcome: Result<(), String>,
 }
 
+/// Why a form was not saved.
+enum NotSaved {
+    /// Fields have errors.
+    Faults(Faults),
+    /// Another change was saved after the form was opened.
+    Conflict,
+}
+
 /// Builds the page. The preview shows what a stored notice sends now.
 async fn page<S>(
     handles: &DashboardHandles,
     context: &PageContext<S>,
     notice: Option<&Notice>,
-    form: Option<FormState>,
+    typed: Option<TypedForm>,
 ) -> Result<NoticePage, Failure> {
     let app = context.app()?;
-    let preview = match notice.filter(|_| form.is_none()) {
+    let preview = match notice.filter(|_| typed.is_none()) {
         Some(notice) => {
             let organization = context.authorized.organization();
             Some((handles.notices.preview)(organization, notice.clone()).await?)
@@ -52,15 +60,16 @@ async fn page<S>(
     let now = handles.runtime.now();
     let name = notice.map_or("New notice", |one| one.settings.name.as_str());
     let url = notice.and_then(|one| one.settings.channel.url());
+    let form = TypedForm::or_stored(typed, notice.map_or_else(empty, filled));
     Ok(NoticePage {
         shell: context.shell(Section::Notices),
         id: notice.map(|one| one.id.to_string()),
         name: name.to_owned(),
-        tag: notice.map(Notice::tag).unwrap_or_default(),
+        tag: form.tag(notice.map(Notice::tag).unwrap_or_default()),
         timezone: app.timezone.as_str().to_owned(),
         url_origin: url.map(|url| url.origin.clone()),
         state: notice.map(|one| state(one, now)),
-        form: form.unwrap_or_else(|| notice.map_or_else(empty, filled)),
+        form,
         choices: Choices::all(),
         preview: PreviewPart {
             preview,
@@ -89,7 +98,7 @@ pub(crate) async fn show_new(
 /// Shows a stored notice.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<NoticesRead>,
+    context: ReportContext<NoticesRead>,
 ) -> Result<Response, Failure> {
     let notice = load(&handles, &context, &context.authorized).await?;
     Ok(context.page(&page(&handles, &context, Some(&notice), None).await?))
@@ -113,13 +122,14 @@ pub(crate) async fn update(
     save(&handles, &submission, Some(&stored)).await
 }
 
-/// Stores the submitted form, or shows it again with its errors.
+/// Stores the submitted form, or shows it again with its errors, or with what was saved meanwhile.
 async fn save(
     handles: &DashboardHandles,
     submission: &FormSubmission<AppsWrite>,
     stored: Option<&Notice>,
 ) -> Result<Response, Failure> {
     let (draft, mut faults) = submission.form.read(read_form);
+    let mut is_conflict = false;
     if let (Some(draft), true) = (draft, faults.is_empty()) {
         match store(handles, submission, draft, stored).await? {
             Ok(notice) => {
@@ -127,12 +137,26 @@ async fn save(
                 let path = format!("/apps/{}/notices/{}?notice={word}", notice.app, notice.id);
                 return Ok(see_other(&path));
             }
-            Err(found) => faults = found,
+            Err(NotSaved::Faults(found)) => faults = found,
+            Err(NotSaved::Conflict) => is_conflict = true,
         }
     }
-    let form = FormState::from_form(&submission.form).with_faults(faults);
-    let page = page(handles, &submission.context, stored, Some(form)).await?;
-    Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+    // The URL is a secret, which no page shows.
+    let form = FormState::from_form(&submission.form).with("url", "");
+    let typed = TypedForm {
+        form: form.with_faults(faults),
+        is_conflict,
+    };
+    let status = typed.status();
+    let current = match stored {
+        Some(_) => {
+            let caller = submission.authorized.read_access();
+            Some(load(handles, &submission.context, &caller).await?)
+        }
+        None => None,
+    };
+    let page = page(handles, &submission.context, current.as_ref(), Some(typed)).await?;
+    Ok(submission.page_with(status, &page))
 }
 
 async fn store(
@@ -140,7 +164,7 @@ async fn store(
     submission: &FormSubmission<AppsWrite>,
     draft: NoticeDraft,
     stored: Option<&Notice>,
-) -> Result<Result<Notice, Faults>, Failure> {
+) -> Result<Result<Notice, NotSaved>, Failure> {
     let (app, at) = (submission.app()?, handles.runtime.now());
     let new_id = || NoticeId::new(at, handles.runtime.random_bytes());
     let id = stored.map_or_else(new_id, |one| one.id);
@@ -150,7 +174,7 @@ async fn store(
     let seal = |url: &str| sealer.seal(NOTICE_SECRET_SCOPE, &field, url);
     let settings = match draft.into_settings(channel, seal) {
         Ok(settings) => settings,
-        Err(faults) => return Ok(Err(faults)),
+        Err(faults) => return Ok(Err(NotSaved::Faults(faults))),
     };
     let (caller, origin) = (&submission.authorized, submission.origin(handles));
     let outcome = if stored.is_some() {
@@ -176,10 +200,11 @@ async fn store(
     };
     match outcome {
         Ok(notice) => Ok(Ok(notice)),
-        Err(StoreError::Refused(refusal)) => {
-            let faults = faults_from_refusal(refusal).map(Err);
-            faults.map_err(|refusal| StoreError::Refused(refusal).into())
-        }
+        Err(StoreError::Refused(Refusal::VersionConflict)) => Ok(Err(NotSaved::Conflict)),
+        Err(StoreError::Refused(refusal)) => match faults_from_refusal(refusal) {
+            Ok(faults) => Ok(Err(NotSaved::Faults(faults))),
+            Err(refusal) => Err(StoreError::Refused(refusal).into()),
+        },
         Err(error) => Err(error.into()),
     }
 }
@@ -191,6 +216,7 @@ pub(crate) async fn test(
 ) -> Result<Response, Failure> {
     let caller = submission.authorized.read_access();
     let notice = load(&handles, &submission.context, &caller).await?;
+    let _slot = report_slot(&handles, &submission).await?;
     let outcome = (handles.notices.send_test)(caller.organization(), notice).await?;
     Ok(submission.page(&NoticeTestResult { outcome }))
 }

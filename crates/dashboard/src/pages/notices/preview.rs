@@ -7,11 +7,13 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::AppsWrite;
+use tributary_domain::access::admission::SlotHolder;
 use tributary_domain::notice::{Notice, NoticePreview, NoticeSettings};
 use tributary_domain::vocabulary::id::{AppId, NoticeId};
 use tributary_domain::vocabulary::revision::Revision;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_fields::notice::read_preview;
+use tributary_store::report_slots::{ReportSlot, SlotKind};
 
 /// A notice's preview, or why it cannot be shown.
 #[derive(Template, Default)]
@@ -50,6 +52,16 @@ pub(super) fn unsaved(app: AppId, settings: NoticeSettings, at: Timestamp) -> No
     }
 }
 
+/// Waits for a slot for a report. A preview or test reads as many rows as one; the slot is freed when
+/// it is dropped.
+pub(super) async fn report_slot(
+    handles: &DashboardHandles,
+    submission: &FormSubmission<AppsWrite>,
+) -> Result<ReportSlot, Failure> {
+    let holder = SlotHolder::from(&submission.authorized);
+    Ok(handles.report_slots.admit(SlotKind::Report, holder).await?)
+}
+
 /// Returns the preview as a fragment.
 pub(crate) async fn preview(
     State(handles): State<DashboardHandles>,
@@ -78,6 +90,7 @@ pub(crate) async fn preview(
     let (app, now) = (submission.app()?.id, handles.runtime.now());
     let notice = unsaved(app, draft.without_url(), now);
     let organization = submission.authorized.organization();
+    let _slot = report_slot(&handles, &submission).await?;
     let preview = (handles.notices.preview)(organization, notice).await?;
     Ok(submission.page(&PreviewPart {
         preview: Some(preview),

@@ -133,3 +133,43 @@ async fn the_preview_needs_no_name_or_recipient() {
     let preview = owner.post(&path, &half).await.text;
     assert!(preview.contains("value: "), "{preview}");
 }
+
+#[tokio::test]
+async fn a_conflict_shows_both_versions_and_no_secret() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    let created = owner.post(&format!("/apps/{app}/notices/new"), DAILY).await;
+    let (path, _) = created.header("location").split_once('?').unwrap();
+    let opened = owner.get(path).await;
+    let tag = opened.input("tag").attribute("value").unwrap().to_owned();
+    let post = async |changes: &[(&str, &str)]| {
+        let form = format!("{}&tag={tag}", with(changes));
+        owner.post(path, &form).await
+    };
+    let saved = post(&[("name", "Theirs")]).await;
+    assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
+    let url = ("url", "https%3A%2F%2Fhooks.slack.com%2Fservices%2Fcanary");
+    let faulty = post(&[("name", ""), ("channel", "slack"), url]).await;
+    assert_eq!(faulty.status, StatusCode::UNPROCESSABLE_ENTITY);
+    let kept = faulty.input("tag").attribute("value");
+    assert_eq!(
+        kept,
+        Some(tag.as_str()),
+        "an error does not hide a conflict"
+    );
+    let refused = post(&[("name", "Mine"), ("channel", "slack"), url]).await;
+    assert_eq!(refused.status, StatusCode::CONFLICT);
+    for part in [
+        "another change was saved",
+        "Saved meanwhile: <q>Theirs</q>",
+        "value=\"Mine\"",
+    ] {
+        assert!(refused.text.contains(part), "{part}: {}", refused.text);
+    }
+    for page in [&faulty, &refused] {
+        assert!(!page.text.contains("canary"), "{}", page.text);
+    }
+    let new = refused.input("tag").attribute("value");
+    assert_ne!(new, Some(tag.as_str()));
+}

@@ -89,7 +89,7 @@ pub(crate) async fn show(
     let share = handles.store.share(digest).await?;
     let share = share.ok_or(Failure::ShareClosed)?;
     let caller = authorize_share(&share, handles.runtime.now()).ok_or(Failure::ShareClosed)?;
-    let holder = SlotHolder::from(&caller);
+    let holder = SlotHolder::of_share(&share);
     let _slot = handles.report_slots.admit(SlotKind::Report, holder).await?;
     let apps = handles.store.app_names(&caller).await?;
     let app = apps.into_iter().find(|app| app.id == share.app);
