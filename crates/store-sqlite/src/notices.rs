@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::forwarding::alert::Alert;
-use tributary_domain::notice::{Notice, NoticeProgress, NoticeSettings, SendOutcome};
+use tributary_domain::notice::{MessageOutcome, Notice, NoticeProgress, NoticeSettings};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, MessageId, NoticeId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
@@ -126,9 +126,9 @@ impl NoticeTable for SqliteTables<'_> {
             sent.attempts
         ])?;
         let (error, sent_at) = match &sent.outcome {
-            SendOutcome::Sent => (None, Some(sent.at.as_millis())),
-            SendOutcome::Failed(error) => (Some(error), None),
-            SendOutcome::Skipped => return Ok(()),
+            MessageOutcome::Sent => (None, Some(sent.at.as_millis())),
+            MessageOutcome::Failed(error) => (Some(error), None),
+            MessageOutcome::Skipped => return Ok(()),
         };
         if updated == 0 {
             return Ok(());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::forwarding::alert::Alert;
-use tributary_domain::notice::{Notice, NoticeProgress, NoticeSettings, Occasion, SendOutcome};
+use tributary_domain::notice::{MessageOutcome, Notice, NoticeProgress, NoticeSettings, Occasion};
 use tributary_domain::vocabulary::id::{AppId, MessageId, NoticeId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -70,7 +70,7 @@ pub struct SentMessage {
     /// Number of the attempt, as it was leased.
     pub attempts: u32,
     /// Whether it was sent.
-    pub outcome: SendOutcome,
+    pub outcome: MessageOutcome,
     /// When to try again; `None` if the message is finished.
     pub retry_at: Option<Timestamp>,
     /// Time of the attempt.

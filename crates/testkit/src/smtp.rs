@@ -77,15 +77,12 @@ fn unquoted(text: &str) -> String {
     while let Some((first, tail)) = rest.split_first() {
         let code = tail.get(..2).and_then(|two| std::str::from_utf8(two).ok());
         let code = code.and_then(|two| u8::from_str_radix(two, 16).ok());
-        match (first, code) {
-            (b'=', Some(byte)) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = tail;
-            }
+        if let (b'=', Some(byte)) = (first, code) {
+            bytes.push(byte);
+            rest = &tail[2..];
+        } else {
+            bytes.push(*first);
+            rest = tail;
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()

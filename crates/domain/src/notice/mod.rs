@@ -15,7 +15,7 @@ mod threshold;
 pub use address::{MailAddress, RECIPIENTS_MAX, distinct_recipients};
 pub use draft::{DraftChannel, HOURS, NoticeDraft, NoticeInput};
 pub use message::{Message, MessageTable, MessageValue, NoticePreview, SUBJECT_CHARS_MAX};
-pub use occasion::{Occasion, SendOutcome, admit_test, example_alert, message_id, retry_after};
+pub use occasion::{MessageOutcome, Occasion, admit_test, example_alert, message_id, retry_after};
 pub use schedule::{DueCheck, NoticePlan, NoticeProgress, Weekday};
 pub use summary::{SummaryFacts, alert_message, summary_message, threshold_message};
 pub use threshold::{Threshold, ThresholdCondition, ThresholdWindow};

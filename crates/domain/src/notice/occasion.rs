@@ -48,7 +48,7 @@ impl Occasion {
 
 /// Result of an attempt to send a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SendOutcome {
+pub enum MessageOutcome {
     /// The channel accepted the message.
     Sent,
     /// The notice no longer wants the message, so nothing was sent.

@@ -4,7 +4,7 @@ use super::NoticeService;
 use std::time::Duration;
 use tributary_domain::app::App;
 use tributary_domain::notice::{
-    DueCheck, Notice, NoticeProgress, NoticeTopic, Occasion, SendOutcome, retry_after,
+    DueCheck, MessageOutcome, Notice, NoticeProgress, NoticeTopic, Occasion, retry_after,
 };
 use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -105,12 +105,12 @@ impl NoticeService {
         for one in &due {
             let outcome = self.attempt(one).await.unwrap_or_else(|error| {
                 tracing::warn!(app = %one.app, notice = %one.notice_id, %error, "cannot write message");
-                SendOutcome::Failed("The figures could not be read.".to_owned())
+                MessageOutcome::Failed("The figures could not be read.".to_owned())
             });
             let at = self.runtime.now();
             let wait = match &outcome {
-                SendOutcome::Sent | SendOutcome::Skipped => None,
-                SendOutcome::Failed(error) => {
+                MessageOutcome::Sent | MessageOutcome::Skipped => None,
+                MessageOutcome::Failed(error) => {
                     let wait = retry_after(one.attempts);
                     if wait.is_none() {
                         tracing::warn!(app = %one.app, notice = %one.notice_id, error, "giving up on message");
@@ -134,23 +134,23 @@ impl NoticeService {
 
     /// Sends a message. A notice that was deleted, switched off or given another topic meanwhile sends
     /// nothing.
-    async fn attempt(&self, due: &DueMessage) -> StoreResult<SendOutcome> {
+    async fn attempt(&self, due: &DueMessage) -> StoreResult<MessageOutcome> {
         let app = self.app(due.organization, due.app).await?;
         let notice = due.notice.as_ref().filter(|one| one.settings.active);
         let Some(notice) = notice.filter(|_| !app.archived) else {
-            return Ok(SendOutcome::Skipped);
+            return Ok(MessageOutcome::Skipped);
         };
         let (organization, topic) = (due.organization, &notice.settings.topic);
         let message = self
             .message(organization, &app, topic, &due.occasion)
             .await?;
         let Some(message) = message else {
-            return Ok(SendOutcome::Skipped);
+            return Ok(MessageOutcome::Skipped);
         };
         let sending = self.send(organization, notice, &message, due.id, &due.occasion);
         Ok(match sending.await {
-            Ok(()) => SendOutcome::Sent,
-            Err(error) => SendOutcome::Failed(error),
+            Ok(()) => MessageOutcome::Sent,
+            Err(error) => MessageOutcome::Failed(error),
         })
     }
 }

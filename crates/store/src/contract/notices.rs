@@ -9,8 +9,8 @@ use tributary_domain::forwarding::alert::{Alert, AlertKind};
 use tributary_domain::integration::Network;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::notice::{
-    ChannelUrl, MailAddress, NOTICES_MAX, Notice, NoticeChannel, NoticeProgress, NoticeSettings,
-    NoticeTopic, Occasion, SendOutcome, Threshold, ThresholdCondition, ThresholdWindow, Weekday,
+    ChannelUrl, MailAddress, MessageOutcome, NOTICES_MAX, Notice, NoticeChannel, NoticeProgress,
+    NoticeSettings, NoticeTopic, Occasion, Threshold, ThresholdCondition, ThresholdWindow, Weekday,
     example_alert,
 };
 use tributary_domain::refusal::Refusal;
@@ -305,7 +305,7 @@ pub async fn an_alert_queues_one_message_per_notice(store: &SharedStore) {
             .all(|one| one.occasion == Occasion::Alert(alert.clone()))
     );
     for message in &due {
-        settle(store, message, SendOutcome::Sent, None, 31).await;
+        settle(store, message, MessageOutcome::Sent, None, 31).await;
     }
     queue(32).await;
     assert_eq!(
@@ -318,7 +318,7 @@ pub async fn an_alert_queues_one_message_per_notice(store: &SharedStore) {
 async fn settle(
     store: &SharedStore,
     message: &DueMessage,
-    outcome: SendOutcome,
+    outcome: MessageOutcome,
     retry_at: Option<i64>,
     now: i64,
 ) {
@@ -334,8 +334,8 @@ async fn settle(
     store.settle_message(sent).await.expect("settled");
 }
 
-fn failed() -> SendOutcome {
-    SendOutcome::Failed("It is down.".to_owned())
+fn failed() -> MessageOutcome {
+    MessageOutcome::Failed("It is down.".to_owned())
 }
 
 /// Attempts are counted; the notice shows the last error and the last success. A result that comes
@@ -368,9 +368,9 @@ pub async fn a_message_is_retried_and_then_finished(store: &SharedStore) {
     assert_eq!(messages(store, 89).await, []);
     let again = messages(store, 90).await;
     assert_eq!((again[0].id, again[0].attempts), (due[0].id, 2));
-    settle(store, &due[0], SendOutcome::Sent, None, 91).await;
+    settle(store, &due[0], MessageOutcome::Sent, None, 91).await;
     assert_eq!(state().await, (None, down.clone()), "another attempt runs");
-    settle(store, &again[0], SendOutcome::Sent, None, 92).await;
+    settle(store, &again[0], MessageOutcome::Sent, None, 92).await;
     assert_eq!(state().await, (Some(at(92)), None));
     settle(store, &due[0], failed(), Some(95), 93).await;
     assert_eq!(state().await, (Some(at(92)), None), "a slow node is late");
@@ -379,7 +379,7 @@ pub async fn a_message_is_retried_and_then_finished(store: &SharedStore) {
     let due = messages(store, 1_000).await;
     settle(store, &due[0], failed(), Some(1_010), 1_001).await;
     let due = messages(store, 1_010).await;
-    settle(store, &due[0], SendOutcome::Skipped, None, 1_011).await;
+    settle(store, &due[0], MessageOutcome::Skipped, None, 1_011).await;
     assert_eq!(state().await, (Some(at(92)), down), "nothing was sent");
     assert_eq!(messages(store, 9_999).await, []);
 }
