@@ -98,7 +98,7 @@ export function openBrowser() {
 export async function inspectPage(page, name) {
   mkdirSync(screenshots, { recursive: true });
   const problems = [];
-  for (const width of [1280, 390]) {
+  for (const width of [1440, 390]) {
     await page.setViewportSize({ width, height: 900 });
     const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     if (overflow > 0) problems.push(`${name} at ${width}: ${overflow} px wider than the screen`);

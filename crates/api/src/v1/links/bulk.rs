@@ -1,7 +1,7 @@
 //! `POST /api/v1/apps/{appId}/links/bulk` — creates many links, all or none.
 
 use super::fields::BulkLinks;
-use super::shape::{LinkOut, LinksEnvelope, example};
+use super::shape::{CreatedLinks, LinkOut, LinksEnvelope, example};
 use crate::body::{JsonBody, JsonResponse};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
@@ -50,10 +50,10 @@ pub(crate) async fn create(
         .create_links(&caller.authorized, app.id, links.collect())
         .await?;
     let base = app.link_base(&state.base_url);
-    let shapes: Vec<LinkOut> = links
+    let shapes = links
         .into_iter()
         .map(|link| LinkOut::of(link, &base))
         .collect();
     let location = format!("/api/v1/apps/{}/links", app.id);
-    Ok(JsonResponse::created(shapes, &location))
+    Ok(JsonResponse::created(CreatedLinks(shapes), &location))
 }

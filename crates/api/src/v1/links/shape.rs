@@ -88,7 +88,13 @@ impl LinkOut {
 
 pub(crate) type LinkEnvelope = Envelope<LinkOut>;
 
-pub(crate) type LinksEnvelope = Envelope<Vec<LinkOut>>;
+// A named type, because `Vec` would be the name of the schema.
+/// Links that were created together.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(title = "Links")]
+pub(crate) struct CreatedLinks(pub(crate) Vec<LinkOut>);
+
+pub(crate) type LinksEnvelope = Envelope<CreatedLinks>;
 
 pub(crate) type LinkListEnvelope = List<LinkOut>;
 

@@ -1,6 +1,6 @@
 //! `GET /api/v1/apps/{appId}/notices` — lists an app's notices.
 
-use super::shape::{NoticeOut, NoticesEnvelope, example};
+use super::shape::{AllNotices, NoticeOut, NoticesEnvelope, example};
 use crate::body::JsonResponse;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
@@ -26,6 +26,6 @@ pub(crate) async fn list(
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let notices = state.store.notices(&caller.authorized, ids.app()?).await?;
-    let shaped: Vec<NoticeOut> = notices.iter().map(NoticeOut::of).collect();
-    Ok(JsonResponse::ok(shaped))
+    let shaped = notices.iter().map(NoticeOut::of).collect();
+    Ok(JsonResponse::ok(AllNotices(shaped)))
 }

@@ -49,7 +49,14 @@ pub(super) struct NoticeOut {
 }
 
 pub(super) type NoticeEnvelope = Envelope<NoticeOut>;
-pub(super) type NoticesEnvelope = Envelope<Vec<NoticeOut>>;
+
+// A named type, because `Vec` would be the name of the schema.
+/// All notices of an app.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(title = "Notices")]
+pub(super) struct AllNotices(pub(super) Vec<NoticeOut>);
+
+pub(super) type NoticesEnvelope = Envelope<AllNotices>;
 
 impl NoticeOut {
     pub(super) fn of(notice: &Notice) -> Self {
