@@ -30,7 +30,7 @@ pub(crate) struct ChartSeries {
 /// A point on the x-axis.
 pub(crate) struct ChartPoint {
     pub(crate) label: String,
-    /// First and last day to zoom in to; `None` if the point is no period.
+    /// First and last day to zoom in to; `None` for a point that is not a period.
     pub(crate) days: Option<(Day, Day)>,
     /// Whether the period is not over yet.
     pub(crate) is_unfinished: bool,

@@ -1,4 +1,4 @@
-//! Two people change the same item: nobody's input is lost, and nothing is overwritten unseen.
+//! Two people change the same item: both keep their input, and a saved change is replaced only after it was shown.
 
 use crate::testing::{TestDashboard, TestUser};
 use axum::http::StatusCode;

@@ -56,7 +56,7 @@ pub(crate) struct FiguresOut {
     /// there are no installs or no cost.
     #[schema(value_type = Option<f64>)]
     cpi: Option<Box<RawValue>>,
-    /// Blended net revenue per dollar of cost, organic revenue included. Null if there is no cost.
+    /// Blended net revenue per dollar of cost, organic revenue included. Null without costs.
     #[schema(value_type = Option<f64>)]
     roas: Option<Box<RawValue>>,
     /// Cost per paid install: `cost` divided by `installs` minus `organicInstalls`. Null if there

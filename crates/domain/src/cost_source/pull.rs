@@ -19,7 +19,7 @@ const RETRY_FIRST: Duration = Duration::from_mins(5);
 const RETRY_MAX: Duration = PULL_INTERVAL;
 /// Longest wait that a network can ask for.
 const ASKED_WAIT_MAX: Duration = Duration::from_hours(24);
-/// Time after a pull in which nobody can ask for another one, because networks limit requests.
+/// Time after a pull in which another request is ignored, because networks limit requests.
 const REQUEST_INTERVAL: Duration = Duration::from_mins(5);
 
 /// Returns the wait after a pull that failed after this many failures, if the network asks for none.

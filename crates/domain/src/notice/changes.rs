@@ -19,7 +19,7 @@ impl Notice {
         changes.into_vec()
     }
 
-    /// Replaces the settings. A notice that changed starts anew: what is already over is not sent.
+    /// Replaces the settings. A changed notice starts from now: it sends nothing about earlier days.
     pub fn changed(
         &self,
         settings: NoticeSettings,

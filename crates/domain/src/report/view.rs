@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Maximum number of views that a user saves per app. They are all in one menu.
 pub const VIEWS_MAX: u64 = 50;
-/// Maximum number of an app's links that are neither expired nor revoked. Nobody oversees more.
+/// Maximum number of an app's open links, so that the list stays short enough to check.
 pub const SHARES_MAX: u64 = 50;
 /// Maximum length of a view's query. Longer than any that the pages produce.
 pub const VIEW_QUERY_BYTES_MAX: usize = 4_000;

@@ -65,12 +65,12 @@ pub(super) struct MeasuresOut {
     /// Cumulative revenue per install.
     #[schema(value_type = Option<f64>)]
     revenue_per_install: Option<Box<RawValue>>,
-    /// Blended ROAS: cumulative revenue per dollar of cost, including organic revenue; null if
-    /// there is no cost.
+    /// Blended ROAS: cumulative revenue per dollar of cost, including organic revenue; null
+    /// without costs.
     #[schema(value_type = Option<f64>)]
     roas: Option<Box<RawValue>>,
-    /// Paid ROAS: cumulative revenue per dollar of cost without the network `organic`; null if there
-    /// is no cost.
+    /// Paid ROAS: cumulative revenue per dollar of cost without the network `organic`; null
+    /// without costs.
     #[schema(value_type = Option<f64>)]
     paid_roas: Option<Box<RawValue>>,
 }
