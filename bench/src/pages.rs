@@ -7,16 +7,37 @@ use anyhow::{Context as _, bail};
 use std::time::Instant;
 use tributary_testkit::TestDatabase;
 
-/// Pages whose data grows with the number of events.
-pub(crate) const PAGES: [&str; 8] = [
+/// Pages about one app, and the portfolio. Reports appear with their most expensive options.
+pub(crate) const PAGES: [&str; 29] = [
     "/portfolio",
     "/apps/{app}",
+    "/apps/{app}?range=today&stack=network&second=netRevenue&compare=year",
+    "/apps/{app}?range=90d&stack=campaign&second=installs",
+    "/apps/{app}?network=network_a&country=DE&stack=campaign",
     "/apps/{app}/explore?groupBy=day&then=network",
     "/apps/{app}/explore?groupBy=campaign",
+    "/apps/{app}/explore?groupBy=campaign&then=country",
+    "/apps/{app}/explore?groupBy=country&then=platform&network=network_a",
+    "/apps/{app}/explore?groupBy=hour&range=today&sort=roas",
     "/apps/{app}/cohorts",
+    "/apps/{app}/cohorts?by=network&interval=day",
+    "/apps/{app}/cohorts?show=paidRoas&by=country&network=network_a&platform=ios",
     "/apps/{app}/events",
+    "/apps/{app}/events?name=purchase&source=sdk",
     "/apps/{app}/links",
+    "/apps/{app}/links?search=link",
+    "/apps/{app}/links/{link}",
     "/apps/{app}/devices/device-0000000000000000",
+    "/apps/{app}/deliveries",
+    "/apps/{app}/held",
+    "/apps/{app}/costs",
+    "/apps/{app}/start",
+    "/apps/{app}/shares",
+    "/apps/{app}/notices",
+    "/apps/{app}/integrations",
+    "/apps/{app}/conversion-values",
+    "/apps/{app}/settings",
+    "/apps/{app}/settings/what-if",
 ];
 
 /// A browser with a session cookie.
@@ -60,6 +81,7 @@ impl SignedInBrowser {
         times: usize,
     ) -> anyhow::Result<Latencies> {
         let path = page.replace("{app}", &site.app);
+        let path = path.replace("{link}", &site.link);
         let mut latencies = Vec::with_capacity(times);
         // The first request warms caches and is not counted.
         for number in 0..=times {

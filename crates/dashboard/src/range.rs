@@ -161,7 +161,8 @@ impl PageDateRange {
     }
 }
 
-fn days_label(days: &Days) -> String {
+/// Formats days: `1 Nov – 15 Nov 2026`, or one day.
+pub(crate) fn days_label(days: &Days) -> String {
     if days.from == days.to {
         return long(days.to);
     }

@@ -1,6 +1,6 @@
 //! Formats numbers, amounts and times for display.
 
-pub(crate) use tributary_domain::report::number_text::{count, ratio, usd};
+pub(crate) use tributary_domain::report::number_text::{count, money, ratio, usd};
 
 use jiff::tz::TimeZone;
 use std::time::Duration;

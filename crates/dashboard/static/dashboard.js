@@ -157,9 +157,12 @@ for (const form of document.querySelectorAll("[data-once]")) {
 const shownOnce = document.querySelector("[data-shown-once]");
 if (shownOnce) window.history.replaceState(null, "", shownOnce.dataset.shownOnce || window.location.href);
 
-// On small screens the menu starts closed.
+// On small screens the menu starts closed. On wide screens it is always open, because its button is hidden there.
 const side = document.querySelector("details.side");
-if (side && NARROW.matches) side.open = false;
+if (side) {
+  side.open = !NARROW.matches;
+  NARROW.addEventListener("change", () => { side.open = !NARROW.matches; });
+}
 
 // Keeps the scroll position when a link or form loads the same page again, such as a sorted table.
 const SCROLL_KEY = "tributary-scroll";

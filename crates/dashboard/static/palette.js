@@ -173,11 +173,14 @@ function labelCells(root) {
     table.setAttribute("role", "table");
     for (const row of table.rows) {
       row.setAttribute("role", "row");
-      [...row.cells].forEach((cell, index) => {
+      let column = 0;
+      for (const cell of row.cells) {
         const isHead = cell.tagName === "TH";
         cell.setAttribute("role", isHead ? (cell.scope === "row" ? "rowheader" : "columnheader") : "cell");
-        if (!cell.closest("thead")) cell.dataset.label = names[index] ?? "";
-      });
+        // A cell that spans columns, such as "Total", needs no label.
+        if (!cell.closest("thead")) cell.dataset.label = cell.colSpan > 1 ? "" : names[column] ?? "";
+        column += cell.colSpan;
+      }
     }
     for (const part of table.querySelectorAll("thead, tbody, tfoot")) part.setAttribute("role", "rowgroup");
   }

@@ -215,9 +215,14 @@ impl Integration {
         }
     }
 
+    /// Returns the names of the settings and credentials that are still required.
+    pub fn missing(&self) -> Vec<&'static str> {
+        settings::missing(self)
+    }
+
     /// Returns whether the integration is enabled and complete.
     pub fn is_active(&self) -> bool {
-        self.enabled && settings::missing(self).is_empty()
+        self.enabled && self.missing().is_empty()
     }
 
     /// Returns the time from which the current configuration applies. Earlier events are not sent.
@@ -227,7 +232,7 @@ impl Integration {
 
     /// Returns the status and its reason.
     pub fn status(&self, queue: &QueueState) -> (IntegrationStatus, Option<String>) {
-        let missing = settings::missing(self);
+        let missing = self.missing();
         if !missing.is_empty() {
             let missing = missing.join(", ");
             let instead = match self.network {

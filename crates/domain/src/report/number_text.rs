@@ -1,5 +1,6 @@
 //! Numbers, amounts and changes as people read them.
 
+use crate::vocabulary::currency::Currency;
 use crate::vocabulary::money::{Amount, MICROS_PER_UNIT};
 
 /// Formats a count: `12,345`.
@@ -26,6 +27,24 @@ pub fn usd(amount: Amount) -> String {
     let sign = if micros < 0 && cents > 0 { "−" } else { "" };
     let whole = count(i64::try_from(cents / 100).unwrap_or(i64::MAX));
     format!("{sign}${whole}.{:02}", cents % 100)
+}
+
+/// Formats an amount with its currency: `1,234.50 EUR`, with at least two decimals and as many as
+/// it has.
+pub fn money(amount: Amount, currency: Currency) -> String {
+    let (micros, unit) = (
+        amount.micros().unsigned_abs(),
+        MICROS_PER_UNIT.unsigned_abs(),
+    );
+    let sign = if amount.micros() < 0 { "−" } else { "" };
+    let whole = count(i64::try_from(micros / unit).unwrap_or(i64::MAX));
+    let decimals = format!("{:06}", micros % unit);
+    let rest = decimals[2..].trim_end_matches('0');
+    format!(
+        "{sign}{whole}.{}{rest} {}",
+        &decimals[..2],
+        currency.as_str()
+    )
 }
 
 /// Formats dollars like [`usd`], but without cents from $1,000 up, for places with little space.
@@ -85,6 +104,18 @@ mod tests {
     #[case(-1_234, "−1,234")]
     fn formats_counts(#[case] number: i64, #[case] expected: &str) {
         assert_eq!(count(number), expected);
+    }
+
+    #[rstest]
+    #[case("120.5", "120.50 USD")]
+    #[case("1212.505", "1,212.505 USD")]
+    #[case("-0.000001", "−0.000001 USD")]
+    #[case("35", "35.00 USD")]
+    fn formats_amounts_with_their_currency(#[case] amount: &str, #[case] expected: &str) {
+        assert_eq!(
+            money(Amount::parse(amount).unwrap(), Currency::USD),
+            expected
+        );
     }
 
     #[rstest]

@@ -49,6 +49,13 @@ impl StatusLabel {
     fn of(integration: &Integration, state: &QueueState) -> Self {
         use tributary_domain::integration::IntegrationStatus;
         let (status, reason) = integration.status(state);
+        let reason = match status {
+            IntegrationStatus::NotConfigured => Some(missing_text(integration)),
+            IntegrationStatus::Paused if !integration.enabled => {
+                Some("Off. Tick “Forward events” to send events.".to_owned())
+            }
+            _ => reason,
+        };
         let (text, tone) = match status {
             IntegrationStatus::NotConfigured => ("Not connected", "quiet"),
             IntegrationStatus::Active => ("Active", "good"),
@@ -58,4 +65,15 @@ impl StatusLabel {
         };
         Self { text, tone, reason }
     }
+}
+
+/// Lists what is still required, with the labels of the form.
+fn missing_text(integration: &Integration) -> String {
+    let label = |name| texts::field_texts(integration.network, name).0;
+    let labels: Vec<_> = integration.missing().into_iter().map(label).collect();
+    let instead = match integration.network {
+        Network::B => " A service account key replaces the OAuth client and its refresh token.",
+        Network::A | Network::C | Network::D => "",
+    };
+    format!("To fill in: {}.{instead}", labels.join(", "))
 }

@@ -2,6 +2,7 @@
 
 use crate::access::ReportContext;
 use crate::network_label::NetworkLabel;
+use crate::range::days_label;
 use crate::shell::{Section, Shell};
 use crate::text;
 use askama::Template;
@@ -104,7 +105,7 @@ impl WhatIfResult {
             .then(|| text::count(i64::from(WHAT_IF_INSTALLS_MAX)));
         Self {
             shell: context.shell(Section::Settings),
-            days: format!("{} to {}", range.from, range.to),
+            days: days_label(range),
             installs: counted(report.installs, "install"),
             limit,
             moved: counted(report.moved, "install"),
@@ -147,13 +148,14 @@ impl WhatIfResult {
 /// Returns the rules in a few words.
 fn rules_text(rules: &AttributionRules) -> String {
     let on = |is_on: bool| if is_on { "on" } else { "off" };
+    let hours = |number: i64| counted(number.unsigned_abs(), "hour");
     format!(
-        "click window {} hours, probabilistic matching on Android {}, on iOS {}, within {} hours, \
+        "click window {}, probabilistic matching on Android {}, on iOS {}, within {}, \
          suspicious installs: {}",
-        rules.click_window_hours,
+        hours(rules.click_window_hours),
         on(rules.probabilistic_android),
         on(rules.probabilistic_ios),
-        rules.probabilistic_window_hours,
+        hours(rules.probabilistic_window_hours),
         rules.fraud.as_str()
     )
 }

@@ -1,6 +1,7 @@
 //! The columns of an exported file, shown for confirmation before its costs are stored.
 
 use crate::network_label::NetworkLabel;
+use crate::text;
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::integration::Network;
 use tributary_domain::report::cost::{COSTS_MAX, Cost, parse_paid_network};
@@ -256,7 +257,7 @@ fn preview(cost: &Cost) -> PreviewRow {
         day: cost.day.to_string(),
         network: NetworkLabel::credited(cost.network),
         campaign: cost.campaign.clone(),
-        amount: format!("{} {}", cost.amount, cost.currency.as_str()),
+        amount: text::money(cost.amount, cost.currency),
     }
 }
 

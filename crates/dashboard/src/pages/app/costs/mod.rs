@@ -51,7 +51,7 @@ fn row(stored: &StoredCost) -> Row {
         day: cost.day.to_string(),
         network: NetworkLabel::credited(cost.network),
         campaign: cost.campaign.clone(),
-        amount: format!("{} {}", cost.amount, cost.currency.as_str()),
+        amount: text::money(cost.amount, cost.currency),
         usd: text::usd(stored.usd),
         is_imported: cost.origin == CostOrigin::Imported,
         is_counted: stored.is_counted,
