@@ -589,6 +589,18 @@ test("an invited viewer sees reports and cannot change anything", async () => {
   await inspect("audit-log");
 });
 
+test("a person's data is found by device and erased", async () => {
+  await open(`/apps/${app}/deliveries?status=odd`);
+  await page.getByText("Choose one of the list.").waitFor();
+  await open(`/apps/${app}/events?userId=nobody`);
+  await page.getByText("No matching events").waitFor();
+  await open(`/apps/${app}/devices/device-1`);
+  await submit("Erase this device's data");
+  await page.getByText("Erased. Figures stay the same").waitFor();
+  assert.equal(await page.getByRole("link", { name: "device-1", exact: true }).count(), 0);
+  assert.equal((await page.goto(`${service.url}/apps/${app}/devices/device-1`)).status(), 404);
+});
+
 test("a password change and a sign-out end sessions", async () => {
   const context = await browser.newContext({ storageState: await page.context().storageState() });
   const other = await context.newPage();

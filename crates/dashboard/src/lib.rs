@@ -56,9 +56,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use failure::Failure;
 use pages::{
-    account, app, audit_log, conversion_values, deliveries, device, events, front, held, home,
-    integrations, keys, links, notices, portfolio, settings, setup, sign_in, sign_out, team,
-    what_if,
+    account, app, audit_log, conversion_values, deliveries, device, device_erasure, events, front,
+    held, home, integrations, keys, links, notices, portfolio, settings, setup, sign_in, sign_out,
+    team, what_if,
 };
 use state::DashboardHandles;
 
@@ -117,6 +117,7 @@ fn app_routes() -> Router<DashboardHandles> {
         .route("/events/rows", get(events::list::rows))
         .route("/events/{event}", get(events::detail::show))
         .route("/devices/{device}", get(device::show))
+        .route("/devices/{device}/erase", post(device_erasure::erase))
         .route("/links", get(links::list::show))
         .route(
             "/links/new",

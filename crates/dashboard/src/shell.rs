@@ -153,6 +153,7 @@ pub(crate) fn notice(word: &str) -> Option<&'static str> {
         "created" => "Created.",
         "deleted" => "Deleted.",
         "removed" => "Removed.",
+        "erased" => "Erased. Figures stay the same; the events continue under a pseudonym.",
         "revoked" => "Revoked.",
         "retried" => "Queued for delivery again.",
         "released" => "Released. The figures change within seconds.",

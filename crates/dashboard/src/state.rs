@@ -38,6 +38,8 @@ pub type NoticeTestFuture = Pin<Box<dyn Future<Output = StoreResult<Result<(), S
 /// Writes and sends the messages of notices.
 #[derive(Clone)]
 pub struct NoticeMessages {
+    /// Whether e-mail is set up on this server.
+    pub sends_mail: bool,
     /// Returns the message that a notice would send.
     pub preview: Arc<dyn Fn(OrganizationId, Notice) -> NoticePreviewFuture + Send + Sync>,
     /// Sends that message now.

@@ -122,6 +122,7 @@ impl TestDashboard {
             report_slots: ReportSlots::unlimited(),
             probe: Arc::new(|_, _| Box::pin(async { Err("Tests send no events.".to_owned()) })),
             notices: NoticeMessages {
+                sends_mail: false,
                 preview: Arc::new(|_, notice| {
                     let preview = NoticePreview {
                         subject: "A subject <b>".to_owned(),

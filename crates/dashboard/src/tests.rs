@@ -51,6 +51,7 @@ const FORMS: &[(&str, Role)] = &[
     ("/apps/{app}/conversion-values/preset", Role::Admin),
     ("/apps/{app}/deliveries/retry", Role::Admin),
     ("/apps/{app}/deliveries/dlv_0/retry", Role::Admin),
+    ("/apps/{app}/devices/phone/erase", Role::Admin),
     ("/apps/{app}/held/decisions", Role::Admin),
     ("/apps/{app}/held/phone/decision", Role::Admin),
     ("/team/invite", Role::Owner),
@@ -107,6 +108,7 @@ const PAGES: &[(&str, Role)] = &[
         Role::Viewer,
     ),
     ("/apps/{app}/events?from=yesterday", Role::Viewer),
+    ("/apps/{app}/events?userId=user-1", Role::Viewer),
     ("/apps/{app}/start", Role::Analyst),
     (
         "/apps/{app}/shares?range=7d&network=network_a",
@@ -121,6 +123,10 @@ const PAGES: &[(&str, Role)] = &[
     ("/apps/{app}/integrations/network_a", Role::Analyst),
     ("/apps/{app}/integrations/network_b", Role::Analyst),
     ("/apps/{app}/deliveries", Role::Analyst),
+    (
+        "/apps/{app}/deliveries?from=yesterday&status=odd",
+        Role::Analyst,
+    ),
     ("/apps/{app}/held", Role::Analyst),
     ("/apps/{app}/held?state=rejected", Role::Analyst),
     ("/apps/{app}/costs", Role::Analyst),

@@ -52,6 +52,11 @@ pub(crate) fn device_path(device: &str) -> String {
     format!("devices/{}", path_segment(device))
 }
 
+/// Returns the path of the form that erases a device.
+pub(crate) fn erasure_path(device: &str) -> String {
+    format!("devices/{}/erase", path_segment(device))
+}
+
 /// Returns the path of the decision about a held install.
 pub(crate) fn hold_decision_path(device: &str) -> String {
     format!("held/{}/decision", path_segment(device))

@@ -51,7 +51,7 @@ function openPalette() {
   if (document.querySelector("dialog[open]")) return;
   const list = element("ul", { id: "commands", role: "listbox" });
   list.setAttribute("aria-label", "Commands");
-  const input = element("input", { type: "text", placeholder: "Go to a page, an app or a device …", autocomplete: "off", role: "combobox" });
+  const input = element("input", { type: "text", placeholder: "Go to a page, an app, a device or a user …", autocomplete: "off", role: "combobox" });
   for (const [name, value] of [["aria-label", "Command"], ["aria-expanded", "true"], ["aria-controls", "commands"]]) input.setAttribute(name, value);
   const dialog = element("dialog", { className: "palette" }, input, list);
   dialog.setAttribute("aria-label", "Command palette");

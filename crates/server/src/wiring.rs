@@ -306,6 +306,7 @@ pub fn router(parts: ServerParts) -> (Router, Arc<RateLimits>) {
 fn notice_messages(service: &NoticeService) -> NoticeMessages {
     let (previews, tests) = (service.clone(), service.clone());
     NoticeMessages {
+        sends_mail: service.sends_mail(),
         preview: Arc::new(move |organization, notice| {
             let service = previews.clone();
             Box::pin(async move { service.preview(organization, &notice).await })

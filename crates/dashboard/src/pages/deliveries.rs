@@ -4,6 +4,7 @@ use crate::access::{FormSubmission, ReportContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::pages::events::detail::DeliveryCard;
+use crate::pages::events::filter::{last_day, read};
 use crate::query::UrlQuery;
 use crate::response::see_other;
 use crate::shell::{Section, Shell};
@@ -16,8 +17,15 @@ use tributary_domain::access::{AppsRead, AppsWrite};
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::integration::Network;
+use tributary_domain::vocabulary::calendar::day_bounds;
+use tributary_domain::vocabulary::day::Day;
+use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::text::check_external_id;
+use tributary_domain::vocabulary::timezone::Timezone;
+
+/// Query parameters of the filter.
+const FIELDS: [&str; 5] = ["network", "status", "eventId", "from", "to"];
 
 #[derive(Template)]
 #[template(path = "deliveries.html")]
@@ -53,16 +61,31 @@ impl DeliveriesPage {
     }
 }
 
-fn filter(query: &UrlQuery) -> DeliveryFilter {
-    let event = query
-        .get("eventId")
-        .and_then(|id| check_external_id(id).ok());
-    DeliveryFilter {
-        status: query.get("status").and_then(DeliveryStatus::parse),
-        network: query.get("network").and_then(Network::parse),
-        external_id: event.map(str::to_owned),
-        ..DeliveryFilter::default()
-    }
+/// Reads the filter and its form. The days are days in the app's time zone.
+fn filter(query: &UrlQuery, zone: &Timezone) -> (DeliveryFilter, FormState) {
+    let mut faults = Faults::new();
+    let unknown = || Problem::new(FaultCode::UnknownValue, "Choose one of the list.");
+    let from = read(query, "from", &mut faults, Day::parse);
+    let to = read(query, "to", &mut faults, |text| last_day(text, from));
+    let (from, until) = day_bounds(from, to, zone);
+    let filter = DeliveryFilter {
+        status: read(query, "status", &mut faults, |text| {
+            DeliveryStatus::parse(text).ok_or_else(unknown)
+        }),
+        network: read(query, "network", &mut faults, |text| {
+            Network::parse(text).ok_or_else(unknown)
+        }),
+        external_id: read(query, "eventId", &mut faults, |id| {
+            check_external_id(id).map(str::to_owned)
+        }),
+        from,
+        until,
+    };
+    let value = |name: &str| query.get(name).unwrap_or_default();
+    let form = FIELDS.iter().fold(FormState::default(), |form, name| {
+        form.with(name, value(name))
+    });
+    (filter, form.with_faults(faults))
 }
 
 /// Shows the page.
@@ -71,11 +94,12 @@ pub(crate) async fn show(
     context: ReportContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
-    let filter = filter(&context.query);
+    let (filter, form) = filter(&context.query, &app.timezone);
+    let is_valid = form.faults().is_empty();
     let before = context.query.get("before");
     let before = before.and_then(|text| DeliveryId::parse(text).ok());
     let request = paging::request(before.map(|id| *id.as_bytes()));
-    let can_retry_all = filter.status.is_some_and(DeliveryStatus::can_be_retried);
+    let can_retry_all = is_valid && filter.status.is_some_and(DeliveryStatus::can_be_retried);
     let caller = &context.authorized;
     let found = handles
         .store
@@ -91,14 +115,16 @@ pub(crate) async fn show(
             .map_or_else(|| "deleted event".to_owned(), |event| event.name),
         card: DeliveryCard::of(one.delivery, &app.timezone, now),
     };
-    let value = |name: &str| context.query.get(name).unwrap_or_default().to_owned();
     let page = DeliveriesPage {
         shell: context.shell(Section::Deliveries),
-        form: FormState::default()
-            .with("status", value("status"))
-            .with("network", value("network"))
-            .with("eventId", value("eventId")),
-        rows: found.items.into_iter().map(row).collect(),
+        form,
+        // A filter with a fault matches nothing, instead of everything.
+        rows: found
+            .items
+            .into_iter()
+            .filter(|_| is_valid)
+            .map(row)
+            .collect(),
         older,
         query: context.query.with(&[("before", None)]),
         can_retry_all,
@@ -130,13 +156,15 @@ pub(crate) async fn retry_many(
     State(handles): State<DashboardHandles>,
     submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (app, origin) = (submission.app()?.id, submission.origin(&handles));
-    let filter = filter(&submission.query);
-    let caller = &submission.authorized;
-    let brought = handles
-        .store
-        .retry_deliveries(caller, app, filter, origin)
-        .await?;
+    let (zone, origin) = (&submission.app()?.timezone, submission.origin(&handles));
+    let (filter, form) = filter(&submission.query, zone);
+    let (app, caller) = (submission.app()?.id, &submission.authorized);
+    let brought = if form.faults().is_empty() {
+        let retried = handles.store.retry_deliveries(caller, app, filter, origin);
+        retried.await?
+    } else {
+        0
+    };
     let notice = if brought > 0 { "retried" } else { "unchanged" };
     Ok(see_other(&format!(
         "/apps/{app}/deliveries?notice={notice}"

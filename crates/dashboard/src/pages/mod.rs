@@ -15,6 +15,7 @@ pub(crate) mod app;
 pub(crate) mod conversion_values;
 pub(crate) mod deliveries;
 pub(crate) mod device;
+pub(crate) mod device_erasure;
 pub(crate) mod events;
 pub(crate) mod held;
 pub(crate) mod integrations;

@@ -3,6 +3,7 @@
 use super::plan::SkipReason;
 use crate::integration::Network;
 use crate::vocabulary::time::Timestamp;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,6 +12,9 @@ pub const SKIPPED_WINDOW: Duration = Duration::from_hours(7 * 24);
 /// Maximum number of rows that a count reads, newest first. The limit applies separately to events
 /// (skipped when planned) and to deliveries (no longer sendable).
 pub const SKIPPED_SCANNED_MAX: u32 = 20_000;
+
+/// Maximum number of event names listed for a reason.
+pub const SKIPPED_EVENTS_MAX: usize = 10;
 
 /// Returns the start of the counting period.
 pub fn skipped_since(now: Timestamp) -> Timestamp {
@@ -45,36 +49,62 @@ impl SkipReason {
     }
 }
 
+/// Conversions that were skipped for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkippedForReason {
+    /// Code of the reason.
+    pub reason: String,
+    /// Number of conversions.
+    pub count: u64,
+    /// The most frequent event names, at most [`SKIPPED_EVENTS_MAX`]. Deliveries that became
+    /// unsendable after planning count without a name.
+    pub by_event: Vec<(String, u64)>,
+}
+
 /// Skipped conversions for one network.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SkippedConversions {
-    /// Count per reason, most frequent first.
-    pub by_reason: Vec<(String, u64)>,
+    /// Counts per reason, most frequent first.
+    pub by_reason: Vec<SkippedForReason>,
     /// Whether the count stopped at [`SKIPPED_SCANNED_MAX`] rows and misses older conversions.
     pub stopped_early: bool,
+}
+
+/// Counts for one network and reason.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct ReasonCount {
+    count: u64,
+    by_event: BTreeMap<String, u64>,
 }
 
 /// Running counts of an app's skipped conversions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SkippedCounts {
-    counts: BTreeMap<(Network, String), u64>,
+    counts: BTreeMap<(Network, String), ReasonCount>,
     stopped_early: bool,
 }
 
 impl SkippedCounts {
-    /// Adds events that were skipped when they were planned.
-    pub fn add_planned(&mut self, skipped: &[(Network, SkipReason)], count: u64) {
+    /// Adds events with one name that were skipped when they were planned.
+    pub fn add_planned(&mut self, event: &str, skipped: &[(Network, SkipReason)], count: u64) {
         for (network, skip) in skipped {
             if skip.loses_conversion() {
-                self.add(*network, skip.as_str(), count);
+                let counted = self.add(*network, skip.as_str(), count);
+                let named = counted.by_event.entry(event.to_owned()).or_default();
+                *named = named.saturating_add(count);
             }
         }
     }
 
     /// Adds deliveries that became unsendable before their first attempt.
-    pub fn add(&mut self, network: Network, reason: &str, count: u64) {
-        let total = self.counts.entry((network, reason.to_owned())).or_default();
-        *total = total.saturating_add(count);
+    pub fn add_unsendable(&mut self, network: Network, reason: &str, count: u64) {
+        self.add(network, reason, count);
+    }
+
+    fn add(&mut self, network: Network, reason: &str, count: u64) -> &mut ReasonCount {
+        let counted = self.counts.entry((network, reason.to_owned())).or_default();
+        counted.count = counted.count.saturating_add(count);
+        counted
     }
 
     /// Records how many rows were read.
@@ -85,11 +115,15 @@ impl SkippedCounts {
     /// Returns the counts for one network.
     pub fn of(&self, network: Network) -> SkippedConversions {
         let of_network = self.counts.iter().filter(|((of, _), _)| *of == network);
-        let mut by_reason: Vec<(String, u64)> = of_network
-            .map(|((_, reason), count)| (reason.clone(), *count))
+        let mut by_reason: Vec<_> = of_network
+            .map(|((_, reason), counted)| SkippedForReason {
+                reason: reason.clone(),
+                count: counted.count,
+                by_event: most_frequent(&counted.by_event),
+            })
             .collect();
         // The sort is stable, so equal counts stay in alphabetical order.
-        by_reason.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        by_reason.sort_by_key(|one| Reverse(one.count));
         SkippedConversions {
             by_reason,
             stopped_early: self.stopped_early,
@@ -97,10 +131,26 @@ impl SkippedCounts {
     }
 }
 
+fn most_frequent(by_event: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
+    let mut names: Vec<_> = by_event.clone().into_iter().collect();
+    names.sort_by_key(|(_, count)| Reverse(*count));
+    names.truncate(SKIPPED_EVENTS_MAX);
+    names
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rstest::rstest;
+
+    fn skipped(reason: &str, count: u64, by_event: &[(&str, u64)]) -> SkippedForReason {
+        let owned = |(name, count): &(&str, u64)| ((*name).to_owned(), *count);
+        SkippedForReason {
+            reason: reason.to_owned(),
+            count,
+            by_event: by_event.iter().map(owned).collect(),
+        }
+    }
 
     #[rstest]
     #[case::no_user_agent(SkipReason::InsufficientIdentity, true)]
@@ -116,39 +166,37 @@ mod tests {
     fn which_skips_lose_a_conversion(#[case] skip: SkipReason, #[case] expected: bool) {
         assert_eq!(skip.loses_conversion(), expected);
         let mut counts = SkippedCounts::default();
-        counts.add_planned(&[(Network::A, skip)], 2);
-        let by_reason = counts.of(Network::A).by_reason;
-        assert_eq!(
-            by_reason,
-            if expected {
-                vec![(skip.as_str().to_owned(), 2)]
-            } else {
-                vec![]
-            }
-        );
+        counts.add_planned("purchase", &[(Network::A, skip)], 2);
+        let one = skipped(skip.as_str(), 2, &[("purchase", 2)]);
+        let expected = if expected { vec![one] } else { vec![] };
+        assert_eq!(counts.of(Network::A).by_reason, expected);
     }
 
     #[test]
     fn the_most_frequent_reason_comes_first() {
         let mut counts = SkippedCounts::default();
-        counts.add_planned(
-            &[
-                (Network::A, SkipReason::Consent),
-                (Network::C, SkipReason::TooOld),
-            ],
-            1,
-        );
-        counts.add_planned(&[(Network::A, SkipReason::InsufficientIdentity)], 2);
-        counts.add(Network::A, "insufficient_identity", 3);
-        counts.add(Network::A, "no_source_url", 1);
-        let expected = [
-            ("insufficient_identity", 5),
-            ("consent", 1),
-            ("no_source_url", 1),
+        let skips = [
+            (Network::A, SkipReason::Consent),
+            (Network::C, SkipReason::TooOld),
         ];
-        let expected = expected.map(|(reason, count)| (reason.to_owned(), count));
+        counts.add_planned("sign_up", &skips, 1);
+        let unknown = [(Network::A, SkipReason::InsufficientIdentity)];
+        counts.add_planned("sign_up", &unknown, 1);
+        counts.add_planned("purchase", &unknown, 2);
+        counts.add_unsendable(Network::A, "insufficient_identity", 3);
+        counts.add_unsendable(Network::A, "no_source_url", 1);
+        let expected = [
+            skipped(
+                "insufficient_identity",
+                6,
+                &[("purchase", 2), ("sign_up", 1)],
+            ),
+            skipped("consent", 1, &[("sign_up", 1)]),
+            skipped("no_source_url", 1, &[]),
+        ];
         assert_eq!(counts.of(Network::A).by_reason, expected);
-        assert_eq!(counts.of(Network::C).by_reason, [("too_old".to_owned(), 1)]);
+        let expected = [skipped("too_old", 1, &[("sign_up", 1)])];
+        assert_eq!(counts.of(Network::C).by_reason, expected);
         assert_eq!(counts.of(Network::D), SkippedConversions::default());
     }
 

@@ -156,7 +156,7 @@ pub fn threshold_message(
         )),
         lines: vec![
             format!("{label}: {found}, {when}{so_far}."),
-            format!("You asked for a message {side} {limit}."),
+            format!("This message is sent when {label} is {side} {limit}."),
         ],
         values: vec![MessageValue {
             metric: metric.word,

@@ -97,6 +97,11 @@ struct Connection {
 pub struct Mailer(Option<Arc<Connection>>);
 
 impl Mailer {
+    /// Returns whether a mail server is configured.
+    pub const fn is_set_up(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Creates the mailer from the settings. Connects only when there is a message.
     pub fn new(config: &Config) -> anyhow::Result<Self> {
         let (Some(url), Some(from)) = (&config.mail.url, &config.mail.from) else {

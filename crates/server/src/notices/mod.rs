@@ -242,6 +242,11 @@ impl NoticeService {
         })
     }
 
+    /// Returns whether e-mail is set up on this server.
+    pub const fn sends_mail(&self) -> bool {
+        self.mailer.is_set_up()
+    }
+
     /// Sends the preview now, marked as a test. The inner error says why it was not accepted.
     pub async fn send_test(
         &self,

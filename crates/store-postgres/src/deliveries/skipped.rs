@@ -1,4 +1,4 @@
-//! Counts conversions that were not sent, by network and reason.
+//! Counts conversions that were not sent, by network, reason and event name.
 
 use crate::Failure;
 use crate::rows::uuid;
@@ -11,12 +11,12 @@ use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{count_to_u64, skipped_from_json_lossy};
 
-/// Counts events by the networks skipped for them. The newest events are found through the primary
+/// Counts events by name and the networks skipped for them. The newest events are found through the primary
 /// key.
-const SKIPPED_EVENTS: &str = "select skipped, count(*) from (
-         select skipped from events where app_id = $1 and environment = $2 and event_id >= $3
+const SKIPPED_EVENTS: &str = "select name, skipped, count(*) from (
+         select name, skipped from events where app_id = $1 and environment = $2 and event_id >= $3
          order by event_id desc limit $4) as newest
-     group by skipped";
+     group by name, skipped";
 /// Counts deliveries that failed before their first attempt. One condition on the status is
 /// redundant, but makes the planner use the partial index.
 const UNSENDABLE: &str =
@@ -37,9 +37,9 @@ pub(crate) async fn find(tx: &Tx, app: AppId, now: Timestamp) -> Result<SkippedC
         .query(SKIPPED_EVENTS, &[&key, &live, &first, &limit])
         .await?
     {
-        let count = count_to_u64(row.try_get(1)?);
+        let (name, count) = (row.try_get(0)?, count_to_u64(row.try_get(2)?));
         scanned += count;
-        counts.add_planned(&skipped_from_json_lossy(row.try_get(0)?), count);
+        counts.add_planned(name, &skipped_from_json_lossy(row.try_get(1)?), count);
     }
     counts.note_scanned(scanned);
     let mut scanned = 0;
@@ -53,7 +53,7 @@ pub(crate) async fn find(tx: &Tx, app: AppId, now: Timestamp) -> Result<SkippedC
         scanned += count;
         let network = Network::parse(row.try_get(0)?);
         if let (Some(network), Some(reason)) = (network, row.try_get(1)?) {
-            counts.add(network, reason, count);
+            counts.add_unsendable(network, reason, count);
         }
     }
     counts.note_scanned(scanned);

@@ -1,4 +1,4 @@
-//! Counts conversions that were not sent, by network and reason.
+//! Counts conversions that were not sent, by network, reason and event name.
 
 use crate::Failure;
 use rusqlite::{Connection, Row, params};
@@ -10,12 +10,12 @@ use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::skipped_from_json_lossy;
 
-/// Counts events by the networks skipped for them. The newest events are found through the primary
+/// Counts events by name and the networks skipped for them. The newest events are found through the primary
 /// key.
-const SKIPPED_EVENTS: &str = "select skipped, count(*) from (
-         select skipped from events where app_id = ?1 and environment = ?2 and event_id >= ?3
+const SKIPPED_EVENTS: &str = "select name, skipped, count(*) from (
+         select name, skipped from events where app_id = ?1 and environment = ?2 and event_id >= ?3
          order by event_id desc limit ?4)
-     group by skipped";
+     group by name, skipped";
 /// Counts deliveries that failed before their first attempt. One condition on the status is
 /// redundant, but makes the planner use the partial index.
 const UNSENDABLE: &str =
@@ -47,9 +47,10 @@ pub(super) fn find(
         SKIPPED_SCANNED_MAX
     ])?;
     while let Some(row) = rows.next()? {
-        let (text, count): (Option<String>, _) = (row.get(0)?, count(row, 1)?);
+        let (name, text): (String, Option<String>) = (row.get(0)?, row.get(1)?);
+        let count = count(row, 2)?;
         scanned += count;
-        counts.add_planned(&skipped_from_json_lossy(text.as_deref()), count);
+        counts.add_planned(&name, &skipped_from_json_lossy(text.as_deref()), count);
     }
     counts.note_scanned(scanned);
     let mut scanned = 0;
@@ -65,7 +66,7 @@ pub(super) fn find(
         let count = count(row, 2)?;
         scanned += count;
         if let (Some(network), Some(reason)) = (Network::parse(&network), reason) {
-            counts.add(network, &reason, count);
+            counts.add_unsendable(network, &reason, count);
         }
     }
     counts.note_scanned(scanned);

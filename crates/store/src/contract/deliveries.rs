@@ -156,7 +156,9 @@ pub async fn skipped_conversions_are_counted(store: &SharedStore) {
         let of = |(network, one): (Network, IntegrationHealth)| {
             Some(one.skipped.by_reason).filter(|_| network == Network::A)
         };
-        health.into_iter().find_map(of).expect("network_a")
+        let found = health.into_iter().find_map(of).expect("network_a");
+        let counts = found.into_iter().map(|one| (one.reason, one.count));
+        counts.collect::<Vec<(String, u64)>>()
     };
     let counted = |counts: &[(&str, u64)]| -> Vec<(String, u64)> {
         let owned = |(reason, count): &(&str, u64)| ((*reason).to_owned(), *count);

@@ -74,14 +74,29 @@ struct SkippedOut {
     /// Reason code on the events or deliveries, such as `insufficient_identity`.
     reason: String,
     count: u64,
+    /// The most frequent event names, at most 10. Deliveries that became unsendable after planning
+    /// are counted in `count` only.
+    events: Vec<SkippedEventOut>,
+}
+
+/// The number of conversions with one event name.
+#[derive(Debug, Serialize, ToSchema)]
+struct SkippedEventOut {
+    name: String,
+    count: u64,
 }
 
 impl From<&IntegrationHealth> for HealthOut {
     fn from(health: &IntegrationHealth) -> Self {
         let skipped = health.skipped.by_reason.iter();
-        let skipped = skipped.map(|(reason, count)| SkippedOut {
-            reason: reason.clone(),
+        let event = |(name, count): &(String, u64)| SkippedEventOut {
+            name: name.clone(),
             count: *count,
+        };
+        let skipped = skipped.map(|one| SkippedOut {
+            reason: one.reason.clone(),
+            count: one.count,
+            events: one.by_event.iter().map(event).collect(),
         });
         Self {
             pending: health.pending,

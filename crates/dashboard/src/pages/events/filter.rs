@@ -3,7 +3,7 @@
 use crate::form_state::FormState;
 use crate::query::UrlQuery;
 use tributary_domain::attribution::CreditedNetwork;
-use tributary_domain::device::DeviceKey;
+use tributary_domain::device::{DeviceKey, UserKey};
 use tributary_domain::event::name::canonical;
 use tributary_domain::event::{EventFilter, EventSource};
 use tributary_domain::vocabulary::calendar::day_bounds;
@@ -13,8 +13,8 @@ use tributary_domain::vocabulary::text::{check_external_id, parse_event_name};
 use tributary_domain::vocabulary::timezone::Timezone;
 
 /// Query parameters of the filter.
-const FIELDS: [&str; 7] = [
-    "name", "source", "network", "deviceId", "eventId", "from", "to",
+const FIELDS: [&str; 8] = [
+    "name", "source", "network", "deviceId", "userId", "eventId", "from", "to",
 ];
 
 /// A filter with its form.
@@ -39,6 +39,7 @@ impl EventSearch {
                 check_external_id(id).map(str::to_owned)
             }),
             device: read(query, "deviceId", &mut faults, DeviceKey::parse),
+            user: read(query, "userId", &mut faults, UserKey::parse),
             source: read(query, "source", &mut faults, |text| {
                 EventSource::parse(text).ok_or_else(unknown)
             }),
@@ -65,7 +66,8 @@ impl EventSearch {
     }
 }
 
-fn read<T>(
+/// Reads a field of a filter. A value that means nothing is a fault, not ignored.
+pub(crate) fn read<T>(
     query: &UrlQuery,
     name: &str,
     faults: &mut Faults,
@@ -75,7 +77,7 @@ fn read<T>(
 }
 
 /// Parses the last day, which must not be before the first.
-fn last_day(text: &str, from: Option<Day>) -> Result<Day, Problem> {
+pub(crate) fn last_day(text: &str, from: Option<Day>) -> Result<Day, Problem> {
     let to = Day::parse(text)?;
     if from.is_some_and(|from| to < from) {
         let message = "Must not be before the first day.";

@@ -3,7 +3,7 @@
 pub(crate) mod detail;
 mod explanation;
 pub(crate) mod export;
-mod filter;
+pub(crate) mod filter;
 mod labels;
 pub(crate) mod list;
 
@@ -49,13 +49,13 @@ impl EventRevenueView {
     /// Formats an event's revenue; `None` if the event has no amount.
     pub(crate) fn of(event: &Event) -> Option<Self> {
         let revenue = event.revenue.as_ref()?;
-        let currency = revenue
-            .currency
-            .as_ref()
-            .map(tributary_domain::vocabulary::currency::Currency::as_str);
+        let amount = match revenue.currency {
+            Some(currency) => text::money(revenue.amount, currency),
+            None => revenue.amount.to_string(),
+        };
         let uncounted = revenue.uncounted.map(uncounted_explanation);
         Some(Self {
-            amount: format!("{} {}", revenue.amount, currency.unwrap_or("")),
+            amount,
             usd: revenue.usd.map(text::usd),
             uncounted: uncounted.or_else(|| event.hold().and_then(hold_explanation)),
             rate_day: revenue.rate_day.map(|day| day.to_string()),

@@ -15,7 +15,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::forwarding::skipped::SkippedConversions;
+use tributary_domain::forwarding::skipped::{SkippedConversions, SkippedForReason};
 use tributary_domain::integration::{
     Credential, Integration, Network, SettingDefault, SettingKind, SettingSpec, SettingValue,
     credentials_of, settings_of,
@@ -46,21 +46,28 @@ struct IntegrationPage {
 struct SkippedRow {
     reason: String,
     count: String,
+    /// Counts by event name.
+    events: String,
     advice: &'static str,
 }
 
 impl SkippedRow {
     fn all(skipped: &SkippedConversions, network: Network) -> Vec<Self> {
-        let row = |(reason, count): &(String, u64)| Self {
-            reason: reason.clone(),
-            count: match count {
+        let number = |count: u64| text::count(i64::try_from(count).unwrap_or(i64::MAX));
+        let event = |(name, count): &(String, u64)| format!("{name} {}", number(*count));
+        let row = |one: &SkippedForReason| Self {
+            reason: one.reason.clone(),
+            count: match one.count {
                 1 => "1 conversion".to_owned(),
-                _ => format!(
-                    "{} conversions",
-                    text::count(i64::try_from(*count).unwrap_or(i64::MAX))
-                ),
+                count => format!("{} conversions", number(count)),
             },
-            advice: skipped_advice(reason, network),
+            events: one
+                .by_event
+                .iter()
+                .map(event)
+                .collect::<Vec<_>>()
+                .join(", "),
+            advice: skipped_advice(&one.reason, network),
         };
         skipped.by_reason.iter().map(row).collect()
     }

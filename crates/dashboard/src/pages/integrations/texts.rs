@@ -229,7 +229,8 @@ pub(super) fn skipped_advice(reason: &str, network: Network) -> &'static str {
             "Add a conversion action for the event under “Conversion actions”."
         }
         ("integration_disabled", _) => {
-            "The integration is off or incomplete. Enter the missing settings and switch it on."
+            "They arrived while the integration was off or incomplete, and are not sent later. Only \
+             events that arrive while it is on are forwarded."
         }
         ("fraud", _) => {
             "The installs are flagged. Release or reject them on the page “Held installs”."

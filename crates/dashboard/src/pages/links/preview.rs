@@ -20,6 +20,8 @@ use tributary_fields::link::read_change_form;
 
 /// Placeholder for the click id, which is different for each click.
 const CLICK: &str = "clk_…";
+/// Slug of a link that has none yet.
+const UNNAMED: &str = "your-slug";
 /// Size of the QR code in pixels.
 const QR_PIXELS: i32 = 180;
 
@@ -39,6 +41,7 @@ impl Preview {
     pub(super) fn of(link: &Link, app: &App, base_url: &str, faults: Vec<String>) -> Self {
         let base = app.link_base(base_url);
         let url = link.url(&base);
+        let is_named = link.slug.as_str() != UNNAMED;
         let parameters = ClickParameters::default();
         let way = |platform: Platform| {
             let tap = RedirectRequest {
@@ -54,8 +57,8 @@ impl Preview {
             }
         };
         Self {
-            qr: QrCode::for_print(&url, QrIcon::Shown),
-            landing: link.landing_url(&base),
+            qr: QrCode::for_print(&url, QrIcon::Shown).filter(|_| is_named),
+            landing: link.landing_url(&base).filter(|_| is_named),
             parameters: link.url_parameters(),
             ways: vec![
                 ("iPhone, iPad", way(Platform::Ios)),
@@ -80,7 +83,7 @@ pub(super) fn draft(app: &App) -> Link {
         at: Timestamp::from_millis(0),
     };
     let name = Name::parse("New link").expect("valid name");
-    Link::new(&birth, name, Slug::parse("your-slug").expect("a slug"))
+    Link::new(&birth, name, Slug::parse(UNNAMED).expect("a slug"))
 }
 
 /// Returns the preview as a fragment.

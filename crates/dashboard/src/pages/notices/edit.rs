@@ -67,8 +67,9 @@ async fn page<S>(
         name: name.to_owned(),
         tag: form.tag(notice.map(Notice::tag).unwrap_or_default()),
         timezone: app.timezone.as_str().to_owned(),
+        sends_mail: handles.notices.sends_mail,
         url_origin: url.map(|url| url.origin.clone()),
-        state: notice.map(|one| state(one, now)),
+        state: notice.map(|one| state(one, handles.notices.sends_mail, now)),
         form,
         choices: Choices::all(),
         preview: PreviewPart {

@@ -1,6 +1,6 @@
 //! `/apps/{app}/notices` — lists the notices.
 
-use super::{NoticeState, describe};
+use super::{NO_MAIL, NoticeState, describe};
 use crate::access::PageContext;
 use crate::failure::Failure;
 use crate::shell::{Section, Shell};
@@ -30,7 +30,15 @@ struct NoticeLine {
 }
 
 /// Returns the state of a notice in words.
-pub(super) fn state(notice: &Notice, now: Timestamp) -> NoticeState {
+pub(super) fn state(notice: &Notice, sends_mail: bool, now: Timestamp) -> NoticeState {
+    let is_mail = notice.settings.channel.kind() == ChannelKind::Email;
+    if notice.settings.active && is_mail && !sends_mail {
+        return NoticeState {
+            text: "Cannot be sent".to_owned(),
+            tone: "bad",
+            error: Some(NO_MAIL.to_owned()),
+        };
+    }
     let sent = notice
         .last_sent_at
         .map(|at| format!("Sent {}", text::ago(at, now)));
@@ -74,7 +82,7 @@ pub(crate) async fn show(
         name: notice.settings.name.as_str().to_owned(),
         what: describe(&notice.settings.topic),
         to: receiver(notice),
-        state: state(notice, now),
+        state: state(notice, handles.notices.sends_mail, now),
     };
     Ok(context.page(&NoticesPage {
         shell: context.shell(Section::Notices),

@@ -12,6 +12,10 @@ use fields::Choices;
 use preview::PreviewPart;
 use tributary_domain::notice::{NoticeTopic, ThresholdCondition, ThresholdWindow};
 
+/// Shown if the server cannot send e-mail.
+const NO_MAIL: &str = "E-mail is not set up on this server, so a notice by e-mail cannot be sent. Ask \
+                       the operator to set mail.url and mail.from, or choose Slack or a webhook.";
+
 /// The form for a new or stored notice.
 #[derive(Template)]
 #[template(path = "notice.html")]
@@ -22,6 +26,8 @@ struct NoticePage {
     name: String,
     tag: String,
     timezone: String,
+    /// Whether e-mail is set up on this server.
+    sends_mail: bool,
     /// Host of the stored URL.
     url_origin: Option<String>,
     /// State of the last message.
@@ -35,6 +41,10 @@ impl NoticePage {
     fn action(&self) -> String {
         let id = self.id.as_deref().unwrap_or("new");
         format!("/apps/{}/notices/{id}", self.shell.app_id())
+    }
+
+    const fn channel_hint(&self) -> &'static str {
+        if self.sends_mail { "" } else { NO_MAIL }
     }
 
     fn zone_hint(&self) -> String {

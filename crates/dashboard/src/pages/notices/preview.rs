@@ -68,22 +68,18 @@ pub(crate) async fn preview(
     submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (draft, faults) = submission.form.read(read_preview);
-    let ignored = ["name", "recipients", "url"];
+    // The form names the other fields when it is saved. An empty limit is only not typed yet.
+    let limit = submission.form.field("value");
+    let shows = |field: &str| field == "value" && !limit.trim().is_empty();
     let messages: Vec<String> = faults
         .iter()
-        .filter(|fault| !ignored.contains(&fault.field.as_str()))
-        .map(|fault| format!("{}: {}", fault.field, fault.message))
+        .filter(|fault| shows(&fault.field))
+        .map(|fault| format!("Limit: {}", fault.message))
         .collect();
     let Some(draft) = draft else {
-        let hint = "Fill in the form to see the message.".to_owned();
-        let faults = if messages.is_empty() {
-            vec![hint]
-        } else {
-            messages
-        };
         let part = PreviewPart {
             preview: None,
-            faults,
+            faults: messages,
         };
         return Ok(submission.page(&part));
     };

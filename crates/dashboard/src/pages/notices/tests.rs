@@ -38,7 +38,8 @@ async fn a_notice_is_created_changed_tested_and_deleted() {
         "Every morning",
         "Every day at 08:00",
         "team@example.com and 1 more",
-        "Nothing sent yet",
+        "Cannot be sent",
+        "E-mail is not set up on this server",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
@@ -131,7 +132,10 @@ async fn the_preview_needs_no_name_or_recipient() {
     assert!(preview.contains("daily_summary"), "{preview}");
     let half = with(&[("topic", "threshold"), ("value", "")]);
     let preview = owner.post(&path, &half).await.text;
-    assert!(preview.contains("value: "), "{preview}");
+    assert!(preview.contains("when the form is complete"), "{preview}");
+    let wrong = with(&[("topic", "threshold"), ("value", "much")]);
+    let preview = owner.post(&path, &wrong).await.text;
+    assert!(preview.contains("Limit: "), "{preview}");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use crate::shell::{Section, Shell};
 use crate::text;
 use askama::Template;
 use tributary_domain::access::resource::WhatIfRead;
-use tributary_domain::app::AttributionRules;
+use tributary_domain::app::{AttributionRules, FraudPolicy};
 use tributary_domain::attribution::HoldState;
 use tributary_domain::install::what_if::{
     ReplayGap, ReplayMove, ReplayPlace, WHAT_IF_INSTALLS_MAX, WhatIfReport, WhatIfRow,
@@ -156,7 +156,11 @@ fn rules_text(rules: &AttributionRules) -> String {
         on(rules.probabilistic_android),
         on(rules.probabilistic_ios),
         hours(rules.probabilistic_window_hours),
-        rules.fraud.as_str()
+        match rules.fraud {
+            FraudPolicy::Flag => "flag",
+            FraudPolicy::Hold => "flag and hold for a review",
+            FraudPolicy::Refuse => "do not attribute",
+        }
     )
 }
 
@@ -233,7 +237,7 @@ fn figure(now: Option<i64>, then: Option<i64>, format: impl Fn(i64) -> String) -
 fn place_text(place: &ReplayPlace) -> String {
     let mut words = label(place.network_name()).name.to_owned();
     if !place.campaign.is_empty() {
-        words = format!("{words}, campaign {}", place.campaign);
+        words = format!("{words} · {}", place.campaign);
     }
     match place.hold {
         Some(HoldState::Held) => format!("{words} (held)"),
@@ -271,7 +275,7 @@ const fn gap_text(gap: ReplayGap) -> &'static str {
              device's OS version has changed. They keep their credit."
         }
         ReplayGap::LateEvidence => {
-            "Their credit improved only after the end of this shorter click window. They keep their \
+            "Better evidence arrived only after the end of this shorter click window. They keep their \
              credit."
         }
         ReplayGap::AddressUnknown => {
