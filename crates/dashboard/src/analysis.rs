@@ -3,12 +3,11 @@
 
 use crate::access::PageContext;
 use crate::failure::Failure;
-use crate::network_label::NetworkLabel;
 use crate::pages::app::group_label;
 use crate::query::UrlQuery;
 use crate::range::{COMPARE, FROM, PageDateRange, RANGE, TO};
 use crate::state::DashboardHandles;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::value_names::ValueNames;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::device::Platform;
@@ -17,7 +16,6 @@ use tributary_domain::integration::Network;
 use tributary_domain::report::cohort::CohortTable;
 use tributary_domain::report::range::Comparison;
 use tributary_domain::report::{DIMENSIONS_MAX, Dimension, Rollup};
-use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_store::AppName;
 
 /// Dimensions with a field in the filter form. Others can be filtered by clicking a value.
@@ -141,18 +139,15 @@ impl AnalysisBar {
         app: &AppName,
         query: UrlQuery,
     ) -> Result<Self, Failure> {
-        let filtered = query.get(Dimension::Link.as_str()).map(str::to_owned);
-        let names = link_names(handles, caller, app.id, filtered.iter()).await?;
         let range = PageDateRange::of(&query, handles.runtime.now(), &app.timezone);
+        let filter = |one: &Dimension| Some((*one, query.get(one.as_str())?.to_owned()));
+        let filters: Vec<(Dimension, String)> = Dimension::ALL.iter().filter_map(filter).collect();
+        let filters = filters.iter().map(|(one, value)| (*one, value));
+        let names = ValueNames::load(handles, caller, app.id, range.whole(), filters).await?;
         Ok(Self::new(report, range, &names, query))
     }
 
-    fn new(
-        report: ReportKind,
-        range: PageDateRange,
-        names: &BTreeMap<String, String>,
-        query: UrlQuery,
-    ) -> Self {
+    fn new(report: ReportKind, range: PageDateRange, names: &ValueNames, query: UrlQuery) -> Self {
         let (tags, unknown): (Vec<FilterTag>, Vec<FilterTag>) = tags(&query, names)
             .into_iter()
             .partition(|tag| report.covers(&[tag.dimension]));
@@ -277,11 +272,11 @@ impl AnalysisBar {
 
 /// Returns the filters in the query, even if they cannot be combined, so that the user can remove
 /// them.
-fn tags(query: &UrlQuery, names: &BTreeMap<String, String>) -> Vec<FilterTag> {
+fn tags(query: &UrlQuery, names: &ValueNames) -> Vec<FilterTag> {
     let tag = |dimension: &Dimension| {
         let name = dimension.as_str();
         let value = normalized(*dimension, query.get(name)?);
-        let label = value_label(*dimension, &value, names);
+        let label = names.label(*dimension, &value);
         Some(FilterTag {
             dimension: *dimension,
             text: format!("{}: {label}", group_label(name)),
@@ -301,30 +296,10 @@ fn normalized(dimension: Dimension, value: &str) -> String {
     }
 }
 
-/// Returns the text for a dimension's value.
-pub(crate) fn value_label(
-    dimension: Dimension,
-    value: &str,
-    names: &BTreeMap<String, String>,
-) -> String {
-    let label = match dimension {
-        Dimension::Network => NetworkLabel::parse(value).map(|label| label.name),
-        Dimension::Platform => Some(match value {
-            "ios" => "iOS",
-            "android" => "Android",
-            "web" => "Web",
-            other => other,
-        }),
-        Dimension::Link => names.get(value).map(String::as_str),
-        _ => None,
-    };
-    label.unwrap_or(value).to_owned()
-}
-
 fn field(dimension: Dimension, query: &UrlQuery) -> FilterField {
     let name = dimension.as_str();
-    let none = BTreeMap::new();
-    let choice = |value: &str| (value.to_owned(), value_label(dimension, value, &none));
+    let names = ValueNames::default();
+    let choice = |value: &str| (value.to_owned(), names.label(dimension, value));
     let choices: Vec<(String, String)> = match dimension {
         Dimension::Network => {
             let ads = Network::ALL.into_iter().map(CreditedNetwork::Ad);
@@ -351,27 +326,6 @@ fn field(dimension: Dimension, query: &UrlQuery) -> FilterField {
     }
 }
 
-/// Loads the links' names by id.
-pub(crate) async fn link_names(
-    handles: &DashboardHandles,
-    caller: &Authorized<AnalyticsRead>,
-    app: AppId,
-    values: impl Iterator<Item = &String>,
-) -> Result<BTreeMap<String, String>, Failure> {
-    let links: BTreeSet<LinkId> = values
-        .filter_map(|value| LinkId::parse(value).ok())
-        .collect();
-    if links.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    let links = links.into_iter().collect();
-    let names = handles.store.link_names(caller, app, links).await?;
-    Ok(names
-        .into_iter()
-        .map(|(link, name)| (link.to_string(), name))
-        .collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -383,7 +337,7 @@ mod tests {
         let query = UrlQuery::of(Some(query));
         let now = Timestamp::from_millis(1_763_173_020_007);
         let range = PageDateRange::of(&query, now, &Timezone::UTC);
-        AnalysisBar::new(report, range, &BTreeMap::new(), query)
+        AnalysisBar::new(report, range, &ValueNames::default(), query)
     }
 
     fn bar(query: &str) -> AnalysisBar {

@@ -40,6 +40,7 @@ mod sealing;
 mod shell;
 mod state;
 mod text;
+mod value_names;
 mod views;
 
 #[cfg(test)]

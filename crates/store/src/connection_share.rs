@@ -83,6 +83,7 @@ const WORKER: &[&str] = &[
 pub const REPORT: &[&str] = &[
     "audit_log",
     "billing_figures",
+    "campaign_names",
     "click_breakdown",
     "cohorts",
     "cost_sums",

@@ -11,7 +11,7 @@ use tributary_domain::integration::Network;
 use tributary_domain::report::cohort::{CohortReportQuery, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, StoredCost};
 use tributary_domain::report::{
-    ClickBreakdown, CostSum, Dimension, Figures, Period, ReportQuery, StatsRow,
+    CampaignNames, ClickBreakdown, CostSum, Dimension, Figures, Period, ReportQuery, StatsRow,
 };
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
@@ -159,6 +159,18 @@ pub trait Reports: Send + Sync {
         app: AppId,
         links: Vec<LinkId>,
     ) -> StoreResult<Vec<(LinkId, String)>>;
+
+    /// Returns the names of campaigns, ad sets and ads in the caller's environment: from the app's
+    /// links, whose names its people chose, then from installs and clicks in the period, which anyone
+    /// can send. Reads the newest
+    /// [`NAME_SOURCES_MAX`](tributary_domain::report::NAME_SOURCES_MAX) of each; bots' clicks have no
+    /// say.
+    async fn campaign_names(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        period: Period,
+    ) -> StoreResult<CampaignNames>;
 
     /// Returns a part of the event log, with all events or only installs.
     async fn log_events(

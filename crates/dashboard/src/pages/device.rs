@@ -8,15 +8,18 @@ use crate::pages::events::{self, EventTableRow, match_label};
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::text;
+use crate::value_names::{LinkLabel, LinkNames};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::resource::DevicesRead;
 use tributary_domain::attestation::AttestationOutcome;
-use tributary_domain::attribution::{ConsideredCandidate, Flag, MatchMethod, Rejection, Signals};
+use tributary_domain::attribution::{
+    ConsideredCandidate, Decision, Flag, MatchMethod, Rejection, Signals,
+};
 use tributary_domain::device::{Device, DeviceKey, IdentityFlag, Tracking};
 use tributary_domain::install::Attribution;
-use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::timezone::Timezone;
 
 #[derive(Template)]
@@ -40,7 +43,7 @@ struct DecisionView {
     decided: String,
     revision: u32,
     superseded: Option<String>,
-    link: Option<String>,
+    link: Option<LinkLabel>,
     evidence: Vec<(&'static str, String)>,
     window_hours: i64,
     probabilistic: bool,
@@ -54,7 +57,7 @@ struct CandidateRow {
     clicked: String,
     age: String,
     network: NetworkLabel,
-    link: Option<String>,
+    link: Option<LinkLabel>,
     click: Option<String>,
     score: Option<u8>,
     signals: Vec<(&'static str, String)>,
@@ -141,6 +144,7 @@ fn candidate(
     one: ConsideredCandidate,
     app: AppId,
     zone: &Timezone,
+    names: &LinkNames,
     handles: &DashboardHandles,
 ) -> CandidateRow {
     CandidateRow {
@@ -152,7 +156,7 @@ fn candidate(
         network: one
             .network
             .map_or(NetworkLabel::NONE, NetworkLabel::credited),
-        link: one.link.map(|link| link.to_string()),
+        link: one.link.map(|link| names.label(link)),
         click: one.click.map(|click| handles.click_tokens.sign(app, click)),
         score: one.score,
         signals: one.signals.map(signals).unwrap_or_default(),
@@ -164,6 +168,7 @@ fn decision(
     attribution: Attribution,
     app: AppId,
     zone: &Timezone,
+    names: &LinkNames,
     handles: &DashboardHandles,
 ) -> DecisionView {
     let attribution = attribution.as_of(handles.runtime.now());
@@ -181,7 +186,7 @@ fn decision(
             let label = match_label(earlier.match_type);
             format!("{label}, {}", text::moment(earlier.decided_at, zone))
         }),
-        link: decision.link.map(|link| link.to_string()),
+        link: decision.link.map(|link| names.label(link)),
         evidence: vec![
             ("Store referrer", evidence.referrer.unwrap_or_else(none)),
             (
@@ -204,9 +209,16 @@ fn decision(
         candidates: decision
             .candidates
             .into_iter()
-            .map(|one| candidate(one, app, zone, handles))
+            .map(|one| candidate(one, app, zone, names, handles))
             .collect(),
     }
+}
+
+/// Returns the links of a decision and of its candidates.
+fn links(decision: &Decision) -> impl Iterator<Item = LinkId> {
+    let candidates = decision.candidates.iter();
+    let candidates = candidates.filter_map(|one| one.link);
+    decision.link.into_iter().chain(candidates)
 }
 
 fn facts(device: Device, zone: &Timezone) -> Vec<(&'static str, String)> {
@@ -266,12 +278,13 @@ pub(crate) async fn show(
     let app = context.app()?;
     let key = DeviceKey::parse(context.path_parameter("device")).map_err(|_| Failure::NotFound)?;
     let shown = key.as_str().to_owned();
-    let story = handles
-        .store
-        .device(&context.authorized.analytics_access(), app.id, key)
-        .await?;
+    let caller = context.authorized.analytics_access();
+    let story = handles.store.device(&caller, app.id, key).await?;
     let zone = &app.timezone;
     let known = story.state;
+    let attribution = known.attribution.iter();
+    let links = attribution.flat_map(|one| links(&one.decision));
+    let names = LinkNames::load(&handles, &caller, app.id, links).await?;
     let flags = known.identity.flags.iter().copied();
     let page = DevicePage {
         identity_flags: flags.map(identity_flag_label).collect(),
@@ -284,7 +297,7 @@ pub(crate) async fn show(
             .unwrap_or_default(),
         decision: known
             .attribution
-            .map(|attribution| decision(attribution, app.id, zone, &handles)),
+            .map(|attribution| decision(attribution, app.id, zone, &names, &handles)),
         events: events::rows(&handles, app.id, zone, &story.events).await?,
         has_more: story.has_more_events,
     };

@@ -9,6 +9,7 @@ use crate::query::UrlQuery;
 use crate::response::see_other;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
+use crate::value_names::{LinkLabel, LinkNames};
 use crate::{paging, text};
 use askama::Template;
 use axum::extract::State;
@@ -42,7 +43,7 @@ struct Row {
     first_seen: String,
     place: String,
     network: NetworkLabel,
-    link: Option<String>,
+    link: Option<LinkLabel>,
     reason: String,
     flags: Vec<&'static str>,
     /// Who decided when; `None` while the install is held.
@@ -112,7 +113,7 @@ fn decided(hold: InstallHold, zone: &Timezone) -> Option<String> {
     ))
 }
 
-fn row(held: HeldInstall, zone: &Timezone) -> Row {
+fn row(held: HeldInstall, zone: &Timezone, names: &LinkNames) -> Row {
     let HeldInstall {
         device,
         attribution,
@@ -127,7 +128,7 @@ fn row(held: HeldInstall, zone: &Timezone) -> Row {
             None => platform.to_owned(),
         },
         network: NetworkLabel::credited(decision.network),
-        link: decision.link.map(|link| link.to_string()),
+        link: decision.link.map(|link| names.label(link)),
         reason: decision.reason,
         flags: decision.flags.iter().copied().map(flag_label).collect(),
         decided: attribution.hold.and_then(|hold| decided(hold, zone)),
@@ -151,6 +152,10 @@ pub(crate) async fn show(
         .await?;
     let last = found.items.last().map(|held| held.attribution.id);
     let last = last.map(|id| id.to_string());
+    let links = found.items.iter();
+    let links = links.filter_map(|held| held.attribution.decision.link);
+    let reader = caller.analytics_access();
+    let names = LinkNames::load(&handles, &reader, app.id, links).await?;
     let value = |name: &str| context.query.get(name).unwrap_or_default().to_owned();
     let is_held = filter.state == HoldState::Held;
     let page = HeldPage {
@@ -165,7 +170,7 @@ pub(crate) async fn show(
         rows: found
             .items
             .into_iter()
-            .map(|held| row(held, &app.timezone))
+            .map(|held| row(held, &app.timezone, &names))
             .collect(),
         query: context.query.with(&[("before", None)]),
         is_held,

@@ -13,6 +13,7 @@ pub mod tally;
 pub mod view;
 pub mod written_amount;
 
+mod campaign_names;
 mod click_breakdown;
 mod day_values;
 mod figures;
@@ -26,6 +27,7 @@ mod spend;
 mod spreadsheet;
 mod unmerged;
 
+pub use campaign_names::{CampaignNames, NAME_SOURCES_MAX};
 pub use click_breakdown::{CLICKS_SCANNED_MAX, ClickBreakdown};
 pub use day_values::{ChangedValues, DayValues};
 pub use figures::Figures;

@@ -52,6 +52,9 @@ const CAMPAIGNS: [&str; 4] = [
     "Seasonal offer",
     "Brand search",
 ];
+/// Names of a campaign's ad sets, and of an ad set's ads.
+const ADSETS: [&str; 2] = ["Wide audience", "Recent visitors"];
+const ADS: [&str; 3] = ["Video, 15 seconds", "Carousel", "Still picture"];
 /// Ads per campaign; three of them form an ad set.
 const ADS_PER_CAMPAIGN: usize = 6;
 /// Origin of the website with web payments.
@@ -302,8 +305,9 @@ fn campaign(ad_index: usize) -> Campaign {
         id: Some(format!("c{number}")),
         name: Some(CAMPAIGNS[number].to_owned()),
         adset_id: Some(format!("s{}", ad_index / 3)),
+        adset_name: Some(ADSETS[ad_index / 3 % ADSETS.len()].to_owned()),
         ad_id: Some(format!("a{ad_index}")),
-        ..Campaign::default()
+        ad_name: Some(ADS[ad_index % ADS.len()].to_owned()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reports: statistics, cohorts, costs and log exports.
 
+mod campaign_names;
 mod click_breakdown;
 mod cohorts;
 mod costs;
@@ -10,6 +11,7 @@ use crate::params::{Param, column};
 use crate::rows::{AppLockMode, read_row, require_app, uuid};
 use crate::{PostgresStore, event_rows};
 use async_trait::async_trait;
+use campaign_names::find_campaign_names;
 use click_breakdown::find_click_breakdown;
 use cohorts::find_cohorts;
 use costs::{COST_COLUMNS, find_costs};
@@ -22,7 +24,9 @@ use tributary_domain::integration::Network;
 use tributary_domain::report::CostSum;
 use tributary_domain::report::cohort::{CohortReportQuery, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, CostKey, StoredCost};
-use tributary_domain::report::{ClickBreakdown, Figures, Period, ReportQuery, StatsRow};
+use tributary_domain::report::{
+    CampaignNames, ClickBreakdown, Figures, Period, ReportQuery, StatsRow,
+};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -206,6 +210,20 @@ impl Reports for PostgresStore {
                     ))
                 })
                 .collect()
+        })
+        .await
+    }
+
+    async fn campaign_names(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        period: Period,
+    ) -> StoreResult<CampaignNames> {
+        let (organization, environment) = (caller.organization(), caller.environment());
+        self.read_for(caller, "campaign_names", async move |tx| {
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
+            find_campaign_names(tx, app, environment, period).await
         })
         .await
     }

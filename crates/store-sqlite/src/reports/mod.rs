@@ -1,5 +1,6 @@
 //! Reports: statistics, cohorts, costs and log exports.
 
+mod campaign_names;
 mod click_breakdown;
 mod cohorts;
 mod costs;
@@ -11,6 +12,7 @@ use crate::rows::{read_row, require_app};
 use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
+use campaign_names::find_campaign_names;
 use click_breakdown::find_click_breakdown;
 use cohorts::find_cohorts;
 use costs::{find_cost_sums, find_costs};
@@ -24,7 +26,9 @@ use tributary_domain::integration::Network;
 use tributary_domain::report::CostSum;
 use tributary_domain::report::cohort::{CohortReportQuery, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, StoredCost};
-use tributary_domain::report::{ClickBreakdown, Figures, Period, ReportQuery, StatsRow};
+use tributary_domain::report::{
+    CampaignNames, ClickBreakdown, Figures, Period, ReportQuery, StatsRow,
+};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -203,6 +207,20 @@ impl Reports for SqliteStore {
                 found.extend(name.map(|name| (link, name)));
             }
             Ok(found)
+        })
+        .await
+    }
+
+    async fn campaign_names(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        period: Period,
+    ) -> StoreResult<CampaignNames> {
+        let (organization, environment) = (caller.organization(), caller.environment());
+        self.read("campaign_names", move |connection| {
+            require_app(connection, organization, app)?;
+            find_campaign_names(connection, app, environment, period)
         })
         .await
     }

@@ -13,6 +13,7 @@ pub mod billing_cohorts;
 pub mod billing_duplicates;
 pub mod billing_orders;
 mod billing_orders_reports;
+pub mod campaign_names;
 pub mod clicks;
 pub mod cohorts;
 pub mod cost_sources;
@@ -430,6 +431,10 @@ macro_rules! contract_suite {
                 a_cost_replaces_the_previous_one,
                 the_log_is_read_in_parts,
                 a_long_search_stops_early_and_returns_its_position,
+            }
+            campaign_names: {
+                campaigns_are_named_by_links_installs_and_clicks,
+                another_organization_reads_no_names,
             }
             cohorts: {
                 cohorts_are_grouped_and_filtered,

@@ -151,6 +151,17 @@ fn captured_to_json(captured: &TrackingParams) -> String {
     })
 }
 
+/// Reads only the campaign of captured parameters; `None` if the text is unreadable.
+pub(super) fn captured_campaign(text: &str) -> Option<Campaign> {
+    #[derive(Deserialize)]
+    struct CampaignOnly<'a> {
+        #[serde(borrow)]
+        campaign: CampaignJson<'a>,
+    }
+    let read: CampaignOnly<'_> = serde_json::from_str(text).ok()?;
+    Some(read.campaign.into())
+}
+
 fn captured_from_json(id: ClickId, text: &str) -> Result<TrackingParams, StoreError> {
     let mut stored: CapturedJson<'_> = from_json("clicks", "captured", id, text)?;
     let mut captured = TrackingParams {

@@ -99,6 +99,12 @@ impl CampaignCache {
     }
 }
 
+/// Reads a campaign; `None` if the text is unreadable.
+pub(super) fn campaign_from_json(text: &str) -> Option<Campaign> {
+    let read: CampaignJson<'_> = serde_json::from_str(text).ok()?;
+    Some(read.into())
+}
+
 fn read_campaign(id: EventId, text: &str) -> Result<Campaign, StoreError> {
     let read: CampaignJson<'_> = from_json("events", "campaign", id, text)?;
     Ok(read.into())

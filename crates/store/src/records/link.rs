@@ -42,6 +42,29 @@ pub fn link_tags(id: impl Display, column: Option<&str>) -> Result<Vec<String>, 
     Ok(column.map(read).transpose()?.unwrap_or_default())
 }
 
+/// Reads only the campaign of a link's settings; `None` if the text is unreadable.
+pub(super) fn link_campaign(text: &str) -> Option<Campaign> {
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct CampaignOnly {
+        campaign_id: Option<String>,
+        campaign_name: Option<String>,
+        adset_id: Option<String>,
+        adset_name: Option<String>,
+        ad_id: Option<String>,
+        ad_name: Option<String>,
+    }
+    let read: CampaignOnly = serde_json::from_str(text).ok()?;
+    Some(Campaign {
+        id: read.campaign_id,
+        name: read.campaign_name,
+        adset_id: read.adset_id,
+        adset_name: read.adset_name,
+        ad_id: read.ad_id,
+        ad_name: read.ad_name,
+    })
+}
+
 #[derive(Serialize, Deserialize)]
 struct Settings {
     ios_url: Option<String>,

@@ -6,6 +6,7 @@
 
 mod app;
 mod audit;
+mod campaign_names;
 mod click;
 mod columns;
 mod cost;
@@ -35,6 +36,7 @@ mod view;
 
 pub use app::AppRow;
 pub use audit::{AuditRow, audit_row};
+pub use campaign_names::NameSources;
 pub use click::ClickRow;
 pub use columns::{ColumnValue, Columns, FromColumn, StoredRow};
 pub use cost::CostRow;

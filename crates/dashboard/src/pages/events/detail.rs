@@ -5,12 +5,12 @@ use super::{
     source_label, tone, verdict_label,
 };
 use crate::access::ReportContext;
-use crate::analysis::link_names;
 use crate::failure::Failure;
 use crate::network_label::NetworkLabel;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::text;
+use crate::value_names::link_names;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;

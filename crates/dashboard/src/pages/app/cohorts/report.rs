@@ -1,13 +1,14 @@
 //! The cohort report: its query, parsed from the URL, and its result.
 
 use crate::access::PageContext;
-use crate::analysis::{AnalysisBar, Obstacle, link_names, value_label};
+use crate::analysis::{AnalysisBar, Obstacle};
 use crate::failure::Failure;
 use crate::metric::{Metric, Unit};
 use crate::pages::app::spend;
 use crate::query::UrlQuery;
 use crate::range::PageDateRange;
 use crate::state::DashboardHandles;
+use crate::value_names::ValueNames;
 use std::collections::BTreeMap;
 use tributary_domain::access::resource::CohortsRead;
 use tributary_domain::access::{AnalyticsRead, Authorized};
@@ -41,7 +42,7 @@ pub(super) struct CohortsReport {
     /// Labels of the spans for a file, as in the REST API.
     plain_spans: Vec<String>,
     pub(super) cohorts: Vec<Cohort>,
-    names: BTreeMap<String, String>,
+    names: ValueNames,
     /// Whether costs are known for these cohorts.
     pub(super) has_costs: bool,
 }
@@ -119,7 +120,8 @@ pub(super) async fn load_report(
     let now = handles.runtime.now();
     let cohorts = cohort_report(rows, &question, &spans, costs.as_ref(), now);
     let values = cohorts.iter().flat_map(|cohort| &cohort.values);
-    let names = link_names(handles, caller, app, values).await?;
+    let values = values.filter_map(|value| Some((by?, value)));
+    let names = ValueNames::load(handles, caller, app, bar.range.whole(), values).await?;
     let plain = bar.range.days.split(Some(unit)).into_iter();
     Ok(Ok(CohortsReport {
         measure,
@@ -186,9 +188,16 @@ impl CohortsReport {
         let label = if value.is_empty() {
             "none".to_owned()
         } else {
-            value_label(self.by?, value, &self.names)
+            self.names.label(self.by?, value)
         };
         Some((value, label))
+    }
+
+    /// Returns the id of the value that a cohort is grouped by, if the value is shown by its name;
+    /// otherwise an empty text.
+    pub(super) fn group_id(&self, cohort: &Cohort) -> String {
+        let value = self.by.zip(cohort.values.first());
+        value.map_or_else(String::new, |(by, value)| self.names.id(by, value))
     }
 
     /// Returns the values of the dimension with their labels, as suggestions for a filter.

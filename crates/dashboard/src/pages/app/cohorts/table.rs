@@ -2,10 +2,8 @@
 
 use super::report::{BY, CohortsReport, describe};
 use crate::metric::Unit;
-use crate::network_label::NetworkLabel;
 use crate::query::UrlQuery;
 use crate::text;
-use tributary_domain::report::Dimension;
 use tributary_domain::report::cohort::{Cohort, CohortMeasure, CohortSums};
 use tributary_domain::vocabulary::money::Amount;
 
@@ -26,8 +24,8 @@ pub(super) struct Row {
 /// Value that a cohort is grouped by.
 pub(super) struct RowValue {
     pub(super) text: String,
-    /// Identifier shown beside a network's name; otherwise empty.
-    pub(super) id: &'static str,
+    /// Id of a value that is shown by its name; otherwise empty.
+    pub(super) id: String,
     /// Query that filters by the value; `None` if the value is missing.
     pub(super) filter: Option<String>,
 }
@@ -107,10 +105,9 @@ fn cell(found: &CohortsReport, cohort: &Cohort, age: u8, highest: i64) -> Cell {
 fn row_value(found: &CohortsReport, cohort: &Cohort, query: &UrlQuery) -> Option<RowValue> {
     let (value, text) = found.group_value(cohort)?;
     let by = found.by?;
-    let network = NetworkLabel::parse(value).filter(|_| by == Dimension::Network);
     Some(RowValue {
         text,
-        id: network.map_or("", |label| label.id),
+        id: found.group_id(cohort),
         filter: (!value.is_empty()).then(|| query.with(&[(by.as_str(), Some(value)), (BY, None)])),
     })
 }

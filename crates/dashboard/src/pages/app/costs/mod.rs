@@ -10,6 +10,7 @@ use crate::network_label::NetworkLabel;
 use crate::response::see_other;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
+use crate::value_names::ValueNames;
 use crate::{paging, text};
 use askama::Template;
 use axum::extract::State;
@@ -19,8 +20,11 @@ use mapping::{Mapping, Upload, read_upload};
 use source::SourceRow;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::refusal::Refusal;
+use tributary_domain::report::Dimension;
 use tributary_domain::report::cost::{CostFilter, CostOrigin, StoredCost};
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::digest::{from_hex, hex};
+use tributary_domain::vocabulary::id::AppId;
 use tributary_store::StoreError;
 
 #[derive(Template)]
@@ -38,24 +42,51 @@ struct CostsPage {
 struct Row {
     day: String,
     network: NetworkLabel,
+    /// Name of the campaign, or its id if the name is unknown.
     campaign: String,
+    /// Id of a campaign that is shown by its name; otherwise empty.
+    campaign_id: String,
     amount: String,
     usd: String,
     is_imported: bool,
     is_counted: bool,
 }
 
-fn row(stored: &StoredCost) -> Row {
+fn row(stored: &StoredCost, names: &ValueNames) -> Row {
     let cost = &stored.cost;
     Row {
         day: cost.day.to_string(),
         network: NetworkLabel::credited(cost.network),
-        campaign: cost.campaign.clone(),
+        campaign: names.label(Dimension::Campaign, &cost.campaign),
+        campaign_id: names.id(Dimension::Campaign, &cost.campaign),
         amount: text::money(cost.amount, cost.currency),
         usd: text::usd(stored.usd),
         is_imported: cost.origin == CostOrigin::Imported,
         is_counted: stored.is_counted,
     }
+}
+
+/// Loads the names of the costs' campaigns, as they were used until now.
+async fn campaign_names(
+    handles: &DashboardHandles,
+    caller: &Authorized<AppsRead>,
+    app: AppId,
+    costs: &[StoredCost],
+) -> Result<ValueNames, Failure> {
+    let days = costs.iter().map(|one| one.cost.day);
+    let now = handles.runtime.now();
+    let first = days.min().map_or(now, Day::begins_at);
+    let values = costs
+        .iter()
+        .map(|one| (Dimension::Campaign, &one.cost.campaign));
+    ValueNames::load(
+        handles,
+        &caller.analytics_access(),
+        app,
+        (first, now),
+        values,
+    )
+    .await
 }
 
 async fn page(
@@ -72,11 +103,12 @@ async fn page(
         .store
         .costs(caller, app, CostFilter::default(), request)
         .await?;
+    let names = campaign_names(handles, caller, app, &found.items).await?;
     let sources = handles.store.cost_sources(caller, app).await?;
     let last = found.items.last().map(|one| hex(one.cost.key().as_bytes()));
     Ok(CostsPage {
         shell: context.shell(Section::Costs),
-        rows: found.items.iter().map(row).collect(),
+        rows: found.items.iter().map(|one| row(one, &names)).collect(),
         older: paging::older(&context.query, found.has_more, last),
         form,
         mapping: None,

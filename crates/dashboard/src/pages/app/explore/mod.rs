@@ -12,7 +12,6 @@ use crate::analysis::{AnalysisBar, Obstacle};
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::metric::{METRICS, Metric, MetricChange};
-use crate::network_label::NetworkLabel;
 use crate::pages::app::group_label;
 use crate::query::UrlQuery;
 use crate::shell::{Section, Shell};
@@ -133,8 +132,8 @@ struct Row {
 /// One of a row's grouping values.
 struct GroupValue {
     text: String,
-    /// Identifier shown beside a network's name; otherwise empty.
-    id: &'static str,
+    /// Id of a value that is shown by its name; otherwise empty.
+    id: String,
     /// Query for the drill-down link.
     deeper: Option<String>,
 }
@@ -145,25 +144,11 @@ fn row(
     figures: &ReportFigures,
     query: &UrlQuery,
 ) -> Row {
-    let first = usize::from(found.has_time());
-    let heads = found.heads();
-    let values = found
-        .labels(key)
-        .into_iter()
-        .zip(found.drill_downs(key, query));
-    let value = |(place, (text, deeper)): (usize, (String, Option<String>))| {
-        let raw = place.checked_sub(first).and_then(|place| key.1.get(place));
-        let network = raw
-            .filter(|_| heads[place] == Dimension::Network.as_str())
-            .and_then(|raw| NetworkLabel::parse(raw));
-        GroupValue {
-            text,
-            id: network.map_or("", |label| label.id),
-            deeper,
-        }
-    };
+    let links = found.drill_downs(key, query).into_iter();
+    let values = found.labels(key).into_iter().zip(found.ids(key)).zip(links);
+    let value = |((text, id), deeper)| GroupValue { text, id, deeper };
     Row {
-        values: values.enumerate().map(value).collect(),
+        values: values.map(value).collect(),
         figures: found.columns.iter().map(|one| one.write(figures)).collect(),
     }
 }

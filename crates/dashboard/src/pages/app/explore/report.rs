@@ -2,15 +2,15 @@
 
 use super::compared::compared_total;
 use crate::access::PageContext;
-use crate::analysis::{AnalysisBar, Obstacle, link_names, value_label};
+use crate::analysis::{AnalysisBar, Obstacle};
 use crate::failure::Failure;
 use crate::metric::{METRICS, Metric};
 use crate::pages::app::spend;
 use crate::query::UrlQuery;
 use crate::range::{FROM, PageDateRange, RANGE, TO};
 use crate::state::DashboardHandles;
+use crate::value_names::ValueNames;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::report::range::Span;
 use tributary_domain::report::{
@@ -43,7 +43,7 @@ pub(super) struct ExploreReport {
     plain_spans: Vec<String>,
     pub(super) rows: Vec<(ReportRowKey, ReportFigures)>,
     pub(super) columns: Vec<&'static Metric>,
-    names: BTreeMap<String, String>,
+    names: ValueNames,
     has_costs: bool,
     /// Totals of the compared range; `None` if nothing is compared or only some rows are shown.
     pub(super) before: Option<ReportFigures>,
@@ -144,8 +144,11 @@ pub(super) async fn load_report(
         let message = format!("The report has more than {ROWS_MAX} rows.");
         return Ok(Err(fewer_rows(query, message)));
     }
-    let values = rows.keys().flat_map(|(_, values)| values);
-    let names = link_names(handles, caller, app, values).await?;
+    let dimensions = group.dimensions.iter().copied();
+    let values = rows
+        .keys()
+        .flat_map(|(_, values)| dimensions.clone().zip(values));
+    let names = ValueNames::load(handles, caller, app, bar.range.whole(), values).await?;
     let before = match query.get("search") {
         None => compared_total(handles, context, bar, has_costs).await?,
         Some(_) => None,
@@ -227,8 +230,16 @@ impl ExploreReport {
             if value.is_empty() {
                 return "none".to_owned();
             }
-            value_label(*one, value, &self.names)
+            self.names.label(*one, value)
         });
+        time.into_iter().chain(others).collect()
+    }
+
+    /// Returns the ids of a row's values that are shown by name; empty for the others.
+    pub(super) fn ids(&self, (_, values): &ReportRowKey) -> Vec<String> {
+        let time = self.group.time.map(|_| String::new());
+        let others = self.group.dimensions.iter().zip(values);
+        let others = others.map(|(one, value)| self.names.id(*one, value));
         time.into_iter().chain(others).collect()
     }
 
@@ -311,7 +322,7 @@ impl ExploreReport {
                 let mut values: Vec<(String, String)> = Vec::new();
                 for ((_, row), _) in &self.rows {
                     if !values.iter().any(|(value, _)| *value == row[place]) {
-                        let label = value_label(*dimension, &row[place], &self.names);
+                        let label = self.names.label(*dimension, &row[place]);
                         values.push((row[place].clone(), label));
                     }
                     if values.len() > SUGGESTIONS_MAX {

@@ -1,10 +1,10 @@
 //! Notes in the chart: changes that may explain a change of the figures.
 
 use crate::access::PageContext;
-use crate::analysis::link_names;
 use crate::failure::Failure;
 use crate::network_label::NetworkLabel;
 use crate::state::DashboardHandles;
+use crate::value_names::link_names;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::resource::OrganizationRead;
 use tributary_domain::access::{AnalyticsRead, Scope};

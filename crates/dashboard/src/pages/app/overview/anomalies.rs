@@ -1,9 +1,9 @@
 //! Unusual traffic of the last days.
 
-use crate::analysis::link_names;
 use crate::failure::Failure;
 use crate::state::DashboardHandles;
 use crate::text;
+use crate::value_names::link_names;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::report::anomaly::{TrafficFigure, TrafficSubject, shown_since};
 use tributary_domain::vocabulary::money::Amount;

@@ -1,9 +1,9 @@
 //! The top values of each dimension.
 
 use super::load::{FigureReader, RangeFigures, sums};
-use crate::analysis::{AnalysisBar, Obstacle, value_label};
+use crate::analysis::{AnalysisBar, Obstacle};
 use crate::metric::Metric;
-use crate::network_label::NetworkLabel;
+use crate::value_names::ValueNames;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tributary_domain::report::{Dimension, ReportFigures, Spend, StatsRow};
@@ -26,8 +26,8 @@ pub(super) struct TopList {
 
 pub(super) struct TopListRow {
     pub(super) name: String,
-    /// Identifier shown beside a network's name; otherwise empty.
-    pub(super) id: &'static str,
+    /// Id of a value that is shown by its name; otherwise empty.
+    pub(super) id: String,
     /// Query that filters by this value.
     pub(super) filter: String,
     pub(super) figures: Vec<String>,
@@ -47,7 +47,7 @@ pub(super) struct LeaderRows {
     pub(super) credited: Option<Vec<StatsRow>>,
     pub(super) places: Option<Vec<StatsRow>>,
     pub(super) names: Option<Vec<StatsRow>>,
-    pub(super) link_names: BTreeMap<String, String>,
+    pub(super) value_names: ValueNames,
 }
 
 /// Keeps one value of each row, and optionally the network after it.
@@ -87,7 +87,7 @@ fn table(
     dimension: Dimension,
     rows: &[(String, ReportFigures)],
     bar: &AnalysisBar,
-    names: &BTreeMap<String, String>,
+    names: &ValueNames,
 ) -> TopList {
     let has_costs = rows
         .iter()
@@ -109,11 +109,8 @@ fn table(
         .unwrap_or(0)
         .max(1);
     let row = |(value, row): &(String, ReportFigures)| TopListRow {
-        name: value_label(dimension, value, names),
-        id: match dimension {
-            Dimension::Network => NetworkLabel::parse(value).map_or("", |label| label.id),
-            _ => "",
-        },
+        name: names.label(dimension, value),
+        id: names.id(dimension, value),
         filter: bar.filtered(dimension, value),
         figures: columns.iter().map(|one| one.write_brief(row)).collect(),
         width: i64::try_from(i128::from(weight(row)) * 1_000 / i128::from(heaviest)).unwrap_or(0),
@@ -160,9 +157,9 @@ pub(super) fn leaders(
             ranked(pick(rows.names.as_ref(), &[0]), Dimension::Event, None),
         ),
     ];
-    let names = &rows.link_names;
+    let names = &rows.value_names;
     let value = |dimension, (value, _): &(String, ReportFigures)| {
-        (value.clone(), value_label(dimension, value, names))
+        (value.clone(), names.label(dimension, value))
     };
     Leaders {
         values: lists

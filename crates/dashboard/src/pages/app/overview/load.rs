@@ -3,6 +3,7 @@
 use crate::analysis::AnalysisBar;
 use crate::failure::Failure;
 use crate::state::DashboardHandles;
+use crate::value_names::ValueNames;
 use std::collections::BTreeMap;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::report::range::{DayRange, Span};
@@ -72,6 +73,15 @@ impl FigureReader<'_> {
                 Ok(Some(rows.await?))
             }
         }
+    }
+
+    /// Loads the names of values in the range.
+    pub(super) async fn names<'a>(
+        &self,
+        values: impl IntoIterator<Item = (Dimension, &'a String)>,
+    ) -> Result<ValueNames, Failure> {
+        let period = self.bar.range.whole();
+        ValueNames::load(self.handles, self.caller, self.app, period, values).await
     }
 
     async fn lacks_history(&self, query: &ReportQuery) -> Result<bool, Failure> {

@@ -11,7 +11,7 @@ mod retention;
 pub(crate) mod shared;
 
 use crate::access::{PageContext, ReportContext};
-use crate::analysis::{AnalysisBar, Obstacle, link_names};
+use crate::analysis::{AnalysisBar, Obstacle};
 use crate::chart::Chart;
 use crate::failure::Failure;
 use crate::metric::{METRICS, Metric};
@@ -187,14 +187,16 @@ async fn leader_rows(reader: &FigureReader<'_>) -> Result<LeaderRows, Failure> {
         reader.whole(&[Dimension::Country, Dimension::Platform]),
         reader.whole(&[Dimension::Event]),
     )?;
-    let links = top_links(credited.as_deref().unwrap_or_default());
-    let link_names = link_names(reader.handles, reader.caller, reader.app, links.into_iter());
-    let link_names = link_names.await?;
+    let rows = credited.as_deref().unwrap_or_default();
+    let links = top_links(rows).into_iter();
+    let campaigns = rows.iter().map(|row| (Dimension::Campaign, &row.values[0]));
+    let values = links.map(|link| (Dimension::Link, link)).chain(campaigns);
+    let value_names = reader.names(values).await?;
     Ok(LeaderRows {
         credited,
         places,
         names,
-        link_names,
+        value_names,
     })
 }
 
@@ -223,7 +225,7 @@ pub(crate) async fn show(
     )?;
     let complete_from = reader.complete_from().await?;
     let choice = ChartChoice::of(&context.query);
-    let chart = plot(&reader, &figures, &choice, &notes).await?;
+    let chart = plot(&reader, &figures, &choice, &rows.value_names, &notes).await?;
     let leaders = leaders(&reader, &figures, &rows);
     let before = figures.total_before.as_ref();
     let is_empty = figures.total.figures.is_zero()

@@ -1,11 +1,11 @@
 //! The chart of the overview: metrics by time, optionally stacked.
 
 use super::load::{FigureReader, RangeFigures};
-use crate::analysis::value_label;
 use crate::chart::{Chart, ChartData, ChartPoint, ChartSeries};
 use crate::failure::Failure;
 use crate::metric::Metric;
 use crate::query::UrlQuery;
+use crate::value_names::ValueNames;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tributary_domain::report::range::Span;
@@ -92,6 +92,7 @@ pub(super) async fn plot(
     reader: &FigureReader<'_>,
     figures: &RangeFigures,
     choice: &ChartChoice,
+    names: &ValueNames,
     notes: &[(Timestamp, String)],
 ) -> Result<Chart, Failure> {
     let range = &reader.bar.range;
@@ -127,7 +128,7 @@ pub(super) async fn plot(
             label: match name.as_deref() {
                 None => "Other".to_owned(),
                 Some("") => "None".to_owned(),
-                Some(name) => value_label(dimension, name, &BTreeMap::new()),
+                Some(name) => names.label(dimension, name),
             },
             unit: metric.unit,
             values: values.into_iter().map(Some).collect(),

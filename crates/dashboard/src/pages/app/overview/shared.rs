@@ -58,7 +58,7 @@ impl SharedPage {
             bar: &bar,
         };
         let (figures, rows) = tokio::try_join!(reader.load(), leader_rows(&reader))?;
-        let chart = plot(&reader, &figures, &choice, &[]).await?;
+        let chart = plot(&reader, &figures, &choice, &rows.value_names, &[]).await?;
         let tables = leaders(&reader, &figures, &rows).lists.into_iter();
         Ok(Self {
             name: share.name.as_str().to_owned(),
