@@ -292,6 +292,13 @@ pub(crate) const ROUTES: &[Route] = &[
         200,
     ),
     route(
+        "GET",
+        "/api/v1/apps/{appId}/cost-sources/{network}",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
+    route(
         "PUT",
         "/api/v1/apps/{appId}/cost-sources/{network}",
         Needs::AppsWrite,

@@ -20,6 +20,11 @@ async fn create_link(owner: &TestUser<'_>, app: &str) -> String {
 #[case::settings("settings", "name=Theirs&timezone=UTC", "name=Mine&timezone=UTC")]
 #[case::link("links", "name=Theirs&type=app_install", "name=Mine&type=app_install")]
 #[case::integration("integrations/network_a", "scope=all", "scope=attributed")]
+#[case::cost_source(
+    "costs/network_a",
+    "settings.accountId=1001",
+    "settings.accountId=1002"
+)]
 #[tokio::test]
 async fn a_conflict_shows_both_versions(
     #[case] page: &str,

@@ -161,6 +161,10 @@ pub(crate) fn notice(word: &str) -> Option<&'static str> {
         "more" => "Decided about 100 installs. More match the filter: decide again to continue.",
         "resumed" => "Resumed. Pending deliveries are sent now.",
         "pulling" => "The import starts within seconds. Reload the page to see the result.",
+        "not-pulling" => {
+            "No import was started: one is running, one ended less than five minutes ago, or the \
+             network asked for a wait. “Next import” shows the time of the next one."
+        }
         "unchanged" => "Nothing was changed.",
         "password" => "Password changed. All your other sessions were signed out.",
         _ => return None,

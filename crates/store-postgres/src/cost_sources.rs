@@ -11,6 +11,7 @@ use tributary_domain::integration::Network;
 use tributary_domain::report::cost::{Cost, CostKey};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{CostSourceTable, admin};
 use tributary_store::records::{Columns, CostSourceRow};
@@ -145,11 +146,12 @@ impl CostSources for PostgresStore {
         app: AppId,
         network: Network,
         draft: CostSourceDraft,
+        precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<CostSource> {
         let of = (caller.organization(), app, network);
         self.write("put_cost_source", async move |tx| {
-            admin::put_cost_source(tx, of, &draft, &origin).await
+            admin::put_cost_source(tx, of, &draft, &precondition, &origin).await
         })
         .await
     }
@@ -160,11 +162,12 @@ impl CostSources for PostgresStore {
         app: AppId,
         network: Network,
         with_costs: bool,
+        precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<()> {
         let of = (caller.organization(), app, network);
         self.write("remove_cost_source", async move |tx| {
-            admin::remove_cost_source(tx, of, with_costs, &origin).await
+            admin::remove_cost_source(tx, of, with_costs, &precondition, &origin).await
         })
         .await
     }

@@ -12,6 +12,7 @@ use tributary_domain::integration::Network;
 use tributary_domain::report::cost::{Cost, CostKey};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{CostSourceTable, admin};
 use tributary_store::records::{Columns, CostSourceRow};
@@ -150,12 +151,19 @@ impl CostSources for SqliteStore {
         app: AppId,
         network: Network,
         draft: CostSourceDraft,
+        precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<CostSource> {
         let of = (caller.organization(), app, network);
         self.write("put_cost_source", move |connection| {
             let tables = SqliteTables(connection);
-            run(admin::put_cost_source(&tables, of, &draft, &origin))
+            run(admin::put_cost_source(
+                &tables,
+                of,
+                &draft,
+                &precondition,
+                &origin,
+            ))
         })
         .await
     }
@@ -166,12 +174,19 @@ impl CostSources for SqliteStore {
         app: AppId,
         network: Network,
         with_costs: bool,
+        precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<()> {
         let of = (caller.organization(), app, network);
         self.write("remove_cost_source", move |connection| {
             let tables = SqliteTables(connection);
-            run(admin::remove_cost_source(&tables, of, with_costs, &origin))
+            run(admin::remove_cost_source(
+                &tables,
+                of,
+                with_costs,
+                &precondition,
+                &origin,
+            ))
         })
         .await
     }

@@ -8,6 +8,7 @@ use tributary_domain::cost_source::{CostSource, CostSourceDraft, DaySpan, PullOu
 use tributary_domain::integration::Network;
 use tributary_domain::report::cost::Cost;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// A cost source whose pull a node has leased. The lease is valid while the stored source has the
@@ -37,6 +38,7 @@ pub trait CostSources: Send + Sync {
         app: AppId,
         network: Network,
         draft: CostSourceDraft,
+        precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<CostSource>;
 
@@ -47,6 +49,7 @@ pub trait CostSources: Send + Sync {
         app: AppId,
         network: Network,
         with_costs: bool,
+        precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<()>;
 

@@ -90,6 +90,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(cohorts::list::list))
         .routes(routes!(cost_sources::list::list))
         .routes(routes!(
+            cost_sources::get::get,
             cost_sources::replace::replace,
             cost_sources::delete::delete
         ))

@@ -131,7 +131,11 @@ resources! {
     }
     /// Scope for ad costs.
     CostsRead = AppsRead {
-        endpoints: ["/api/v1/apps/{appId}/costs", "/api/v1/apps/{appId}/cost-sources"],
+        endpoints: [
+            "/api/v1/apps/{appId}/costs",
+            "/api/v1/apps/{appId}/cost-sources",
+            "/api/v1/apps/{appId}/cost-sources/{network}"
+        ],
         pages: ["/apps/{app}/costs", "/apps/{app}/costs/{network}"]
     }
     /// Scope for conversion values and postbacks.

@@ -7,6 +7,7 @@ use crate::integration::Credential;
 use crate::refusal::Refusal;
 use crate::vocabulary::change::Change;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
+use crate::vocabulary::revision::Precondition;
 use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeMap;
 
@@ -27,11 +28,13 @@ impl CostSource {
     pub fn replaced(
         &self,
         draft: CostSourceDraft,
+        precondition: &Precondition,
         now: Timestamp,
     ) -> Result<AuditedChange<Self>, Refusal> {
         if !REPORTING_NETWORKS.contains(&self.network) {
             return Err(Refusal::NetworkNotFound);
         }
+        self.admit(precondition)?;
         let mut after = self.clone();
         let mut changes = Changes::new();
         after.enabled = draft.enabled;
@@ -114,6 +117,7 @@ mod tests {
     use crate::vocabulary::id::AppId;
 
     const NOW: Timestamp = Timestamp::from_millis(5);
+    const ANY: Precondition = Precondition::None;
 
     fn source(network: Network) -> CostSource {
         CostSource::new(AppId::from_bytes([1; 16]), network)
@@ -140,7 +144,7 @@ mod tests {
             enabled: true,
             ..CostSourceDraft::default()
         };
-        let Err(Refusal::Invalid(faults)) = source(Network::B).replaced(empty, NOW) else {
+        let Err(Refusal::Invalid(faults)) = source(Network::B).replaced(empty, &ANY, NOW) else {
             panic!("it is incomplete");
         };
         let fields: Vec<&str> = faults.iter().map(|fault| &*fault.field).collect();
@@ -152,24 +156,27 @@ mod tests {
             "credentials.refreshToken",
         ];
         assert_eq!(fields, expected);
-        let off = source(Network::B).replaced(CostSourceDraft::default(), NOW);
+        let off = source(Network::B).replaced(CostSourceDraft::default(), &ANY, NOW);
         assert_eq!(off.unwrap().after.pulls.due_at, None);
-        let on = source(Network::C).replaced(draft("7"), NOW).unwrap();
+        let on = source(Network::C).replaced(draft("7"), &ANY, NOW).unwrap();
         assert_eq!(on.after.pulls.due_at, Some(NOW));
         assert!(!format!("{on:?}").contains("hush"));
-        assert!(source(Network::D).replaced(draft("7"), NOW).is_err());
+        assert!(source(Network::D).replaced(draft("7"), &ANY, NOW).is_err());
     }
 
     #[test]
     fn credentials_stay_and_another_account_is_pulled_from_the_start() {
-        let mut first = source(Network::A).replaced(draft("7"), NOW).unwrap().after;
+        let mut first = source(Network::A)
+            .replaced(draft("7"), &ANY, NOW)
+            .unwrap()
+            .after;
         first.pulls.pulled_until = Some(Day::from_days(9));
         first.pulls.failures = 3;
         let kept = CostSourceDraft {
             credentials: BTreeMap::new(),
             ..draft("7")
         };
-        let same = first.replaced(kept.clone(), NOW).unwrap().after;
+        let same = first.replaced(kept.clone(), &ANY, NOW).unwrap().after;
         assert_eq!(same.credentials.len(), 1);
         assert_eq!(same.pulls.pulled_until, Some(Day::from_days(9)));
         assert_eq!(same.pulls.failures, 0);
@@ -178,14 +185,40 @@ mod tests {
             ..kept
         };
         assert_eq!(
-            first.replaced(other, NOW).unwrap().after.pulls.pulled_until,
+            first
+                .replaced(other, &ANY, NOW)
+                .unwrap()
+                .after
+                .pulls
+                .pulled_until,
             None
         );
     }
 
     #[test]
+    fn an_outdated_version_is_refused_even_after_a_removal() {
+        let first = source(Network::A).replaced(draft("7"), &ANY, NOW);
+        let first = first.unwrap().after;
+        let tag = |one: &CostSource| Precondition::AnyOf(vec![one.tag()]);
+        let never_set = tag(&source(Network::A));
+        let later = Timestamp::from_millis(6);
+        assert_eq!(
+            first.replaced(draft("8"), &never_set, later).err(),
+            Some(Refusal::VersionConflict)
+        );
+        assert!(first.replaced(draft("8"), &tag(&first), later).is_ok());
+        let set_again = source(Network::A).replaced(draft("9"), &never_set, later);
+        let set_again = set_again.unwrap().after;
+        assert_eq!(set_again.revision, first.revision);
+        assert!(set_again.admit(&tag(&first)).is_err());
+    }
+
+    #[test]
     fn a_paused_source_can_be_pulled_and_one_that_is_off_cannot() {
-        let mut on = source(Network::A).replaced(draft("7"), NOW).unwrap().after;
+        let mut on = source(Network::A)
+            .replaced(draft("7"), &ANY, NOW)
+            .unwrap()
+            .after;
         on.pulls.due_at = None;
         on.pulls.problem = Some(PullProblem {
             code: "190".to_owned(),

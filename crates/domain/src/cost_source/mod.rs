@@ -15,8 +15,9 @@ pub use reported::{ReportedCost, imported_costs};
 pub use settings::{cost_credentials_of, cost_settings_of};
 
 use crate::integration::{Credential, IntegrationStatus, Network};
+use crate::refusal::Refusal;
 use crate::vocabulary::id::AppId;
-use crate::vocabulary::revision::Revision;
+use crate::vocabulary::revision::{Precondition, Revision};
 use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeMap;
 
@@ -67,6 +68,22 @@ impl CostSource {
             pulls: PullState::default(),
             updated_at: None,
             revision: Revision::from_number(0),
+        }
+    }
+
+    /// Returns the tag of this version. It contains the time of the change, because a source that was
+    /// removed and set again begins with the first revision.
+    pub fn tag(&self) -> String {
+        let at = self.updated_at.map_or(0, Timestamp::as_millis);
+        format!("{}.{at}", self.revision.number())
+    }
+
+    /// Checks the precondition of a change.
+    pub fn admit(&self, precondition: &Precondition) -> Result<(), Refusal> {
+        if precondition.admits(&self.tag()) {
+            Ok(())
+        } else {
+            Err(Refusal::VersionConflict)
         }
     }
 

@@ -7,6 +7,7 @@ use tributary_domain::cost_source::{CostSource, CostSourceDraft, DaySpan, PullOu
 use tributary_domain::integration::Network;
 use tributary_domain::report::cost::Cost;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::LeasedCostSource;
 use tributary_store::records::audit_row;
@@ -16,11 +17,12 @@ pub async fn put_cost_source<T: Tables>(
     tables: &T,
     (organization, app, network): (OrganizationId, AppId, Network),
     draft: &CostSourceDraft,
+    precondition: &Precondition,
     origin: &AuditContext,
 ) -> Result<CostSource, T::Failure> {
     let of = (organization, app, network);
     let current = lock(tables, of).await?;
-    let changed = current.replaced(draft.clone(), origin.at)?;
+    let changed = current.replaced(draft.clone(), precondition, origin.at)?;
     tables.write_cost_source(&changed.after).await?;
     audit(
         tables,
@@ -38,10 +40,11 @@ pub async fn remove_cost_source<T: Tables>(
     tables: &T,
     of: (OrganizationId, AppId, Network),
     with_costs: bool,
+    precondition: &Precondition,
     origin: &AuditContext,
 ) -> Result<(), T::Failure> {
     let (_, app, network) = of;
-    lock(tables, of).await?;
+    lock(tables, of).await?.admit(precondition)?;
     tables.delete_cost_source(app, network).await?;
     if with_costs {
         tables.remove_imported_costs(app, network, None).await?;

@@ -14,6 +14,7 @@ use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// Before the times of the leases.
@@ -56,6 +57,7 @@ async fn leased(store: &SharedStore, tenant: &Tenant, seconds: i64) -> LeasedCos
         tenant.app.id,
         Network::A,
         draft(),
+        Precondition::None,
         origin(DUE + seconds),
     );
     put.await.expect("a source is stored");
@@ -82,7 +84,15 @@ pub async fn a_cost_source_is_stored_and_removed(store: &SharedStore) {
     let read = async || store.cost_sources(&reader, app).await.expect("sources");
     let networks: Vec<Network> = read().await.iter().map(|one| one.network).collect();
     assert_eq!(networks, [Network::A, Network::B, Network::C]);
-    let put = store.put_cost_source(&tenant.writer, app, Network::C, draft(), origin(5));
+    let any = Precondition::None;
+    let put = store.put_cost_source(
+        &tenant.writer,
+        app,
+        Network::C,
+        draft(),
+        any.clone(),
+        origin(5),
+    );
     let stored = put.await.expect("a source is stored");
     assert_eq!(read().await[2], stored);
     assert_eq!(stored.pulls.due_at, Some(at(5)));
@@ -90,7 +100,14 @@ pub async fn a_cost_source_is_stored_and_removed(store: &SharedStore) {
         settings: BTreeMap::new(),
         ..draft()
     };
-    let put = store.put_cost_source(&tenant.writer, app, Network::C, incomplete, origin(6));
+    let put = store.put_cost_source(
+        &tenant.writer,
+        app,
+        Network::C,
+        incomplete,
+        any.clone(),
+        origin(6),
+    );
     assert!(matches!(refusal(put.await), Refusal::Invalid(_)));
     assert_eq!(read().await[2], stored, "a refused change stores nothing");
     let pulled = store.pull_cost_source(&tenant.writer, app, Network::C, origin(9));
@@ -98,11 +115,46 @@ pub async fn a_cost_source_is_stored_and_removed(store: &SharedStore) {
     let stranger = organization(store).await;
     let read_as_stranger = store.cost_sources(&stranger.read_access(), app).await;
     assert_eq!(refusal(read_as_stranger), Refusal::AppNotFound);
-    let put = store.put_cost_source(&stranger, app, Network::C, draft(), origin(7));
+    let put = store.put_cost_source(&stranger, app, Network::C, draft(), any.clone(), origin(7));
     assert_eq!(refusal(put.await), Refusal::AppNotFound);
-    let remove = store.remove_cost_source(&tenant.writer, app, Network::C, false, origin(10));
+    let remove = store.remove_cost_source(&tenant.writer, app, Network::C, false, any, origin(10));
     remove.await.expect("the source is removed");
     assert_eq!(read().await[2].updated_at, None);
+}
+
+/// A change or a removal that is based on an outdated version is refused and stores nothing. A pull
+/// keeps the version.
+pub async fn an_outdated_version_is_refused(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let (app, reader) = (tenant.app.id, tenant.writer.read_access());
+    let put = async |tag: String, seconds| {
+        let tag = Precondition::AnyOf(vec![tag]);
+        let of = (app, Network::A);
+        let put = store.put_cost_source(&tenant.writer, of.0, of.1, draft(), tag, origin(seconds));
+        put.await
+    };
+    let remove = async |tag: String| {
+        let tag = Precondition::AnyOf(vec![tag]);
+        let removed =
+            store.remove_cost_source(&tenant.writer, app, Network::A, false, tag, origin(9));
+        removed.await
+    };
+    let read = async || store.cost_sources(&reader, app).await.expect("sources")[0].clone();
+    let opened = read().await.tag();
+    let first = put(opened.clone(), DUE).await.expect("the first change");
+    let second = put(opened.clone(), DUE + 1).await;
+    assert_eq!(refusal(second), Refusal::VersionConflict);
+    assert_eq!(refusal(remove(opened).await), Refusal::VersionConflict);
+    assert_eq!(read().await, first);
+    let lease = store.lease_cost_source(at(DUE + 1), at(0)).await;
+    let lease = lease.expect("sources are read").expect("one is due");
+    let outcome = PullOutcome::Done {
+        until: Day::from_days(8),
+    };
+    let settled = store.settle_cost_source(lease, outcome, at(2)).await;
+    assert!(settled.expect("a pull is settled"));
+    assert_eq!(read().await.tag(), first.tag());
+    remove(first.tag()).await.expect("the source is removed");
 }
 
 /// One node pulls at a time, and a node whose lease ended or whose source changed stores nothing.
@@ -210,8 +262,14 @@ pub async fn imported_costs_replace_manual_ones(store: &SharedStore) {
     let stored = store.store_imported_costs(lease.clone(), span(7, 8), vec![without_rate], at(6));
     assert!(matches!(refusal(stored.await), Refusal::Invalid(_)));
     assert_eq!(sum(store, &tenant).await, 209, "nothing was removed");
-    let remove =
-        store.remove_cost_source(&tenant.writer, tenant.app.id, Network::A, true, origin(7));
+    let remove = store.remove_cost_source(
+        &tenant.writer,
+        tenant.app.id,
+        Network::A,
+        true,
+        Precondition::None,
+        origin(7),
+    );
     remove.await.expect("the source is removed");
     assert_eq!(sum(store, &tenant).await, 300, "manual costs count again");
     let lost = store.settle_cost_source(

@@ -350,6 +350,7 @@ macro_rules! contract_suite {
             }
             cost_sources: {
                 a_cost_source_is_stored_and_removed,
+                an_outdated_version_is_refused,
                 a_cost_source_has_one_lease,
                 imported_costs_replace_manual_ones,
             }

@@ -3,6 +3,7 @@
 use super::reporting_network;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
+use crate::if_match::IfMatch;
 use crate::openapi::errors::{API_KEY, QUERY};
 use crate::path::PathIds;
 use crate::query::{QueryString, parse_bool};
@@ -21,17 +22,19 @@ use tributary_domain::access::AppsWrite;
         ("appId" = String, Path, description = "App id."),
         ("network" = String, Path, description = "`network_a` (Meta), `network_b` (Google Ads) or \
             `network_c` (TikTok)."),
+        ("If-Match" = Option<String>, Header, description = "ETag of the version to remove."),
         ("removeCosts" = Option<bool>, Query,
             description = "Whether to remove the imported costs as well. Default: false."),
     ),
     extensions(("x-errors" = json!([API_KEY, QUERY, [
-        Code::LiveOnly, Code::AppNotFound, Code::NetworkNotFound
+        Code::LiveOnly, Code::AppNotFound, Code::NetworkNotFound, Code::VersionConflict
     ]]))),
     responses((status = 204, description = "The cost source is removed."))
 )]
 pub(crate) async fn delete(
     caller: Caller<AppsWrite>,
     ids: PathIds,
+    IfMatch(precondition): IfMatch,
     query: QueryString,
     State(state): State<ApiState>,
 ) -> Result<StatusCode, ApiError> {
@@ -41,7 +44,14 @@ pub(crate) async fn delete(
     let origin = caller.origin(&state);
     state
         .store
-        .remove_cost_source(&caller.authorized, app, network, with_costs, origin)
+        .remove_cost_source(
+            &caller.authorized,
+            app,
+            network,
+            with_costs,
+            precondition,
+            origin,
+        )
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,6 +1,7 @@
 //! `/api/v1/apps/{appId}/cost-sources`.
 
 pub(super) mod delete;
+pub(super) mod get;
 pub(super) mod list;
 pub(super) mod pull;
 pub(super) mod replace;

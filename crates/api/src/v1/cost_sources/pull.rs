@@ -29,7 +29,7 @@ use tributary_domain::access::AppsWrite;
         Code::ValidationFailed, Code::LiveOnly, Code::AppNotFound, Code::NetworkNotFound
     ]]))),
     responses((status = 200, description = "The cost source.", body = inline(CostSourceEnvelope),
-        example = json!({"data": example()})))
+        headers(("ETag" = String)), example = json!({"data": example()})))
 )]
 pub(crate) async fn pull(
     caller: Caller<AppsWrite>,
@@ -42,5 +42,5 @@ pub(crate) async fn pull(
         .store
         .pull_cost_source(&caller.authorized, app, network, origin)
         .await?;
-    Ok(JsonResponse::ok(CostSourceOut::from(&due)))
+    Ok(JsonResponse::ok(CostSourceOut::from(&due)).with_etag(&due.tag()))
 }

@@ -7,6 +7,7 @@ use crate::body::{JsonBody, JsonResponse};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::fields::cost_source::read_draft;
+use crate::if_match::IfMatch;
 use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
 use crate::sealing::AppSealer;
@@ -33,6 +34,7 @@ use tributary_domain::integration::Credential;
         ("appId" = String, Path, description = "App id."),
         ("network" = String, Path, description = "`network_a` (Meta), `network_b` (Google Ads) or \
             `network_c` (TikTok)."),
+        ("If-Match" = Option<String>, Header, description = "ETag of the version to replace."),
     ),
     request_body(content = inline(CostSourceFields), description = "The cost source.",
         example = json!({
@@ -41,14 +43,15 @@ use tributary_domain::integration::Credential;
         "credentials": {"accessToken": "EAABsbCS1234567890"}
     })),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
-        Code::LiveOnly, Code::AppNotFound, Code::NetworkNotFound
+        Code::LiveOnly, Code::AppNotFound, Code::NetworkNotFound, Code::VersionConflict
     ]]))),
     responses((status = 200, description = "The cost source.", body = inline(CostSourceEnvelope),
-        example = json!({"data": example()})))
+        headers(("ETag" = String)), example = json!({"data": example()})))
 )]
 pub(crate) async fn replace(
     caller: Caller<AppsWrite>,
     ids: PathIds,
+    IfMatch(precondition): IfMatch,
     State(state): State<ApiState>,
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -65,7 +68,14 @@ pub(crate) async fn replace(
     let origin = caller.origin(&state);
     let stored = state
         .store
-        .put_cost_source(&caller.authorized, app, network, draft, origin)
+        .put_cost_source(
+            &caller.authorized,
+            app,
+            network,
+            draft,
+            precondition,
+            origin,
+        )
         .await?;
-    Ok(JsonResponse::ok(CostSourceOut::from(&stored)))
+    Ok(JsonResponse::ok(CostSourceOut::from(&stored)).with_etag(&stored.tag()))
 }

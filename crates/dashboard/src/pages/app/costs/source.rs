@@ -2,8 +2,9 @@
 
 use crate::access::{FormSubmission, PageContext, ReportContext};
 use crate::failure::Failure;
-use crate::form_state::FormState;
+use crate::form_state::{FormState, TypedForm};
 use crate::pages::integrations::network_in_path;
+use crate::pages::links::update::precondition;
 use crate::response::see_other;
 use crate::sealing::FormSecretSealer;
 use crate::shell::{Section, Shell};
@@ -11,7 +12,6 @@ use crate::state::DashboardHandles;
 use crate::text;
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::cost_source::{
@@ -20,6 +20,7 @@ use tributary_domain::cost_source::{
 };
 use tributary_domain::integration::{Credential, IntegrationStatus, Network, SettingDefault};
 use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_fields::cost_source::read_draft;
@@ -73,6 +74,7 @@ struct CostSourcePage {
     name: &'static str,
     guide: &'static str,
     row: SourceRow,
+    tag: String,
     reason: Option<String>,
     form: FormState,
     settings: Vec<AccountSetting>,
@@ -221,13 +223,14 @@ async fn page(
     handles: &DashboardHandles,
     context: &PageContext<impl Send>,
     caller: &Authorized<AppsRead>,
-    form: Option<FormState>,
+    typed: Option<TypedForm>,
 ) -> Result<CostSourcePage, Failure> {
     let (app, network) = (context.app()?.id, reporting_network(context)?);
     let sources = handles.store.cost_sources(caller, app).await?;
     let found = sources.into_iter().find(|one| one.network == network);
     let source = found.unwrap_or_else(|| CostSource::new(app, network));
     let (_, reason) = source.status();
+    let form = TypedForm::or_stored(typed, filled(&source));
     let settings = cost_settings_of(network).iter();
     let secrets = cost_credentials_of(network).iter();
     Ok(CostSourcePage {
@@ -236,6 +239,7 @@ async fn page(
         name: network.name(),
         guide: guide(network),
         row: SourceRow::of(&source),
+        tag: form.tag(source.tag()),
         reason: reason.filter(|_| source.enabled),
         settings: settings
             .map(|spec| setting(network, spec.name, spec.default))
@@ -244,7 +248,7 @@ async fn page(
         pulls: pulls(&source, &context.app()?.timezone),
         is_enabled: source.enabled,
         is_stored: source.updated_at.is_some(),
-        form: form.unwrap_or_else(|| filled(&source)),
+        form,
     })
 }
 
@@ -266,6 +270,7 @@ pub(crate) async fn update(
     let sealer = FormSecretSealer::new(&handles, &submission)?;
     let ((mut draft, credentials), mut faults) =
         submission.form.read(|fields| read_draft(fields, network));
+    let mut is_conflict = false;
     if faults.is_empty() {
         for (name, credential) in credentials {
             let credential = credential.map(|(text, hint)| Credential {
@@ -275,15 +280,17 @@ pub(crate) async fn update(
             draft.credentials.insert(name, credential);
         }
         let (caller, origin) = (&submission.authorized, submission.origin(&handles));
+        let opened = precondition(&submission.form);
         let stored = handles
             .store
-            .put_cost_source(caller, app, network, draft, origin);
+            .put_cost_source(caller, app, network, draft, opened, origin);
         match stored.await {
             Ok(_) => {
                 let path = format!("/apps/{app}/costs/{}?notice=saved", network.as_str());
                 return Ok(see_other(&path));
             }
             Err(StoreError::Refused(Refusal::Invalid(found))) => faults = found,
+            Err(StoreError::Refused(Refusal::VersionConflict)) => is_conflict = true,
             Err(error) => return Err(error.into()),
         }
     }
@@ -292,9 +299,11 @@ pub(crate) async fn update(
     for spec in cost_credentials_of(network) {
         form = form.with(&format!("credentials.{}", spec.name), "");
     }
+    let typed = TypedForm { form, is_conflict };
+    let status = typed.status();
     let caller = submission.authorized.read_access();
-    let page = page(&handles, &submission.context, &caller, Some(form)).await?;
-    Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+    let page = page(&handles, &submission.context, &caller, Some(typed)).await?;
+    Ok(submission.page_with(status, &page))
 }
 
 /// `POST …/pull` — imports costs now.
@@ -304,9 +313,11 @@ pub(crate) async fn pull(
 ) -> Result<Response, Failure> {
     let (app, network) = (submission.app()?.id, reporting_network(&submission)?);
     let (caller, origin) = (&submission.authorized, submission.origin(&handles));
+    let now = origin.at;
     let due = handles.store.pull_cost_source(caller, app, network, origin);
     let notice = match due.await {
-        Ok(_) => "pulling",
+        Ok(source) if source.pulls.due_at.is_some_and(|due| due <= now) => "pulling",
+        Ok(_) => "not-pulling",
         // It was switched off meanwhile.
         Err(StoreError::Refused(Refusal::Invalid(_))) => "unchanged",
         Err(error) => return Err(error.into()),
@@ -323,9 +334,14 @@ pub(crate) async fn remove(
     let (app, network) = (submission.app()?.id, reporting_network(&submission)?);
     let with_costs = submission.form.is_checked("removeCosts");
     let (caller, origin) = (&submission.authorized, submission.origin(&handles));
-    let removed = handles
-        .store
-        .remove_cost_source(caller, app, network, with_costs, origin);
+    let removed = handles.store.remove_cost_source(
+        caller,
+        app,
+        network,
+        with_costs,
+        Precondition::None,
+        origin,
+    );
     removed.await?;
     Ok(see_other(&format!("/apps/{app}/costs?notice=removed")))
 }
