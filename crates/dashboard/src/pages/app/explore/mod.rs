@@ -3,12 +3,14 @@
 
 mod compared;
 mod csv;
+mod plot;
 mod report;
 
 pub(crate) use csv::csv;
 
 use crate::access::ReportContext;
 use crate::analysis::{AnalysisBar, Obstacle};
+use crate::chart::Chart;
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::metric::{METRICS, Metric, MetricChange};
@@ -39,6 +41,7 @@ struct ExplorePage {
     form: FormState,
     heads: Vec<&'static str>,
     columns: Vec<SortHeader>,
+    chart: Option<Chart>,
     rows: Vec<Row>,
     totals: Vec<String>,
     /// Totals of the compared range with their change; empty if nothing is compared.
@@ -179,7 +182,9 @@ pub(crate) async fn show(
     let mut bar = AnalysisBar::load(&handles, &context).await?;
     let found = load_report(&handles, &context, &bar).await?;
     let query = &context.query;
+    let mut chart = None;
     if let Ok(found) = &found {
+        chart = plot::chart(&handles, &context, &bar, found).await?;
         for (dimension, values) in found.suggestions() {
             bar.suggest(dimension, values);
         }
@@ -194,6 +199,7 @@ pub(crate) async fn show(
         bar,
         heads: Vec::new(),
         columns: Vec::new(),
+        chart,
         rows: Vec::new(),
         totals: Vec::new(),
         totals_before: Vec::new(),

@@ -214,6 +214,16 @@ impl ExploreReport {
         time.into_iter().chain(others).collect()
     }
 
+    /// Returns the dimensions that the report is grouped by.
+    pub(super) fn dimensions(&self) -> &[Dimension] {
+        &self.group.dimensions
+    }
+
+    /// Returns the names of the values.
+    pub(super) const fn names(&self) -> &ValueNames {
+        &self.names
+    }
+
     /// Returns whether the report is grouped by time.
     pub(super) const fn has_time(&self) -> bool {
         self.group.time.is_some()

@@ -17,15 +17,15 @@ use tributary_domain::vocabulary::id::AppId;
 const ROWS_READ_MAX: u32 = 50_000;
 
 /// Reads an app's figures with the filters of the bar.
-pub(super) struct FigureReader<'a> {
-    pub(super) handles: &'a DashboardHandles,
-    pub(super) caller: &'a Authorized<AnalyticsRead>,
-    pub(super) app: AppId,
-    pub(super) bar: &'a AnalysisBar,
+pub(in crate::pages::app) struct FigureReader<'a> {
+    pub(in crate::pages::app) handles: &'a DashboardHandles,
+    pub(in crate::pages::app) caller: &'a Authorized<AnalyticsRead>,
+    pub(in crate::pages::app) app: AppId,
+    pub(in crate::pages::app) bar: &'a AnalysisBar,
 }
 
 /// The figures of the range and of the range that it is compared with.
-pub(super) struct RangeFigures {
+pub(in crate::pages::app) struct RangeFigures {
     /// Spans of the chart.
     pub(super) spans: Vec<Span>,
     /// Figures of each span, without costs if the spans are hours.
@@ -118,7 +118,7 @@ impl FigureReader<'_> {
     }
 
     /// Loads the figures of the range and of the compared range in one query.
-    pub(super) async fn load(&self) -> Result<RangeFigures, Failure> {
+    pub(in crate::pages::app) async fn load(&self) -> Result<RangeFigures, Failure> {
         let range = &self.bar.range;
         let spans = range.chart_spans();
         let unit = range.chart_unit();

@@ -5,8 +5,8 @@ mod annotations;
 mod anomalies;
 mod kpi;
 mod leaders;
-mod load;
-mod plot;
+pub(super) mod load;
+pub(super) mod plot;
 mod retention;
 pub(crate) mod shared;
 

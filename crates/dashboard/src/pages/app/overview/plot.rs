@@ -20,14 +20,14 @@ const STACK_MAX: usize = 5;
 const NOTES_SHOWN_MAX: usize = 5;
 
 /// What the chart shows, as chosen in the URL.
-pub(super) struct ChartChoice {
-    pub(super) metric: &'static Metric,
-    pub(super) second: Option<&'static Metric>,
-    pub(super) stack: Option<Dimension>,
+pub(in crate::pages::app) struct ChartChoice {
+    pub(in crate::pages::app) metric: &'static Metric,
+    pub(in crate::pages::app) second: Option<&'static Metric>,
+    pub(in crate::pages::app) stack: Option<Dimension>,
 }
 
 impl ChartChoice {
-    /// Reads the choice. Only metrics that add up can be stacked.
+    /// Reads the choice.
     pub(super) fn of(query: &UrlQuery) -> Self {
         let metric = query.get("metric").map(former_word);
         let metric = metric.and_then(Metric::find);
@@ -39,9 +39,21 @@ impl ChartChoice {
             Some("campaign") => Some(Dimension::Campaign),
             _ => None,
         };
+        let second = second.filter(|second| second.word != metric.word);
+        Self {
+            second,
+            ..Self::stacked(metric, stack)
+        }
+    }
+
+    /// Chooses one metric. Only metrics that add up can be stacked.
+    pub(in crate::pages::app) fn stacked(
+        metric: &'static Metric,
+        stack: Option<Dimension>,
+    ) -> Self {
         Self {
             metric,
-            second: second.filter(|second| second.word != metric.word),
+            second: None,
             stack: stack.filter(|_| metric.is_sum && !metric.needs_cost),
         }
     }
@@ -88,7 +100,7 @@ fn stack(
 }
 
 /// Draws the chart.
-pub(super) async fn plot(
+pub(in crate::pages::app) async fn plot(
     reader: &FigureReader<'_>,
     figures: &RangeFigures,
     choice: &ChartChoice,

@@ -1,0 +1,75 @@
+//! The chart of Explore: the metric that the table is sorted by, over time.
+
+use super::report::ExploreReport;
+use crate::access::PageContext;
+use crate::analysis::AnalysisBar;
+use crate::chart::Chart;
+use crate::failure::Failure;
+use crate::metric::{METRICS, Metric};
+use crate::pages::app::overview::load::FigureReader;
+use crate::pages::app::overview::plot::{ChartChoice, plot};
+use crate::state::DashboardHandles;
+use tributary_domain::access::AnalyticsRead;
+use tributary_domain::report::Dimension;
+
+/// Returns whether a chart can be stacked by a dimension. Ads and ad sets have too many values per
+/// day to read all of them for a chart.
+const fn is_stackable(dimension: Dimension) -> bool {
+    !matches!(dimension, Dimension::Adset | Dimension::Ad)
+}
+
+/// Returns the metric to draw: the one that the table is sorted by. Figures by event have no
+/// installs.
+fn metric(sort: Option<&'static Metric>, dimensions: &[Dimension]) -> &'static Metric {
+    let is_event = |one: &Dimension| matches!(one, Dimension::Event | Dimension::Source);
+    let default = match dimensions.iter().any(is_event) {
+        true => "events",
+        false => "installs",
+    };
+    let metric = sort.or_else(|| Metric::find(default));
+    metric.unwrap_or(&METRICS[0])
+}
+
+/// Draws the chart, stacked by the first dimension of the report if the metric adds up. Returns `None`
+/// for a searched report, whose rows are only a part of the figures.
+pub(super) async fn chart(
+    handles: &DashboardHandles,
+    context: &PageContext<AnalyticsRead>,
+    bar: &AnalysisBar,
+    found: &ExploreReport,
+) -> Result<Option<Chart>, Failure> {
+    if context.query.get("search").is_some() || found.rows.is_empty() {
+        return Ok(None);
+    }
+    let reader = FigureReader {
+        handles,
+        caller: &context.authorized,
+        app: context.app()?.id,
+        bar,
+    };
+    let dimensions = found.dimensions();
+    let stack = dimensions.first().copied().filter(|one| is_stackable(*one));
+    let choice = ChartChoice::stacked(metric(found.sort, dimensions), stack);
+    let figures = reader.load().await?;
+    let chart = plot(&reader, &figures, &choice, found.names(), &[]).await?;
+    Ok(Some(chart))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::default(None, &[Dimension::Campaign], "installs")]
+    #[case::events(None, &[Dimension::Country, Dimension::Event], "events")]
+    #[case::sorted(Some("clicks"), &[Dimension::Campaign], "clicks")]
+    fn the_chart_shows_what_the_table_is_sorted_by(
+        #[case] sort: Option<&str>,
+        #[case] dimensions: &[Dimension],
+        #[case] expected: &str,
+    ) {
+        let sort = sort.and_then(Metric::find);
+        assert_eq!(metric(sort, dimensions).word, expected);
+    }
+}
