@@ -1,0 +1,119 @@
+//! Cases about the organization: people, apps, links, integrations and the audit log.
+
+/// Generates the tests about the organization: people, apps, links, integrations and the audit log.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! administration_cases {
+    ($open:path) => {
+        $crate::contract_tests! { $open;
+            instance: {
+                the_first_secret_is_stored_and_another_is_refused,
+                the_probe_commits_and_the_report_names_engine_and_schema,
+                changes_of_keys_apps_and_links_give_a_new_version,
+                other_changes_keep_the_version,
+                calls_that_change_nothing_keep_the_change_count,
+                a_first_notification_gives_a_new_version,
+                a_closed_store_is_unavailable,
+            }
+            tenants: {
+                concurrent_calls_create_one_first_organization,
+                an_existing_organization_is_the_first_one,
+                a_key_is_found_by_its_digest,
+                revoking_again_keeps_the_first_time,
+                the_last_use_of_a_key_never_goes_back,
+                keys_belong_to_their_organization,
+                a_set_up_link_creates_one_account_and_one_key,
+                concurrent_calls_redeem_a_set_up_link_once,
+                a_taken_email_is_refused_and_leaves_the_link_unused,
+                an_email_has_one_account_per_organization,
+                redeeming_a_link_invalidates_other_first_owner_links,
+                a_new_first_owner_link_invalidates_earlier_ones,
+                an_organization_awaits_its_owner_until_an_account_exists,
+            }
+            sessions: {
+                a_session_is_found_by_its_digest_until_it_ends,
+                the_last_use_of_a_session_never_goes_back,
+                a_password_change_ends_all_other_sessions,
+                signing_in_removes_expired_sessions,
+                a_removed_user_cannot_sign_in,
+            }
+            views: {
+                a_user_sees_the_own_views,
+                a_user_saves_a_limited_number_of_views,
+                a_share_link_is_found_until_it_is_revoked,
+                an_app_has_a_limited_number_of_open_share_links,
+                another_organization_shares_nothing,
+                a_removed_member_shares_nothing,
+            }
+            members: {
+                a_changed_role_applies_to_the_next_request,
+                the_last_owner_cannot_be_removed_or_demoted,
+                owners_who_remove_each_other_leave_one,
+                a_removed_member_is_signed_out,
+                an_invitation_is_listed_until_it_is_used_or_withdrawn,
+                another_organization_cannot_manage_members,
+            }
+            apps: {
+                an_app_is_read_as_it_was_stored,
+                changes_of_different_fields_add_up,
+                an_outdated_version_is_refused,
+                an_unchanged_app_is_not_written,
+                a_released_name_is_free_again,
+                a_refused_creation_stores_nothing,
+                another_organization_sees_and_changes_nothing,
+                apps_are_paged_newest_first,
+                archived_apps_are_left_out,
+                secrets_are_stored_sealed_and_can_be_removed,
+                another_organization_reads_no_secret,
+                an_unlisted_time_zone_is_still_readable,
+                analytics_readers_can_read_the_time_zone,
+                analytics_readers_can_list_app_names,
+                concurrent_changes_lose_nothing,
+            }
+            ownership: {
+                a_link_domain_belongs_to_the_first_app_that_verifies_it,
+                only_the_current_link_domain_can_be_verified,
+                an_app_store_id_belongs_to_the_organization_that_proves_it,
+                postbacks_of_a_contested_id_wait_for_the_proof,
+                a_later_claim_does_not_divert_postbacks,
+                a_claim_ends_with_its_id,
+            }
+            links: {
+                a_link_is_read_as_it_was_stored,
+                a_link_needs_an_app_of_the_organization,
+                a_slug_belongs_to_one_link_of_the_instance,
+                a_slug_stays_taken_after_the_link_is_gone,
+                a_link_can_take_its_former_slug_back,
+                a_change_is_validated_with_the_stored_fields,
+                a_deleted_link_is_not_found,
+                a_deletion_obeys_its_precondition,
+                another_organization_finds_no_link,
+                another_app_finds_no_link,
+                deep_links_use_listed_schemes,
+                pages_neither_skip_nor_repeat_while_links_arrive,
+            }
+            link_lists: {
+                links_are_filtered_by_search_tag_and_folder,
+                many_links_are_created_or_none,
+            }
+            integrations: {
+                every_app_has_four_default_integrations,
+                a_change_is_read_as_it_was_stored,
+                unmentioned_settings_stay,
+                an_outdated_version_is_refused,
+                another_organization_finds_no_integration,
+            }
+            audit_log: {
+                every_change_adds_one_entry,
+                a_refused_change_adds_no_entry,
+                a_creation_records_the_initial_values,
+                secrets_never_reach_the_log,
+                a_test_caller_reads_no_live_entries,
+                another_organization_reads_its_own_log_only,
+                the_log_can_be_filtered_by_app,
+                the_log_is_paged_newest_first,
+                old_entries_are_removed,
+            }
+        }
+    };
+}
