@@ -27,6 +27,11 @@ pub(crate) fn record_cost_pull(network: Network, outcome: &'static str) {
     metrics::counter!("tributary_cost_pulls_total", &labels).increment(1);
 }
 
+/// Counts notices and messages that could not be read.
+pub(crate) fn count_unreadable_notices(count: usize) {
+    metrics::counter!("tributary_notices_unreadable_total").increment(count as u64);
+}
+
 /// Sets the age of the latest exchange rates, in days.
 pub(crate) fn set_rates_age(days: i64) {
     let days = i32::try_from(days).unwrap_or(i32::MAX);

@@ -20,21 +20,18 @@ use tributary_recording::admin::{
 };
 use tributary_store::records::{Columns, NoticeMessageRow, NoticeRow};
 use tributary_store::{
-    CheckedNotice, DueMessage, DueNotice, Notices, SentMessage, StoreError, StoreResult,
+    CheckedNotice, DueMessage, DueNotice, LeasedRows, Notices, SentMessage, StoreError, StoreResult,
 };
 
 const NOTICE_COLUMNS: &str = NoticeRow::COLUMNS;
 const MESSAGE_COLUMNS: &str = NoticeMessageRow::COLUMNS;
 
 impl NoticeTable for Tx {
-    async fn notices_of(&self, app: AppId) -> Result<Vec<Notice>, Failure> {
+    async fn notice_rows(&self, app: AppId) -> Result<Vec<NoticeRow>, Failure> {
         let sql =
             format!("select {NOTICE_COLUMNS} from notices where app_id = $1 order by notice_id");
         let rows = self.query(&sql, &[&uuid(app.as_bytes())]).await?;
-        let notices = rows
-            .iter()
-            .map(|row| Ok(read_row::<NoticeRow>(row)?.read()?));
-        notices.collect()
+        rows.iter().map(read_row::<NoticeRow>).collect()
     }
 
     async fn write_notice(
@@ -191,13 +188,13 @@ async fn lease_due_notices(
     now: Timestamp,
     until: Timestamp,
     limit: u32,
-) -> Result<Vec<DueNotice>, Failure> {
+) -> Result<LeasedRows<DueNotice>, Failure> {
     let sql = "select app_id, notice_id, due_at from notices
                where due_at <= $1 order by due_at, app_id, notice_id limit $2";
     let found = tx
         .query(sql, &[&now.as_millis(), &i64::from(limit)])
         .await?;
-    let mut due = Vec::new();
+    let mut due = LeasedRows::default();
     for row in found {
         let (app, notice) = (uuid(&id(&row, 0)?), uuid(&id(&row, 1)?));
         let due_at: i64 = row.try_get(2)?;
@@ -210,11 +207,14 @@ async fn lease_due_notices(
             .query_opt(&sql, &[&app, &notice, &due_at, &until.as_millis()])
             .await?;
         if let Some(row) = leased {
-            let notice = read_row::<NoticeRow>(&row)?.read()?;
-            due.push(DueNotice {
-                organization: organization_of(tx, notice.app).await?,
+            let row = read_row::<NoticeRow>(&row)?;
+            let id = NoticeId::from_bytes(row.notice_id);
+            let organization = organization_of(tx, AppId::from_bytes(row.app_id)).await?;
+            let read = row.read().map(|notice| DueNotice {
+                organization,
                 notice,
             });
+            due.add(id, read)?;
         }
     }
     Ok(due)
@@ -226,13 +226,13 @@ async fn lease_due_messages(
     now: Timestamp,
     until: Timestamp,
     limit: u32,
-) -> Result<Vec<DueMessage>, Failure> {
+) -> Result<LeasedRows<DueMessage>, Failure> {
     let sql = "select app_id, message_id, due_at from notice_messages
                where due_at <= $1 order by due_at, app_id, message_id limit $2";
     let found = tx
         .query(sql, &[&now.as_millis(), &i64::from(limit)])
         .await?;
-    let mut due = Vec::new();
+    let mut due = LeasedRows::default();
     for row in found {
         let (app, message) = (uuid(&id(&row, 0)?), uuid(&id(&row, 1)?));
         let due_at: i64 = row.try_get(2)?;
@@ -245,25 +245,17 @@ async fn lease_due_messages(
             .query_opt(&sql, &[&app, &message, &due_at, &until.as_millis()])
             .await?;
         if let Some(row) = leased {
-            due.push(due_message(tx, read_row(&row)?).await?);
+            let row = read_row::<NoticeMessageRow>(&row)?;
+            let (id, app) = (
+                MessageId::from_bytes(row.message_id),
+                AppId::from_bytes(row.app_id),
+            );
+            let organization = organization_of(tx, app).await?;
+            let notices = tx.notice_rows(app).await?;
+            due.add(id, row.read(organization, notices))?;
         }
     }
     Ok(due)
-}
-
-async fn due_message(tx: &Tx, row: NoticeMessageRow) -> Result<DueMessage, Failure> {
-    let app = AppId::from_bytes(row.app_id);
-    let notice = NoticeId::from_bytes(row.notice_id);
-    let notices = tx.notices_of(app).await?;
-    Ok(DueMessage {
-        organization: organization_of(tx, app).await?,
-        id: MessageId::from_bytes(row.message_id),
-        notice_id: notice,
-        notice: notices.into_iter().find(|one| one.id == notice),
-        app,
-        occasion: row.occasion()?,
-        attempts: u32::try_from(row.attempts).unwrap_or(u32::MAX),
-    })
 }
 
 #[async_trait]
@@ -345,7 +337,7 @@ impl Notices for PostgresStore {
         now: Timestamp,
         until: Timestamp,
         limit: u32,
-    ) -> StoreResult<Vec<DueNotice>> {
+    ) -> StoreResult<LeasedRows<DueNotice>> {
         self.write("lease_notices", async move |tx| {
             lease_due_notices(tx, now, until, limit).await
         })
@@ -371,7 +363,7 @@ impl Notices for PostgresStore {
         now: Timestamp,
         until: Timestamp,
         limit: u32,
-    ) -> StoreResult<Vec<DueMessage>> {
+    ) -> StoreResult<LeasedRows<DueMessage>> {
         self.write("lease_messages", async move |tx| {
             lease_due_messages(tx, now, until, limit).await
         })

@@ -20,23 +20,19 @@ use tributary_recording::admin::{
 };
 use tributary_store::records::{Columns, NoticeMessageRow, NoticeRow};
 use tributary_store::{
-    CheckedNotice, DueMessage, DueNotice, Notices, SentMessage, StoreError, StoreResult,
+    CheckedNotice, DueMessage, DueNotice, LeasedRows, Notices, SentMessage, StoreError, StoreResult,
 };
 
 const NOTICE_COLUMNS: &str = NoticeRow::COLUMNS;
 const MESSAGE_COLUMNS: &str = NoticeMessageRow::COLUMNS;
 
 impl NoticeTable for SqliteTables<'_> {
-    async fn notices_of(&self, app: AppId) -> Result<Vec<Notice>, Failure> {
+    async fn notice_rows(&self, app: AppId) -> Result<Vec<NoticeRow>, Failure> {
         let sql =
             format!("select {NOTICE_COLUMNS} from notices where app_id = ?1 order by notice_id");
-        let rows: Vec<NoticeRow> = self
-            .0
-            .prepare_cached(&sql)?
-            .query_map([app.as_bytes()], read_row::<NoticeRow>)?
-            .collect::<Result<_, _>>()?;
-        let notices = rows.into_iter().map(NoticeRow::read);
-        Ok(notices.collect::<Result<_, _>>()?)
+        let mut statement = self.0.prepare_cached(&sql)?;
+        let rows = statement.query_map([app.as_bytes()], read_row::<NoticeRow>)?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     async fn write_notice(
@@ -167,7 +163,7 @@ fn lease_due_notices(
     now: Timestamp,
     until: Timestamp,
     limit: u32,
-) -> Result<Vec<DueNotice>, Failure> {
+) -> Result<LeasedRows<DueNotice>, Failure> {
     let sql = format!(
         "update notices set due_at = ?2
          where (app_id, notice_id) in (select app_id, notice_id from notices
@@ -181,14 +177,17 @@ fn lease_due_notices(
             read_row::<NoticeRow>,
         )?
         .collect::<Result<_, _>>()?;
-    let due = rows.into_iter().map(|row| {
-        let notice = row.read()?;
-        Ok(DueNotice {
-            organization: organization_of(connection, notice.app)?,
+    let mut leased = LeasedRows::default();
+    for row in rows {
+        let id = NoticeId::from_bytes(row.notice_id);
+        let organization = organization_of(connection, AppId::from_bytes(row.app_id))?;
+        let due = row.read().map(|notice| DueNotice {
+            organization,
             notice,
-        })
-    });
-    due.collect()
+        });
+        leased.add(id, due)?;
+    }
+    Ok(leased)
 }
 
 fn lease_due_messages(
@@ -196,7 +195,7 @@ fn lease_due_messages(
     now: Timestamp,
     until: Timestamp,
     limit: u32,
-) -> Result<Vec<DueMessage>, Failure> {
+) -> Result<LeasedRows<DueMessage>, Failure> {
     let sql = format!(
         "update notice_messages set due_at = ?2, attempts = attempts + 1
          where (app_id, message_id) in (select app_id, message_id from notice_messages
@@ -210,21 +209,17 @@ fn lease_due_messages(
             read_row::<NoticeMessageRow>,
         )?
         .collect::<Result<_, _>>()?;
-    let due = rows.into_iter().map(|row| {
-        let app = AppId::from_bytes(row.app_id);
-        let notices = run(SqliteTables(connection).notices_of(app))?;
-        let id = NoticeId::from_bytes(row.notice_id);
-        Ok(DueMessage {
-            organization: organization_of(connection, app)?,
-            id: MessageId::from_bytes(row.message_id),
-            notice_id: id,
-            notice: notices.into_iter().find(|one| one.id == id),
-            app,
-            occasion: row.occasion()?,
-            attempts: u32::try_from(row.attempts).unwrap_or(u32::MAX),
-        })
-    });
-    due.collect()
+    let mut leased = LeasedRows::default();
+    for row in rows {
+        let (id, app) = (
+            MessageId::from_bytes(row.message_id),
+            AppId::from_bytes(row.app_id),
+        );
+        let organization = organization_of(connection, app)?;
+        let notices = run(SqliteTables(connection).notice_rows(app))?;
+        leased.add(id, row.read(organization, notices))?;
+    }
+    Ok(leased)
 }
 
 #[async_trait]
@@ -313,7 +308,7 @@ impl Notices for SqliteStore {
         now: Timestamp,
         until: Timestamp,
         limit: u32,
-    ) -> StoreResult<Vec<DueNotice>> {
+    ) -> StoreResult<LeasedRows<DueNotice>> {
         // Read first, without writing: usually nothing is due, and a read needs no sync.
         let is_due = self
             .read("due_notices", move |connection| {
@@ -322,7 +317,7 @@ impl Notices for SqliteStore {
             })
             .await?;
         if !is_due {
-            return Ok(Vec::new());
+            return Ok(LeasedRows::default());
         }
         self.write("lease_notices", move |connection| {
             lease_due_notices(connection, now, until, limit)
@@ -349,7 +344,7 @@ impl Notices for SqliteStore {
         now: Timestamp,
         until: Timestamp,
         limit: u32,
-    ) -> StoreResult<Vec<DueMessage>> {
+    ) -> StoreResult<LeasedRows<DueMessage>> {
         let is_due = self
             .read("due_messages", move |connection| {
                 let sql = "select 1 from notice_messages where due_at <= ?1";
@@ -357,7 +352,7 @@ impl Notices for SqliteStore {
             })
             .await?;
         if !is_due {
-            return Ok(Vec::new());
+            return Ok(LeasedRows::default());
         }
         self.write("lease_messages", move |connection| {
             lease_due_messages(connection, now, until, limit)

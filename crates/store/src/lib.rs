@@ -80,7 +80,7 @@ pub use integrations::Integrations;
 pub use links::Links;
 pub use members::{Invitation, Members};
 pub use notices::{
-    CheckedNotice, DueMessage, DueNotice, FINISHED_MESSAGES_KEPT, Notices, SentMessage,
+    CheckedNotice, DueMessage, DueNotice, FINISHED_MESSAGES_KEPT, LeasedRows, Notices, SentMessage,
 };
 pub use outbox::{GatheredDelivery, LeaseId, LeaseRequest, LeasedQueue, Outbox, QueueRef};
 pub use pivots::Pivots;

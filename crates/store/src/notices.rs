@@ -1,6 +1,6 @@
 //! Notices: reports and alerts that apps send to people, and their messages.
 
-use crate::StoreResult;
+use crate::{StoreError, StoreResult};
 use async_trait::async_trait;
 use std::time::Duration;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
@@ -22,6 +22,46 @@ pub struct DueNotice {
     pub organization: OrganizationId,
     /// The notice.
     pub notice: Notice,
+}
+
+/// Rows that a node leased. An unreadable row, for example of a later version, is left out and does
+/// not hold up others. It is due again when the lease ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeasedRows<T> {
+    /// Readable rows.
+    pub due: Vec<T>,
+    /// Ids of unreadable rows.
+    pub unreadable: Vec<String>,
+}
+
+impl<T> Default for LeasedRows<T> {
+    fn default() -> Self {
+        Self {
+            due: Vec::new(),
+            unreadable: Vec::new(),
+        }
+    }
+}
+
+impl<T> LeasedRows<T> {
+    /// Adds a row. Returns errors that do not concern this row alone.
+    pub fn add(
+        &mut self,
+        id: impl ToString,
+        read: Result<T, StoreError>,
+    ) -> Result<(), StoreError> {
+        match read {
+            Ok(row) => self.due.push(row),
+            Err(StoreError::Corrupt { .. }) => self.unreadable.push(id.to_string()),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Returns whether nothing was leased.
+    pub const fn is_empty(&self) -> bool {
+        self.due.is_empty() && self.unreadable.is_empty()
+    }
 }
 
 /// Result of a look at a due notice.
@@ -125,7 +165,7 @@ pub trait Notices: Send + Sync {
         now: Timestamp,
         until: Timestamp,
         limit: u32,
-    ) -> StoreResult<Vec<DueNotice>>;
+    ) -> StoreResult<LeasedRows<DueNotice>>;
 
     /// Stores the result of a look, and queues the message, unless the notice changed meanwhile.
     async fn settle_notice(&self, checked: CheckedNotice) -> StoreResult<()>;
@@ -139,7 +179,7 @@ pub trait Notices: Send + Sync {
         now: Timestamp,
         until: Timestamp,
         limit: u32,
-    ) -> StoreResult<Vec<DueMessage>>;
+    ) -> StoreResult<LeasedRows<DueMessage>>;
 
     /// Stores the result of an attempt, in the message and in its notice. Does nothing if the message
     /// was leased again meanwhile, because its lease had ended. A skipped message does not change the

@@ -98,10 +98,12 @@ pub async fn queue_alert_messages<T: Tables>(
     alert: &Alert,
     now: Timestamp,
 ) -> Result<(), T::Failure> {
-    let notices = tables.notices_of(alert.app).await?;
+    let rows = tables.notice_rows(alert.app).await?.into_iter();
+    // An unreadable notice must not keep the alert from the others.
+    let notices = rows.filter_map(|row| row.read().ok());
     let occasion = Occasion::Alert(alert.clone());
-    for notice in notices.iter().filter(|notice| notice.wants(alert)) {
-        let row = NoticeMessageRow::write(notice, &occasion, now);
+    for notice in notices.filter(|notice| notice.wants(alert)) {
+        let row = NoticeMessageRow::write(&notice, &occasion, now);
         tables.insert_message(&row).await?;
     }
     Ok(())

@@ -5,12 +5,19 @@ use tributary_domain::notice::{Notice, NoticeProgress};
 use tributary_domain::vocabulary::id::{AppId, NoticeId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::SentMessage;
-use tributary_store::records::NoticeMessageRow;
+use tributary_store::records::{NoticeMessageRow, NoticeRow};
 
 /// Notices and their messages.
 pub trait NoticeTable: EngineTransaction {
+    /// Returns the rows of an app's notices, oldest first.
+    async fn notice_rows(&self, app: AppId) -> Result<Vec<NoticeRow>, Self::Failure>;
+
     /// Returns an app's notices, oldest first.
-    async fn notices_of(&self, app: AppId) -> Result<Vec<Notice>, Self::Failure>;
+    async fn notices_of(&self, app: AppId) -> Result<Vec<Notice>, Self::Failure> {
+        let rows = self.notice_rows(app).await?.into_iter();
+        let notices = rows.map(NoticeRow::read);
+        Ok(notices.collect::<Result<_, _>>()?)
+    }
 
     /// Stores or replaces a notice. `due_at` is when to look at it.
     async fn write_notice(

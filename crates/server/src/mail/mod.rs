@@ -20,7 +20,7 @@ use tributary_domain::notice::{MailAddress, RECIPIENTS_MAX, SUBJECT_CHARS_MAX};
 /// Timeout for one message, from connecting to the server's confirmation.
 pub const SEND_MAX: Duration = Duration::from_secs(20);
 /// Connections to the mail server at a time. Mail servers allow few per client.
-const CONNECTIONS_MAX: usize = 2;
+const CONNECTIONS_MAX: usize = 4;
 /// Maximum size of a message's text and of its HTML, in bytes.
 const PART_BYTES_MAX: usize = 256 * 1_024;
 

@@ -1,7 +1,11 @@
 //! Looks at due notices, and sends due messages.
 
 use super::NoticeService;
+use super::send::destination;
+use crate::metrics::count_unreadable_notices;
+use std::sync::PoisonError;
 use std::time::Duration;
+use tokio::task::JoinSet;
 use tributary_domain::app::App;
 use tributary_domain::notice::{
     DueCheck, MessageOutcome, Notice, NoticeProgress, NoticeTopic, Occasion, retry_after,
@@ -16,8 +20,13 @@ const LEASE: Duration = Duration::from_mins(1);
 const LOOK_MAX: Duration = Duration::from_hours(1);
 /// When to look again at a notice whose figures could not be read. Other notices come first.
 const LOOK_RETRY: Duration = Duration::from_mins(5);
-/// Leased at a time: the one that is handled next, so that a shutdown leaves none leased.
-const BATCH: u32 = 1;
+/// Notices leased at a time: the one that is handled next, so that a shutdown leaves none leased.
+const NOTICES_LEASED: u32 = 1;
+/// Messages leased and sent at a time, so that a receiver that does not answer delays few others. At
+/// most as many as there are connections to the mail server.
+const MESSAGES_SENT_AT_ONCE: u32 = 4;
+/// Maximum number of unreadable rows that are logged. All of them are counted.
+const LOGGED_MAX: usize = 100;
 
 impl NoticeService {
     /// Looks at one due notice. Returns whether there was one. If its figures cannot be read, it is
@@ -26,9 +35,10 @@ impl NoticeService {
         let now = self.runtime.now();
         let due = self
             .store
-            .lease_notices(now, now.plus(LEASE), BATCH)
+            .lease_notices(now, now.plus(LEASE), NOTICES_LEASED)
             .await?;
-        for one in &due {
+        self.report_unreadable("notices", &due.unreadable);
+        for one in &due.due {
             let checked = self.check(one, now).await.unwrap_or_else(|error| {
                 let notice = &one.notice;
                 tracing::warn!(app = %notice.app, notice = %notice.id, %error, "cannot look at notice");
@@ -94,46 +104,74 @@ impl NoticeService {
         Ok((Some(Occasion::Summary { from, to }), progress))
     }
 
-    /// Sends one due message. Returns whether there was one. If its figures cannot be read, it is
-    /// tried again like one that was not accepted.
+    /// Counts unreadable rows, and logs each of them once.
+    fn report_unreadable(&self, table: &'static str, ids: &[String]) {
+        count_unreadable_notices(ids.len());
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        for id in ids {
+            if logged.len() < LOGGED_MAX && logged.insert(id.clone()) {
+                tracing::error!(table, id, "skipping unreadable row");
+            }
+        }
+    }
+
+    /// Sends some due messages. Returns whether there were any.
     pub async fn send_due(&self) -> anyhow::Result<bool> {
         let now = self.runtime.now();
-        let due = self
+        let leased = self
             .store
-            .lease_messages(now, now.plus(LEASE), BATCH)
+            .lease_messages(now, now.plus(LEASE), MESSAGES_SENT_AT_ONCE)
             .await?;
-        for one in &due {
-            let outcome = self.attempt(one).await.unwrap_or_else(|error| {
-                tracing::warn!(app = %one.app, notice = %one.notice_id, %error, "cannot write message");
-                MessageOutcome::Failed("The figures could not be read.".to_owned())
-            });
-            let at = self.runtime.now();
-            let wait = match &outcome {
-                MessageOutcome::Sent | MessageOutcome::Skipped => None,
-                MessageOutcome::Failed(error) => {
-                    let wait = retry_after(one.attempts);
-                    if wait.is_none() {
-                        tracing::warn!(app = %one.app, notice = %one.notice_id, error, "giving up on message");
-                    }
-                    wait
-                }
-            };
-            let sent = SentMessage {
-                app: one.app,
-                notice: one.notice_id,
-                message: one.id,
-                attempts: one.attempts,
-                outcome,
-                retry_at: wait.map(|wait| at.plus(wait)),
-                at,
-            };
-            self.store.settle_message(sent).await?;
+        self.report_unreadable("notice_messages", &leased.unreadable);
+        let had_work = !leased.is_empty();
+        let mut sending = JoinSet::new();
+        for one in leased.due {
+            let service = self.clone();
+            sending.spawn(async move { service.send_one(&one).await });
         }
-        Ok(!due.is_empty())
+        let mut result = Ok(had_work);
+        // All messages are settled, even if one of them cannot be.
+        while let Some(sent) = sending.join_next().await {
+            let sent = sent.map_err(anyhow::Error::from);
+            if let Err(error) = sent.and_then(|sent| Ok(sent?)) {
+                result = Err(error);
+            }
+        }
+        result
+    }
+
+    /// Sends a message and stores the outcome. If its figures cannot be read, it is tried again like
+    /// one that was not accepted.
+    async fn send_one(&self, one: &DueMessage) -> StoreResult<()> {
+        let outcome = self.attempt(one).await.unwrap_or_else(|error| {
+            tracing::warn!(app = %one.app, notice = %one.notice_id, %error, "cannot write message");
+            MessageOutcome::Failed("The figures could not be read.".to_owned())
+        });
+        let at = self.runtime.now();
+        let wait = match &outcome {
+            MessageOutcome::Sent | MessageOutcome::Skipped => None,
+            MessageOutcome::Failed(error) => {
+                let wait = retry_after(one.attempts);
+                if wait.is_none() {
+                    tracing::warn!(app = %one.app, notice = %one.notice_id, error, "giving up on message");
+                }
+                wait
+            }
+        };
+        let sent = SentMessage {
+            app: one.app,
+            notice: one.notice_id,
+            message: one.id,
+            attempts: one.attempts,
+            outcome,
+            retry_at: wait.map(|wait| at.plus(wait)),
+            at,
+        };
+        self.store.settle_message(sent).await
     }
 
     /// Sends a message. A notice that was deleted, switched off or given another topic meanwhile sends
-    /// nothing.
+    /// nothing. A message to a destination that did not answer a moment ago fails at once.
     async fn attempt(&self, due: &DueMessage) -> StoreResult<MessageOutcome> {
         let app = self.app(due.organization, due.app).await?;
         let notice = due.notice.as_ref().filter(|one| one.settings.active);
@@ -147,10 +185,18 @@ impl NoticeService {
         let Some(message) = message else {
             return Ok(MessageOutcome::Skipped);
         };
+        let destination = destination(&notice.settings.channel);
+        let down = || self.down.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reason) = down().reason(destination, self.runtime.now()) {
+            return Ok(MessageOutcome::Failed(reason));
+        }
         let sending = self.send(organization, notice, &message, due.id, &due.occasion);
-        Ok(match sending.await {
-            Ok(()) => MessageOutcome::Sent,
-            Err(error) => MessageOutcome::Failed(error),
-        })
+        let Err(failure) = sending.await else {
+            return Ok(MessageOutcome::Sent);
+        };
+        if failure.is_down {
+            down().add(destination, &failure.reason, self.runtime.now());
+        }
+        Ok(MessageOutcome::Failed(failure.reason))
     }
 }

@@ -5,6 +5,7 @@
 //! Message-ID of an e-mail, the `webhook-id` of a webhook.
 
 mod channel;
+mod down;
 mod due;
 mod figures;
 mod send;
@@ -13,8 +14,9 @@ use crate::mail::Mailer;
 use crate::outbound::{AddressPolicy, Outbound};
 use async_trait::async_trait;
 use channel::{slack_body, webhook_body};
+use down::DownDestinations;
 use figures::NoticeFigures;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tributary_api::NoticeSender;
@@ -47,6 +49,9 @@ pub struct NoticeService {
     mailer: Mailer,
     outbound: Outbound,
     base_url: Arc<str>,
+    down: Arc<Mutex<DownDestinations>>,
+    /// Ids of unreadable rows that were logged already.
+    logged: Arc<Mutex<BTreeSet<String>>>,
     /// Times of recent tests by app.
     tests: Arc<Mutex<BTreeMap<AppId, Vec<Timestamp>>>>,
 }
@@ -76,6 +81,8 @@ impl NoticeService {
             mailer,
             outbound: Outbound::new(policy, REQUEST_MAX)?,
             base_url: base_url.trim_end_matches('/').into(),
+            down: Arc::default(),
+            logged: Arc::default(),
             tests: Arc::default(),
         })
     }
@@ -264,9 +271,8 @@ impl NoticeService {
         let (occasion, mut message) = self.example_message(organization, notice).await?;
         message.lines.insert(0, "This is a test.".to_owned());
         let id = MessageId::new(now, self.runtime.random_bytes());
-        Ok(self
-            .send(organization, notice, &message, id, &occasion)
-            .await)
+        let sent = self.send(organization, notice, &message, id, &occasion);
+        Ok(sent.await.map_err(|failure| failure.reason))
     }
 }
 

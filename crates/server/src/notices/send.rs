@@ -2,7 +2,7 @@
 
 use super::NoticeService;
 use super::channel::{slack_body, webhook_body};
-use crate::mail::Mail;
+use crate::mail::{Mail, MailError};
 use crate::outbound::OutboundError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -12,6 +12,59 @@ use tributary_domain::keyring::secret_scope::{NOTICE_SECRET_SCOPE, SecretScope};
 use tributary_domain::notice::{ChannelUrl, Message, Notice, NoticeChannel, Occasion};
 use tributary_domain::vocabulary::id::{MessageId, OrganizationId};
 use url::Url;
+
+/// Why a message was not accepted.
+pub(super) struct SendFailure {
+    /// For people.
+    pub(super) reason: String,
+    /// Whether other messages to the same destination would fail as well.
+    pub(super) is_down: bool,
+}
+
+impl SendFailure {
+    fn of_message(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            is_down: false,
+        }
+    }
+}
+
+impl From<MailError> for SendFailure {
+    fn from(error: MailError) -> Self {
+        let is_down = match error {
+            MailError::Unreachable | MailError::TimedOut | MailError::Tls | MailError::Login(_) => {
+                true
+            }
+            MailError::NotConfigured
+            | MailError::Deferred(_)
+            | MailError::Refused(_)
+            | MailError::Invalid => false,
+        };
+        Self {
+            reason: error.to_string(),
+            is_down,
+        }
+    }
+}
+
+impl From<&OutboundError> for SendFailure {
+    fn from(error: &OutboundError) -> Self {
+        let is_down = matches!(
+            error,
+            OutboundError::TimedOut | OutboundError::NotConnected(_)
+        );
+        Self {
+            reason: describe(error).to_owned(),
+            is_down,
+        }
+    }
+}
+
+/// Returns the server that a channel's messages go to. All e-mail goes to one.
+pub(super) fn destination(channel: &NoticeChannel) -> &str {
+    channel.url().map_or("mail", |url| &url.origin)
+}
 
 /// Says why there is no answer, for the people of the app. Addresses are left out, because they would
 /// tell about the operator's network.
@@ -33,7 +86,7 @@ impl NoticeService {
         message: &Message,
         id: MessageId,
         occasion: &Occasion,
-    ) -> Result<(), String> {
+    ) -> Result<(), SendFailure> {
         let id = id.to_string();
         match &notice.settings.channel {
             NoticeChannel::Email(recipients) => {
@@ -44,8 +97,7 @@ impl NoticeService {
                     html: message.html(),
                     id,
                 };
-                let sent = self.mailer.send(&mail).await;
-                sent.map_err(|error| error.to_string())
+                Ok(self.mailer.send(&mail).await?)
             }
             NoticeChannel::Slack(url) => {
                 let url = self.open(organization, notice, url)?;
@@ -74,12 +126,13 @@ impl NoticeService {
         organization: OrganizationId,
         notice: &Notice,
         url: &ChannelUrl,
-    ) -> Result<String, String> {
+    ) -> Result<String, SendFailure> {
         let field = notice.id.to_string();
         let scope = SecretScope::new(organization, notice.app, NOTICE_SECRET_SCOPE, &field);
         let opened = self.keyring.open(&scope.parts(), &url.sealed).ok();
         let opened = opened.and_then(|bytes| String::from_utf8(bytes).ok());
-        opened.ok_or_else(|| "The stored URL cannot be decrypted. Enter it again.".to_owned())
+        let message = "The stored URL cannot be decrypted. Enter it again.";
+        opened.ok_or_else(|| SendFailure::of_message(message))
     }
 
     /// Posts JSON to a URL.
@@ -88,8 +141,9 @@ impl NoticeService {
         url: &str,
         body: String,
         headers: &[(&str, String)],
-    ) -> Result<(), String> {
-        let url = Url::parse(url).map_err(|_| "The stored URL is invalid.".to_owned())?;
+    ) -> Result<(), SendFailure> {
+        let invalid = |_| SendFailure::of_message("The stored URL is invalid.");
+        let url = Url::parse(url).map_err(invalid)?;
         let mut request = self.outbound.request(Method::POST, &url);
         request = request.header(CONTENT_TYPE, "application/json").body(body);
         for (name, value) in headers {
@@ -99,9 +153,10 @@ impl NoticeService {
             Ok(response) if response.status().is_success() => Ok(()),
             Ok(response) => {
                 let status = response.status().as_u16();
-                Err(format!("The receiver answered with status {status}."))
+                let reason = format!("The receiver answered with status {status}.");
+                Err(SendFailure::of_message(reason))
             }
-            Err(error) => Err(describe(&error).to_owned()),
+            Err(error) => Err(SendFailure::from(&error)),
         }
     }
 }

@@ -14,7 +14,7 @@ use tributary_domain::notice::{
     example_alert,
 };
 use tributary_domain::refusal::Refusal;
-use tributary_domain::report::metric::Metric;
+use tributary_domain::report::metric::{Metric, Trend, Unit};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AlertId, NoticeId};
 use tributary_domain::vocabulary::money::Amount;
@@ -205,6 +205,7 @@ pub async fn one_node_looks_at_a_due_notice(store: &SharedStore) {
             .lease_notices(at(now), at(now + 60), 10)
             .await
             .expect("leases")
+            .due
     };
     assert_eq!(lease(9).await, []);
     let due = lease(11).await;
@@ -267,9 +268,67 @@ pub async fn a_changed_notice_is_not_settled(store: &SharedStore) {
     assert_eq!(messages(store, 21).await, []);
 }
 
+/// A metric that this version cannot read back, as if a later version had stored it.
+static LATER_METRIC: Metric = Metric {
+    word: "metricOfALaterVersion",
+    label: "Later",
+    unit: Unit::Count,
+    trend: Trend::MoreIsBetter,
+    is_sum: true,
+    needs_cost: false,
+    of: |_| None,
+};
+
+/// A notice that cannot be read holds up neither other notices nor messages nor alerts, even if it
+/// has been due longest.
+pub async fn an_unreadable_notice_holds_up_nothing(store: &SharedStore) {
+    let one = tenant(store).await;
+    let unreadable = NoticeTopic::Threshold(Threshold {
+        metric: &LATER_METRIC,
+        condition: ThresholdCondition::Under,
+        value: Amount::from_micros(1),
+        window: ThresholdWindow::Day,
+        network: None,
+    });
+    let unreadable = store_notice(&one, settings(unreadable, email()), 10).await;
+    let day = Day::from_days(20_000);
+    let settle = async |notice: &Notice, seconds| {
+        let checked = CheckedNotice {
+            notice: notice.clone(),
+            progress: NoticeProgress::default(),
+            due_at: Some(at(500)),
+            occasion: Some(Occasion::Summary { from: day, to: day }),
+            at: at(seconds),
+        };
+        store.settle_notice(checked).await.expect("settled");
+    };
+    let leased = store.lease_notices(at(11), at(71), 10).await;
+    let leased = leased.expect("leases");
+    assert_eq!(leased.unreadable, [unreadable.id.to_string()]);
+    settle(&unreadable, 11).await;
+    let reader = one.writer.read_access();
+    assert!(store.notices(&reader, one.app.id).await.is_err());
+
+    let other = tenant(store).await;
+    let daily = settings(NoticeTopic::DailySummary { hour: 8 }, email());
+    let readable = store_notice(&other, daily, 12).await;
+    let leased = store.lease_notices(at(600), at(660), 10).await;
+    let leased = leased.expect("leases");
+    assert_eq!(leased.due.len(), 1);
+    assert_eq!(leased.unreadable.len(), 1);
+    settle(&readable, 13).await;
+    let sent = store.lease_messages(at(700), at(760), 10).await;
+    let sent = sent.expect("messages");
+    assert_eq!((sent.due.len(), sent.unreadable.len()), (1, 1));
+    assert_eq!(sent.due[0].notice_id, readable.id);
+    let alert = example_alert(one.app.id, AlertKind::IntegrationPaused, at(20));
+    let queued = store.queue_alert_messages(alert, at(20)).await;
+    queued.expect("an alert is queued for readable notices");
+}
+
 async fn messages(store: &SharedStore, now: i64) -> Vec<DueMessage> {
     let due = store.lease_messages(at(now), at(now + 60), 10).await;
-    due.expect("messages")
+    due.expect("messages").due
 }
 
 /// An alert becomes one message for each notice on it, also if it is queued again.

@@ -2,7 +2,7 @@
 
 use super::columns::row;
 use super::{from_json, to_json};
-use crate::StoreError;
+use crate::{DueMessage, StoreError};
 use serde::{Deserialize, Serialize};
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::forwarding::alert::{Alert, AlertKind};
@@ -15,7 +15,7 @@ use tributary_domain::notice::{
 };
 use tributary_domain::report::metric::Metric;
 use tributary_domain::vocabulary::day::Day;
-use tributary_domain::vocabulary::id::{AlertId, AppId, MessageId, NoticeId};
+use tributary_domain::vocabulary::id::{AlertId, AppId, MessageId, NoticeId, OrganizationId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::revision::Revision;
 use tributary_domain::vocabulary::text::Name;
@@ -311,8 +311,27 @@ impl NoticeMessageRow {
         }
     }
 
+    /// Reads the message together with its notice, which is one of the app's.
+    pub fn read(
+        &self,
+        organization: OrganizationId,
+        notices: Vec<NoticeRow>,
+    ) -> Result<DueMessage, StoreError> {
+        let mut notices = notices.into_iter();
+        let notice = notices.find(|one| one.notice_id == self.notice_id);
+        Ok(DueMessage {
+            organization,
+            id: MessageId::from_bytes(self.message_id),
+            notice_id: NoticeId::from_bytes(self.notice_id),
+            notice: notice.map(NoticeRow::read).transpose()?,
+            app: AppId::from_bytes(self.app_id),
+            occasion: self.occasion()?,
+            attempts: u32::try_from(self.attempts).unwrap_or(u32::MAX),
+        })
+    }
+
     /// Reads what the message is about.
-    pub fn occasion(&self) -> Result<Occasion, StoreError> {
+    fn occasion(&self) -> Result<Occasion, StoreError> {
         let id = MessageId::from_bytes(self.message_id);
         let stored: StoredOccasion = from_json("notice_messages", "occasion", id, &self.occasion)?;
         let read = stored.read(AppId::from_bytes(self.app_id));

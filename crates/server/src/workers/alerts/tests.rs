@@ -161,5 +161,5 @@ async fn an_alert_queues_messages_of_notices() {
     let activity = worker(&store, 10).run_once().await.unwrap();
     assert_eq!(activity, WorkerActivity::More);
     let messages = store.lease_messages(at(70), at(130), 5).await.unwrap();
-    assert_eq!(messages.len(), 1);
+    assert_eq!(messages.due.len(), 1);
 }

@@ -64,6 +64,7 @@ macro_rules! forwarding_cases {
                 a_changed_notice_is_not_settled,
                 an_alert_queues_one_message_per_notice,
                 a_message_is_retried_and_then_finished,
+                an_unreadable_notice_holds_up_nothing,
             }
             traffic: {
                 an_hour_is_stored_once,
