@@ -294,7 +294,8 @@ fn imports_are_expanded() {
 }
 
 /// Functions that call the store's report methods for handlers in other files.
-const REPORT_LOADERS: [&str; 13] = [
+const REPORT_LOADERS: [&str; 14] = [
+    "ValueNames::load(",
     "LinkAnalytics::load(",
     "run_what_if(",
     "OverviewLoader{",

@@ -37,10 +37,10 @@ impl ValueNames {
             }
         }
         let campaigns = async {
-            match has_campaigns {
-                true => Ok(handles.store.campaign_names(caller, app, period).await?),
-                false => Ok(CampaignNames::default()),
+            if !has_campaigns {
+                return Ok(CampaignNames::default());
             }
+            Ok(handles.store.campaign_names(caller, app, period).await?)
         };
         let links = link_names(handles, caller, app, links.into_iter());
         let (links, campaigns) = tokio::try_join!(links, campaigns)?;

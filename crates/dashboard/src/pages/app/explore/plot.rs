@@ -22,9 +22,10 @@ const fn is_stackable(dimension: Dimension) -> bool {
 /// installs.
 fn metric(sort: Option<&'static Metric>, dimensions: &[Dimension]) -> &'static Metric {
     let is_event = |one: &Dimension| matches!(one, Dimension::Event | Dimension::Source);
-    let default = match dimensions.iter().any(is_event) {
-        true => "events",
-        false => "installs",
+    let default = if dimensions.iter().any(is_event) {
+        "events"
+    } else {
+        "installs"
     };
     let metric = sort.or_else(|| Metric::find(default));
     metric.unwrap_or(&METRICS[0])
