@@ -43,5 +43,5 @@ pub use rollup::{
     RollupRows,
 };
 pub use spend::{CostSum, ReportRowKey, Spend, counted_costs, report_rows};
-pub use spreadsheet::spreadsheet_field;
+pub use spreadsheet::{report_file_name, spreadsheet_field};
 pub use unmerged::RollupMerge;

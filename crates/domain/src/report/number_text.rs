@@ -86,6 +86,15 @@ pub fn share(micros: i64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
+/// Formats a part of a whole: `36.9 %`, rounded, halves away from zero. A whole below one counts as
+/// one.
+pub fn percent(part: i64, whole: i64) -> String {
+    let whole = u128::from(whole.max(1).unsigned_abs());
+    let tenths = (u128::from(part.unsigned_abs()) * 1_000 + whole / 2) / whole;
+    let sign = if part < 0 && tenths > 0 { "−" } else { "" };
+    format!("{sign}{}.{} %", tenths / 10, tenths % 10)
+}
+
 /// Formats a ratio: `2.51`, rounded, halves away from zero.
 pub fn ratio(amount: Amount) -> String {
     usd(amount).replace('$', "")
@@ -133,6 +142,22 @@ mod tests {
     #[case(499, "0.0 %")]
     fn formats_shares(#[case] micros: i64, #[case] expected: &str) {
         assert_eq!(share(micros), expected);
+    }
+
+    #[rstest]
+    #[case::rounded_up(292, 792, "36.9 %")]
+    #[case::rounded_down(1, 3, "33.3 %")]
+    #[case::half(1, 2_000, "0.1 %")]
+    #[case::half_of_an_odd_whole(1, 16, "6.3 %")]
+    #[case::below_half(1, 2_001, "0.0 %")]
+    #[case::everything(7, 7, "100.0 %")]
+    #[case::nearly_everything(9_999, 10_000, "100.0 %")]
+    #[case::loss(-1, 2_000, "−0.1 %")]
+    #[case::hardly_a_loss(-1, 2_001, "0.0 %")]
+    #[case::nothing(0, 0, "0.0 %")]
+    #[case::largest(i64::MAX, i64::MAX, "100.0 %")]
+    fn formats_parts(#[case] part: i64, #[case] whole: i64, #[case] expected: &str) {
+        assert_eq!(percent(part, whole), expected);
     }
 
     #[rstest]

@@ -1,6 +1,29 @@
-//! CSV fields that are safe to open in a spreadsheet.
+//! CSV files: their names, and fields that are safe to open in a spreadsheet.
 
+use super::range::DayRange;
 use std::borrow::Cow;
+
+/// Maximum length of an app's name in a file name.
+const APP_CHARS_MAX: usize = 40;
+
+/// Returns the name of a report's file: `lantern-explore-2026-10-20_2026-11-18.csv`. The app's name
+/// keeps its ASCII letters and digits, because browsers and file systems treat others differently.
+pub fn report_file_name(app: &str, report: &str, days: &DayRange) -> String {
+    let mut name = String::new();
+    for character in app.chars() {
+        if name.len() >= APP_CHARS_MAX {
+            break;
+        }
+        if character.is_ascii_alphanumeric() {
+            name.push(character.to_ascii_lowercase());
+        } else if !name.is_empty() && !name.ends_with('-') {
+            name.push('-');
+        }
+    }
+    let name = name.trim_end_matches('-');
+    let dash = if name.is_empty() { "" } else { "-" };
+    format!("{name}{dash}{report}-{}_{}.csv", days.from, days.to)
+}
 
 /// Characters that begin a formula. Spreadsheets read the full-width forms like the ASCII ones.
 const FORMULA_SIGNS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
@@ -45,7 +68,26 @@ fn is_number(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vocabulary::day::Day;
+    use crate::vocabulary::timezone::Timezone;
     use rstest::rstest;
+
+    #[rstest]
+    #[case::word("Lantern", "lantern-explore-2026-10-20_2026-11-18.csv")]
+    #[case::words("My App: “Pro”!", "my-app-pro-explore-2026-10-20_2026-11-18.csv")]
+    #[case::header_injection("a\"\r\nb;", "a-b-explore-2026-10-20_2026-11-18.csv")]
+    #[case::path("../etc", "etc-explore-2026-10-20_2026-11-18.csv")]
+    #[case::no_ascii("ランタン", "explore-2026-10-20_2026-11-18.csv")]
+    fn files_are_named_by_app_report_and_days(#[case] app: &str, #[case] expected: &str) {
+        let days = DayRange {
+            from: Day::parse("2026-10-20").unwrap(),
+            to: Day::parse("2026-11-18").unwrap(),
+            zone: Timezone::UTC,
+        };
+        assert_eq!(report_file_name(app, "explore", &days), expected);
+        let long = report_file_name(&"x".repeat(200), "explore", &days);
+        assert!(long.starts_with(&"x".repeat(APP_CHARS_MAX)) && long.len() < 80);
+    }
 
     #[rstest]
     #[case::plain("a b", "a b")]

@@ -2,6 +2,7 @@
 
 pub mod calendar;
 pub mod change;
+pub mod country;
 pub mod currency;
 pub mod day;
 pub mod digest;

@@ -1,8 +1,8 @@
 //! The range that a report is compared with.
 
 use super::chosen::month_start;
-use super::{ChosenRange, DayRange, days_before};
-use crate::report::{Grain, Period};
+use super::{ChosenRange, DayRange, REPORT_DAYS_MAX, days_before};
+use crate::report::{Grain, Period, TimeUnit};
 use crate::vocabulary::calendar;
 use crate::vocabulary::day::Day;
 use crate::vocabulary::time::Timestamp;
@@ -52,6 +52,32 @@ impl ComparedRange {
     /// Returns whether only a part of the days is compared.
     pub fn is_partial(&self) -> bool {
         self.period != self.days.period()
+    }
+
+    /// Returns the periods to look for an app's first figures in: the time before this range, and
+    /// each day from its start to `last`.
+    pub fn probe(&self, last: Day) -> Vec<Period> {
+        let days = DayRange {
+            to: last,
+            ..self.days.clone()
+        };
+        let begin = days.period().0;
+        let earlier = days_before(days.from, REPORT_DAYS_MAX);
+        let before = DayRange {
+            from: earlier,
+            to: earlier,
+            ..days.clone()
+        };
+        let days = days.split(Some(TimeUnit::Day)).into_iter();
+        let before = std::iter::once((before.period().0, begin));
+        before.chain(days.map(|day| day.period)).collect()
+    }
+
+    /// Returns the day on which data begins, if this range has earlier days. `found` are the numbers
+    /// of the periods of [`Self::probe`] that have figures.
+    pub fn data_begin(&self, found: impl Iterator<Item = usize>) -> Option<Day> {
+        let first = i32::try_from(found.min()?).ok()?;
+        (first > 1).then(|| days_before(self.days.from, 1 - first))
     }
 }
 
@@ -162,6 +188,24 @@ mod tests {
         let found = found.map(|one| (one.days.from.to_string(), one.days.to.to_string()));
         let expected = expected.map(|(from, to)| (from.to_owned(), to.to_owned()));
         assert_eq!(found, expected);
+    }
+
+    /// Periods with figures: 0 is the time before the range, 1 its first day.
+    #[rstest]
+    #[case::before(&[0, 1, 5], None)]
+    #[case::on_the_first_day(&[3, 1], None)]
+    #[case::quiet_at_first(&[0, 5], None)]
+    #[case::on_the_second_day(&[2, 3], Some("2025-11-03"))]
+    #[case::after_the_range(&[8], Some("2025-11-09"))]
+    #[case::never(&[], None)]
+    fn finds_the_day_on_which_data_begins(#[case] found: &[usize], #[case] expected: Option<&str>) {
+        let chosen = choose(Some("7d"), None);
+        let compared = chosen.compared(Comparison::PreviousPeriod, NOW).unwrap();
+        let probe = compared.probe(chosen.days.to);
+        assert_eq!((probe.len(), probe[1].0), (15, compared.period.0));
+        assert_eq!(probe[0].1, compared.period.0);
+        let begin = compared.data_begin(found.iter().copied());
+        assert_eq!(begin.map(|day| day.to_string()).as_deref(), expected);
     }
 
     /// Expected: first day and end of the compared part.
