@@ -2,7 +2,9 @@
 //! state.
 
 use crate::access::PageContext;
+use crate::data_begin::data_begin;
 use crate::failure::Failure;
+use crate::filter_value::normalized;
 use crate::pages::app::group_label;
 use crate::query::UrlQuery;
 use crate::range::{COMPARE, FROM, PageDateRange, RANGE, TO};
@@ -11,7 +13,6 @@ use crate::value_names::ValueNames;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::device::Platform;
-use tributary_domain::event::name::canonical;
 use tributary_domain::integration::Network;
 use tributary_domain::report::cohort::CohortTable;
 use tributary_domain::report::range::Comparison;
@@ -61,6 +62,8 @@ pub(crate) struct FilterTag {
     pub(crate) text: String,
     /// Query without this filter.
     pub(crate) without: String,
+    /// Why the value cannot be read.
+    fault: Option<String>,
 }
 
 /// A field of the filter form.
@@ -72,6 +75,8 @@ pub(crate) struct FilterField {
     pub(crate) choices: Vec<(String, String)>,
     /// Whether the choices are complete, so that the field is a list and not a text field.
     pub(crate) is_list: bool,
+    /// Why the value cannot be read.
+    pub(crate) fault: Option<String>,
 }
 
 /// Why a report cannot be shown, with links that make it possible.
@@ -88,6 +93,8 @@ pub(crate) struct AnalysisBar {
     pub(crate) fields: Vec<FilterField>,
     /// Labels of the filters in the URL that the report does not know.
     pub(crate) unknown: Vec<&'static str>,
+    /// Why the compared range is incomplete.
+    pub(crate) incomplete: Option<String>,
     report: ReportKind,
     query: UrlQuery,
 }
@@ -144,7 +151,12 @@ impl AnalysisBar {
         let filters: Vec<(Dimension, String)> = Dimension::ALL.iter().filter_map(filter).collect();
         let filters = filters.iter().map(|(one, value)| (*one, value));
         let names = ValueNames::load(handles, caller, app.id, range.whole(), filters).await?;
-        Ok(Self::new(report, range, &names, query))
+        let mut bar = Self::new(report, range, &names, query);
+        if bar.has_comparison() {
+            let begin = data_begin(handles, caller, app.id, &bar.range).await?;
+            bar.incomplete = begin.map(PageDateRange::incomplete);
+        }
+        Ok(bar)
     }
 
     fn new(report: ReportKind, range: PageDateRange, names: &ValueNames, query: UrlQuery) -> Self {
@@ -160,9 +172,15 @@ impl AnalysisBar {
                 .map(|tag| group_label(tag.dimension.as_str()))
                 .collect(),
             fields: fields.map(|one| field(*one, &query)).collect(),
+            incomplete: None,
             report,
             query,
         }
+    }
+
+    /// Returns whether the value of a field cannot be read.
+    pub(crate) fn has_fault(&self) -> bool {
+        self.fields.iter().any(|field| field.fault.is_some())
     }
 
     /// Returns whether the report can be compared with another range.
@@ -192,6 +210,11 @@ impl AnalysisBar {
         let mut fields = self.fields.iter_mut();
         if let Some(field) = fields.find(|one| one.name == dimension.as_str() && !one.is_list) {
             let values = values.into_iter().filter(|(value, _)| !value.is_empty());
+            // Countries are chosen by name, which the field accepts.
+            let values = values.map(|(value, label)| match dimension {
+                Dimension::Country => (label, value),
+                _ => (value, label),
+            });
             field.choices = values.take(SUGGESTIONS_MAX).collect();
         }
     }
@@ -217,6 +240,12 @@ impl AnalysisBar {
             self.report.covers(&all)
         };
         let all: Vec<&FilterTag> = self.tags.iter().collect();
+        if let Some((tag, fault)) = all.iter().find_map(|tag| Some((tag, tag.fault.clone()?))) {
+            return Some(Obstacle {
+                message: fault,
+                ways: vec![(format!("Remove {}", tag.text), tag.without.clone())],
+            });
+        }
         let message = if all.len() > DIMENSIONS_MAX {
             "At most three filters can be combined. Remove a filter."
         } else if !is_available(&all) {
@@ -275,25 +304,17 @@ impl AnalysisBar {
 fn tags(query: &UrlQuery, names: &ValueNames) -> Vec<FilterTag> {
     let tag = |dimension: &Dimension| {
         let name = dimension.as_str();
-        let value = normalized(*dimension, query.get(name)?);
+        let (value, fault) = normalized(*dimension, query.get(name)?);
         let label = names.label(*dimension, &value);
         Some(FilterTag {
             dimension: *dimension,
             text: format!("{}: {label}", group_label(name)),
             without: query.with(&[(name, None)]),
             value,
+            fault,
         })
     };
     Dimension::ALL.iter().filter_map(tag).collect()
-}
-
-/// Writes a filter value as it is stored, as the REST API does.
-fn normalized(dimension: Dimension, value: &str) -> String {
-    match dimension {
-        Dimension::Country => value.to_ascii_uppercase(),
-        Dimension::Event => canonical(value).0,
-        _ => value.to_owned(),
-    }
 }
 
 fn field(dimension: Dimension, query: &UrlQuery) -> FilterField {
@@ -317,10 +338,18 @@ fn field(dimension: Dimension, query: &UrlQuery) -> FilterField {
             .collect(),
         _ => Vec::new(),
     };
+    let (value, fault) = query
+        .get(name)
+        .map(|value| normalized(dimension, value))
+        .unwrap_or_default();
     FilterField {
         name,
         label: group_label(name),
-        value: query.get(name).unwrap_or_default().to_owned(),
+        value: match dimension {
+            Dimension::Country => country_label(&value),
+            _ => value,
+        },
+        fault,
         is_list: !choices.is_empty(),
         choices,
     }
@@ -372,7 +401,7 @@ mod tests {
             .collect();
         let expected = [
             ("Network: TikTok", "country=de&groupBy=day"),
-            ("Country: DE", "network=network_c&groupBy=day"),
+            ("Country: Germany (DE)", "network=network_c&groupBy=day"),
         ];
         assert_eq!(tags, expected);
         assert_eq!(bar.unfiltered(), "groupBy=day");

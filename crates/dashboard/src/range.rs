@@ -149,6 +149,14 @@ impl PageDateRange {
         days_label(&self.days)
     }
 
+    /// Returns why the range that this one is compared with is incomplete, if data begins on `day`.
+    pub(crate) fn incomplete(day: Day) -> String {
+        format!(
+            "The earlier period is incomplete: data begins on {}.",
+            long(day)
+        )
+    }
+
     /// Formats the range that this one is compared with; `None` if nothing is compared.
     pub(crate) fn compared_label(&self) -> Option<String> {
         let compared = self.compared.as_ref()?;

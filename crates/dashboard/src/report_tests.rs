@@ -90,6 +90,27 @@ async fn filters_that_cannot_be_combined_show_no_figures_but_a_way_out() {
 }
 
 #[tokio::test]
+async fn a_country_is_filtered_by_its_name_and_an_unknown_one_is_an_error() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    for page in ["", "/explore", "/cohorts"] {
+        let text = owner
+            .get(&format!("/apps/{app}{page}?country=Germany"))
+            .await
+            .text;
+        assert!(text.contains("Country: Germany (DE)"), "{page}: {text}");
+        let text = owner
+            .get(&format!("/apps/{app}{page}?country=Germania"))
+            .await
+            .text;
+        let fault = "id=\"filter-country-fault\">No country matches “Germania”.";
+        assert!(text.contains(fault), "{page}: {text}");
+        assert!(!text.contains("kpi-value"), "{page}: {text}");
+    }
+}
+
+#[tokio::test]
 async fn cohorts_say_which_filters_they_do_not_apply() {
     let dashboard = TestDashboard::start().await;
     let owner = dashboard.sign_in_as(Role::Owner).await;

@@ -51,7 +51,7 @@ pub(crate) fn app_page(
 
 /// Returns a CSV file as a download. Texts that a spreadsheet would run as formulas are escaped.
 pub(crate) fn csv_file<Field: AsRef<str>>(
-    name: &'static str,
+    name: &str,
     heads: impl IntoIterator<Item = Field>,
     rows: impl Iterator<Item = impl IntoIterator<Item = String>>,
 ) -> Response {

@@ -1,12 +1,16 @@
 //! Formats numbers, amounts and times for display.
 
-pub(crate) use tributary_domain::report::number_text::{count, money, ratio, usd};
+pub(crate) use tributary_domain::report::number_text::{count, money, percent, ratio, usd};
 
 use jiff::tz::TimeZone;
 use std::time::Duration;
 use tributary_domain::vocabulary::calendar::to_time_zone;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
+
+/// Says why costs have no change.
+pub(crate) const COSTS_NOT_COMPARED: &str = "Spend, CPI and ROAS are compared only for periods \
+                                             that are over, because costs are known by whole days.";
 
 /// Formats a time in the app's time zone: `15 Nov 2026, 12:34:05`.
 pub(crate) fn moment(at: Timestamp, zone: &Timezone) -> String {
@@ -68,12 +72,6 @@ fn path_segment(device: &str) -> String {
     let encoded: String = url::form_urlencoded::byte_serialize(device.as_bytes()).collect();
     // In a path, a space must be `%20`; `+` would be a literal plus sign.
     encoded.replace('+', "%20")
-}
-
-/// Formats a share: `98.0 %`.
-pub(crate) fn percent(part: i64, whole: i64) -> String {
-    let tenths = i128::from(part) * 1_000 / i128::from(whole.max(1));
-    format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
 /// Formats the age of a time: `3 minutes ago`.

@@ -6,6 +6,7 @@ use crate::state::DashboardHandles;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::report::{CampaignNames, Dimension, Period};
+use tributary_domain::vocabulary::country::country_label;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 
 /// Names of links, campaigns, ad sets and ads by their ids.
@@ -57,6 +58,7 @@ impl ValueNames {
                 "web" => "Web",
                 other => other,
             }),
+            Dimension::Country => return country_label(value),
             _ => self.name(dimension, value),
         };
         label.unwrap_or(value).to_owned()
@@ -153,7 +155,7 @@ mod tests {
     #[case::link(Dimension::Link, "lnk_1", "Banner", "lnk_1")]
     #[case::campaign(Dimension::Campaign, "c1", "Spring", "c1")]
     #[case::campaign_without_name(Dimension::Campaign, "c2", "c2", "")]
-    #[case::country(Dimension::Country, "c1", "c1", "")]
+    #[case::country(Dimension::Country, "DE", "Germany (DE)", "")]
     fn a_value_is_shown_by_its_name(
         #[case] dimension: Dimension,
         #[case] value: &str,

@@ -39,14 +39,14 @@ async fn find(
 }
 
 /// Text, colour and reason of an integration's status.
-struct StatusLabel {
-    text: &'static str,
-    tone: &'static str,
+pub(crate) struct StatusLabel {
+    pub(crate) text: &'static str,
+    pub(crate) tone: &'static str,
     reason: Option<String>,
 }
 
 impl StatusLabel {
-    fn of(integration: &Integration, state: &QueueState) -> Self {
+    pub(crate) fn of(integration: &Integration, state: &QueueState) -> Self {
         use tributary_domain::integration::IntegrationStatus;
         let (status, reason) = integration.status(state);
         let reason = match status {
@@ -64,6 +64,11 @@ impl StatusLabel {
             IntegrationStatus::Error => ("Failing", "bad"),
         };
         Self { text, tone, reason }
+    }
+
+    /// Returns whether events are sent without problems.
+    pub(crate) fn is_active(&self) -> bool {
+        self.tone == "good"
     }
 }
 

@@ -14,6 +14,7 @@ use tributary_domain::report::range::Span;
 use tributary_domain::report::{
     CLICKS_SCANNED_MAX, ClickBreakdown, Dimension, Figures, ReportQuery, TimeUnit,
 };
+use tributary_domain::vocabulary::country::country_label;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::timezone::Timezone;
 
@@ -149,7 +150,7 @@ fn countries(breakdown: &ClickBreakdown) -> Vec<ShareBar> {
     }
     bars(&rows, breakdown.clicks, |country| match country {
         "" => "Unknown".to_owned(),
-        country => country.to_owned(),
+        country => country_label(country),
     })
 }
 

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::network_label::NetworkLabel;
 use crate::query::UrlQuery;
+use crate::range::PageDateRange;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::{paging, text};
@@ -12,14 +13,12 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use std::collections::BTreeMap;
-use std::time::Duration;
 use tributary_domain::access::AppsRead;
 use tributary_domain::app::App;
 use tributary_domain::link::{Link, LinkFilter, LinkKind, LinkLabels, folder, link_search, tag};
 use tributary_domain::report::{Dimension, Figures, ReportQuery};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::money::Amount;
-use tributary_domain::vocabulary::time::Timestamp;
 
 #[derive(Template)]
 #[template(path = "links.html")]
@@ -31,6 +30,8 @@ struct LinksPage {
     form: FormState,
     labels: LinkLabels,
     is_filtered: bool,
+    /// Days of the figures.
+    range: PageDateRange,
 }
 
 impl LinksPage {
@@ -69,24 +70,18 @@ struct Row {
     revenue: String,
 }
 
-/// Period of the displayed figures.
-const DAYS: Duration = Duration::from_hours(30 * 24);
 /// Maximum links in the report; a page has far fewer.
 const LINKS_READ_MAX: u32 = 5_000;
 
-/// Loads recent figures by link.
+/// Loads the figures of a range by link.
 async fn figures(
     handles: &DashboardHandles,
     context: &PageContext<AppsRead>,
     app: AppId,
+    range: &PageDateRange,
 ) -> Result<BTreeMap<String, Figures>, Failure> {
-    let now = handles.runtime.now();
-    let days = i64::try_from(DAYS.as_millis()).unwrap_or(i64::MAX);
-    let from = Timestamp::from_millis(now.as_millis().saturating_sub(days));
-    // Includes the current quarter of an hour.
-    let until = now.plus(Duration::from_mins(15));
     let question = ReportQuery {
-        periods: vec![(from, until)],
+        periods: vec![range.whole()],
         group_by: vec![Dimension::Link],
         filters: Vec::new(),
         rows_max: LINKS_READ_MAX,
@@ -160,7 +155,9 @@ pub(crate) async fn show(
     let caller = &context.authorized;
     let found = handles.store.links(caller, app.id, filter, request).await?;
     let labels = handles.store.link_labels(caller, app.id).await?;
-    let figures = figures(&handles, &context, app.id).await?;
+    // The days that a link's page and the overview show first.
+    let range = PageDateRange::of(&UrlQuery::default(), handles.runtime.now(), &app.timezone);
+    let figures = figures(&handles, &context, app.id, &range).await?;
     let base = app.link_base(&handles.base_url);
     let last = found.items.last().map(|link| link.id.to_string());
     let page = LinksPage {
@@ -175,6 +172,7 @@ pub(crate) async fn show(
         query: context.query.clone(),
         labels,
         is_filtered,
+        range,
     };
     Ok(context.page(&page))
 }

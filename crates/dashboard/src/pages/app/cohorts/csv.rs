@@ -10,8 +10,8 @@ use crate::state::DashboardHandles;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::resource::CohortsRead;
-use tributary_domain::report::Dimension;
 use tributary_domain::report::cohort::Cohort;
+use tributary_domain::report::{Dimension, report_file_name};
 use tributary_domain::vocabulary::money::Amount;
 
 /// Returns the file.
@@ -27,7 +27,8 @@ pub(crate) async fn csv(
     let ages = found.ages();
     let rows = found.cohorts.iter();
     let rows = rows.map(|cohort| row(&found, cohort, &ages));
-    Ok(csv_file("cohorts.csv", heads(&found, &ages), rows))
+    let name = report_file_name(context.app()?.name.as_str(), "cohorts", &bar.range.days);
+    Ok(csv_file(&name, heads(&found, &ages), rows))
 }
 
 fn heads(found: &CohortsReport, ages: &[u8]) -> Vec<String> {

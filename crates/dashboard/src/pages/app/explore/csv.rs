@@ -10,6 +10,7 @@ use crate::state::DashboardHandles;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::AnalyticsRead;
+use tributary_domain::report::report_file_name;
 
 /// Returns the file.
 pub(crate) async fn csv(
@@ -26,5 +27,6 @@ pub(crate) async fn csv(
         let values = found.plain_values(key).into_iter();
         values.chain(found.columns.iter().map(|column| column.plain(row)))
     });
-    Ok(csv_file("explore.csv", heads, rows))
+    let name = report_file_name(context.app()?.name.as_str(), "explore", &bar.range.days);
+    Ok(csv_file(&name, heads, rows))
 }

@@ -51,6 +51,8 @@ struct ExplorePage {
     row_count: usize,
     /// First day on which the figures are complete, if they lack earlier ones.
     complete_from: Option<Day>,
+    /// Whether changes of costs are missing, because a part of a day has no costs.
+    lacks_compared_costs: bool,
 }
 
 /// Header of a metric's column.
@@ -129,7 +131,8 @@ impl ExplorePage {
 
 struct Row {
     values: Vec<GroupValue>,
-    figures: Vec<String>,
+    /// Values with their change from the compared range.
+    figures: Vec<(String, Option<MetricChange>)>,
 }
 
 /// One of a row's grouping values.
@@ -150,9 +153,14 @@ fn row(
     let links = found.drill_downs(key, query).into_iter();
     let values = found.labels(key).into_iter().zip(found.ids(key)).zip(links);
     let value = |((text, id), deeper)| GroupValue { text, id, deeper };
+    let before = found.row_before(key);
+    let figure = |metric: &&Metric| {
+        let change = before.and_then(|before| metric.change(before, figures));
+        (metric.write(figures), change)
+    };
     Row {
         values: values.map(value).collect(),
-        figures: found.columns.iter().map(|one| one.write(figures)).collect(),
+        figures: found.columns.iter().map(figure).collect(),
     }
 }
 
@@ -206,11 +214,13 @@ pub(crate) async fn show(
         obstacle: None,
         row_count: 0,
         complete_from: None,
+        lacks_compared_costs: false,
     };
     match found {
         Err(obstacle) => page.obstacle = Some(obstacle),
         Ok(found) => {
             page.complete_from = found.complete_from;
+            page.lacks_compared_costs = found.lacks_compared_costs();
             let total = found.total();
             page.heads = found.heads().into_iter().map(group_label).collect();
             let columns = found.columns.iter();
@@ -219,7 +229,7 @@ pub(crate) async fn show(
                 .map(|metric| sort_header(&found, metric, query))
                 .collect();
             let before = |metric: &&'static Metric| {
-                let before = found.before.as_ref()?;
+                let before = found.total_before()?;
                 Some((metric.write(before), metric.change(before, &total)))
             };
             page.totals_before = columns.clone().filter_map(before).collect();

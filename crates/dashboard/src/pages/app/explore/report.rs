@@ -1,6 +1,6 @@
 //! The Explore report: its query, parsed from the URL, and its result.
 
-use super::compared::compared_total;
+use super::compared::{ComparedRows, compared_rows};
 use crate::access::PageContext;
 use crate::analysis::{AnalysisBar, Obstacle};
 use crate::failure::Failure;
@@ -45,8 +45,9 @@ pub(super) struct ExploreReport {
     pub(super) columns: Vec<&'static Metric>,
     names: ValueNames,
     has_costs: bool,
-    /// Totals of the compared range; `None` if nothing is compared or only some rows are shown.
-    pub(super) before: Option<ReportFigures>,
+    /// The compared range; `None` if nothing is compared.
+    before: Option<ComparedRows>,
+    is_searched: bool,
     pub(super) sort: Option<&'static Metric>,
     pub(super) is_descending: bool,
     /// First day on which the figures are complete, if they lack earlier ones.
@@ -149,10 +150,12 @@ pub(super) async fn load_report(
         .keys()
         .flat_map(|(_, values)| dimensions.clone().zip(values));
     let names = ValueNames::load(handles, caller, app, bar.range.whole(), values).await?;
-    let before = match query.get("search") {
-        None => compared_total(handles, context, bar, has_costs).await?,
-        Some(_) => None,
+    // Periods of time have no counterpart in the compared range, so only their total is compared.
+    let compared_by: &[Dimension] = match group.time {
+        None => &group.dimensions,
+        Some(_) => &[],
     };
+    let before = compared_rows(handles, context, bar, compared_by, has_costs).await?;
     let mut found = ExploreReport {
         plain_spans: bar
             .range
@@ -168,6 +171,7 @@ pub(super) async fn load_report(
         names,
         has_costs,
         before,
+        is_searched: query.get("search").is_some(),
         sort: query.get("sort").and_then(Metric::find),
         is_descending: query.get("order") != Some("asc"),
         complete_from: complete_from.map(Day::first_from),
@@ -222,6 +226,13 @@ impl ExploreReport {
     /// Returns the names of the values.
     pub(super) const fn names(&self) -> &ValueNames {
         &self.names
+    }
+
+    /// Returns whether changes of costs are missing, because a part of a day has no costs.
+    pub(super) fn lacks_compared_costs(&self) -> bool {
+        let before = self.before.as_ref().map(|before| before.total.cost);
+        let shows_costs = self.columns.iter().any(|column| column.needs_cost);
+        self.has_costs && shows_costs && before == Some(None)
     }
 
     /// Returns whether the report is grouped by time.
@@ -311,6 +322,19 @@ impl ExploreReport {
         };
         let others = self.group.dimensions.iter().zip(values).map(value);
         time.into_iter().chain(others).collect()
+    }
+
+    /// Returns a row's figures in the compared range; `None` if they are not known.
+    pub(super) fn row_before(&self, (_, values): &ReportRowKey) -> Option<&ReportFigures> {
+        let before = self.before.as_ref().filter(|_| !self.has_time())?;
+        before.rows.get(values)
+    }
+
+    /// Returns the totals of the compared range; `None` if nothing is compared or only some rows are
+    /// shown.
+    pub(super) fn total_before(&self) -> Option<&ReportFigures> {
+        let before = self.before.as_ref().filter(|_| !self.is_searched)?;
+        Some(&before.total)
     }
 
     pub(super) fn total(&self) -> ReportFigures {

@@ -21,6 +21,9 @@ pub(super) struct TopList {
     pub(super) word: &'static str,
     pub(super) heads: Vec<&'static str>,
     pub(super) rows: Vec<TopListRow>,
+    /// Whether the figures are known with these filters.
+    pub(super) is_available: bool,
+    /// Ways to a list that is available.
     pub(super) obstacle: Option<Obstacle>,
 }
 
@@ -30,6 +33,8 @@ pub(super) struct TopListRow {
     pub(super) id: String,
     /// Query that filters by this value.
     pub(super) filter: String,
+    /// Id of the link, if the row is one.
+    pub(super) link: Option<String>,
     pub(super) figures: Vec<String>,
     /// Width of the bar behind the name, in thousandths of the first row's.
     pub(super) width: i64,
@@ -41,17 +46,18 @@ pub(super) struct Leaders {
     pub(super) values: Vec<(Dimension, Vec<(String, String)>)>,
 }
 
-/// Rows by campaign, link and network; by country and platform; and by event name. `None` if the
-/// filters do not allow the combination.
+/// Rows by campaign and network; by link; by country and platform; and by event name. `None` if the
+/// filters do not allow the combination, or if its figures are not complete yet.
 pub(super) struct LeaderRows {
-    pub(super) credited: Option<Vec<StatsRow>>,
+    pub(super) campaigns: Option<Vec<StatsRow>>,
+    pub(super) links: Option<Vec<StatsRow>>,
     pub(super) places: Option<Vec<StatsRow>>,
     pub(super) names: Option<Vec<StatsRow>>,
     pub(super) value_names: ValueNames,
 }
 
 /// Keeps one value of each row, and optionally the network after it.
-fn pick(rows: Option<&Vec<StatsRow>>, places: &[usize]) -> Option<Vec<StatsRow>> {
+pub(super) fn pick(rows: Option<&Vec<StatsRow>>, places: &[usize]) -> Option<Vec<StatsRow>> {
     let row = |row: &StatsRow| StatsRow {
         period: 0,
         values: places
@@ -112,6 +118,7 @@ fn table(
         name: names.label(dimension, value),
         id: names.id(dimension, value),
         filter: bar.filtered(dimension, value),
+        link: (dimension == Dimension::Link).then(|| value.clone()),
         figures: columns.iter().map(|one| one.write_brief(row)).collect(),
         width: i64::try_from(i128::from(weight(row)) * 1_000 / i128::from(heaviest)).unwrap_or(0),
     };
@@ -120,6 +127,7 @@ fn table(
         word: dimension.as_str(),
         heads: columns.iter().map(|one| one.label).collect(),
         rows: rows.iter().take(TOP_ROWS).map(row).collect(),
+        is_available: true,
         obstacle: bar.obstacle(&[dimension]),
     }
 }
@@ -132,18 +140,19 @@ pub(super) fn leaders(
 ) -> Leaders {
     let spend = figures.spend.as_ref();
     let ranked = |rows: Option<Vec<StatsRow>>, dimension: Dimension, spend: Option<&Spend>| {
+        let is_available = rows.is_some();
         let rows = sums(reader, rows.unwrap_or_default(), &[dimension], spend);
-        (dimension, ranked(rows, dimension))
+        (dimension, is_available, ranked(rows, dimension))
     };
     let networks = ranked(figures.by_network.clone(), Dimension::Network, spend);
-    let (credited, places) = (rows.credited.as_ref(), rows.places.as_ref());
+    let places = rows.places.as_ref();
     let lists = [
         ("Networks", networks),
         (
             "Campaigns",
-            ranked(pick(credited, &[0, 2]), Dimension::Campaign, spend),
+            ranked(rows.campaigns.clone(), Dimension::Campaign, spend),
         ),
-        ("Links", ranked(pick(credited, &[1]), Dimension::Link, None)),
+        ("Links", ranked(rows.links.clone(), Dimension::Link, None)),
         (
             "Countries",
             ranked(pick(places, &[0]), Dimension::Country, None),
@@ -164,14 +173,17 @@ pub(super) fn leaders(
     Leaders {
         values: lists
             .iter()
-            .map(|(_, (dimension, rows))| {
+            .map(|(_, (dimension, _, rows))| {
                 let values = rows.iter().map(|row| value(*dimension, row));
                 (*dimension, values.collect())
             })
             .collect(),
         lists: lists
             .iter()
-            .map(|(title, (dimension, rows))| table(title, *dimension, rows, reader.bar, names))
+            .map(|(title, (dimension, is_available, rows))| TopList {
+                is_available: *is_available,
+                ..table(title, *dimension, rows, reader.bar, names)
+            })
             .collect(),
     }
 }

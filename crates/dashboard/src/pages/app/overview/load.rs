@@ -41,6 +41,14 @@ pub(in crate::pages::app) struct RangeFigures {
     pub(super) spend: Option<Spend>,
 }
 
+impl RangeFigures {
+    /// Returns whether changes of costs are missing, because a part of a day has no costs.
+    pub(super) fn lacks_compared_costs(&self) -> bool {
+        let before = self.total_before.map(|before| before.cost);
+        self.total.cost.is_some_and(|cost| cost > 0) && before == Some(None)
+    }
+}
+
 impl FigureReader<'_> {
     /// Returns the query for these periods; `None` if no roll-up covers it.
     pub(super) fn query(&self, periods: Vec<Period>, by: &[Dimension]) -> Option<ReportQuery> {

@@ -3,6 +3,7 @@
 
 mod annotations;
 mod anomalies;
+mod health;
 mod kpi;
 mod leaders;
 pub(super) mod load;
@@ -15,7 +16,6 @@ use crate::analysis::{AnalysisBar, Obstacle};
 use crate::chart::Chart;
 use crate::failure::Failure;
 use crate::metric::{METRICS, Metric};
-use crate::network_label::NetworkLabel;
 use crate::query::UrlQuery;
 use crate::range::PageDateRange;
 use crate::shell::{Section, Shell};
@@ -27,6 +27,7 @@ use anomalies::{AnomalyLine, anomalies};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use health::{HealthRow, health};
 use kpi::{Kpi, kpis};
 use leaders::{LeaderRows, TopList, leaders};
 use load::FigureReader;
@@ -38,7 +39,7 @@ use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::report::view::ReportPage;
 use tributary_domain::report::{Dimension, Figures, StatsRow};
 use tributary_domain::vocabulary::day::Day;
-use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::id::{AppId, LinkId};
 
 /// Dimensions that the chart can be stacked by: URL value and label.
 const STACKS: [(&str, &str); 3] = [
@@ -70,7 +71,9 @@ struct OverviewPage {
     /// Number of events from billing providers, and the share of them that were matched to a
     /// device.
     billing: Option<(String, String)>,
-    health: Vec<(NetworkLabel, String, String, String)>,
+    health: Vec<HealthRow>,
+    /// Whether the period is not over, so that costs have no change.
+    lacks_compared_costs: bool,
     /// Number of held installs, if any.
     held: Option<String>,
     anomalies: Vec<AnomalyLine>,
@@ -111,35 +114,19 @@ impl OverviewPage {
         self.query.with(&changes)
     }
 
+    /// Returns the link whose page has what a top list lacks: clicks by country and platform.
+    fn page_with(&self, dimension: &str) -> Option<&str> {
+        let is_place = [Dimension::Country, Dimension::Platform]
+            .iter()
+            .any(|one| one.as_str() == dimension);
+        let link = self.query.get(Dimension::Link.as_str())?;
+        let is_link = LinkId::parse(link).is_ok();
+        (is_place && is_link && self.shell.sees_apps).then_some(link)
+    }
+
     fn with_metric(&self, word: &str) -> String {
         self.query.with(&[("metric", Some(word))])
     }
-}
-
-/// Loads recent delivery counts by network.
-async fn health(
-    handles: &DashboardHandles,
-    context: &PageContext<AnalyticsRead>,
-    app: AppId,
-) -> Result<Vec<(NetworkLabel, String, String, String)>, Failure> {
-    let now = handles.runtime.now();
-    let found = handles
-        .store
-        .delivery_health(&context.authorized, app, now)
-        .await?;
-    let number = |count: u64| text::count(i64::try_from(count).unwrap_or(i64::MAX));
-    let row = |(network, one): (
-        tributary_domain::integration::Network,
-        tributary_store::IntegrationHealth,
-    )| {
-        (
-            NetworkLabel::of(network),
-            number(one.delivered),
-            number(one.failed),
-            number(one.pending),
-        )
-    };
-    Ok(found.into_iter().map(row).collect())
 }
 
 /// Returns the number of billing events in the range, and the share of them that were matched to a
@@ -187,13 +174,22 @@ async fn leader_rows(reader: &FigureReader<'_>) -> Result<LeaderRows, Failure> {
         reader.whole(&[Dimension::Country, Dimension::Platform]),
         reader.whole(&[Dimension::Event]),
     )?;
-    let rows = credited.as_deref().unwrap_or_default();
-    let links = top_links(rows).into_iter();
-    let campaigns = rows.iter().map(|row| (Dimension::Campaign, &row.values[0]));
-    let values = links.map(|link| (Dimension::Link, link)).chain(campaigns);
+    // No roll-up has links with countries or platforms, but one has campaigns with them.
+    let campaigns = match &credited {
+        Some(_) => leaders::pick(credited.as_ref(), &[0, 2]),
+        None => {
+            let by = [Dimension::Campaign, Dimension::Network];
+            reader.whole(&by).await?
+        }
+    };
+    let links = top_links(credited.as_deref().unwrap_or_default()).into_iter();
+    let links = links.map(|link| (Dimension::Link, link));
+    let rows = campaigns.as_deref().unwrap_or_default().iter();
+    let values = links.chain(rows.map(|row| (Dimension::Campaign, &row.values[0])));
     let value_names = reader.names(values).await?;
     Ok(LeaderRows {
-        credited,
+        campaigns,
+        links: leaders::pick(credited.as_ref(), &[1]),
         places,
         names,
         value_names,
@@ -254,6 +250,7 @@ pub(crate) async fn show(
         retention,
         billing,
         health,
+        lacks_compared_costs: figures.lacks_compared_costs(),
         held: held(figures.total.figures.held_installs),
         anomalies,
         is_empty,
