@@ -164,6 +164,24 @@ on_both_engines! {
         }
     }
 
+    async fn the_overview_lists_campaigns_with_a_filter_by_place(engine: Engine) {
+        let fixture = ReportFixture::start(engine, 600).await;
+        let recorded = fixture.read_recorded().await;
+        let cookie = fixture.server.sign_in_as(fixture.organization, Role::Viewer).await;
+        let days = format!("from={FROM}&to={TO}");
+        for dimension in ["country", "platform"] {
+            let known = values(&recorded, dimension).into_iter().find(|value| !value.is_empty());
+            let query = format!("{days}&{dimension}={}", known.unwrap());
+            let (rows, _) = fixture.stats(&format!("{query}&groupBy=campaign"), 500).await;
+            let campaigns = rows.iter().filter(|row| row["campaign"].as_str().is_some_and(|one| !one.is_empty()));
+            let page = fixture.page(&format!("?{query}"), &cookie).await;
+            let (_, panel) = page.rsplit_once("id=\"top-campaign\"").unwrap();
+            let (panel, _) = panel.split_once("</section>").unwrap();
+            assert!(panel.contains("<th scope=\"col\" class=\"num\">Net revenue</th>"), "{panel}");
+            assert_eq!(panel.matches("class=\"name\"").count(), campaigns.count().min(8), "{query}: {panel}");
+        }
+    }
+
     async fn organic_installs_never_change_paid_figures(engine: Engine) {
         let fixture = ReportFixture::start(engine, 600).await;
         fixture.put_costs().await;

@@ -8,13 +8,13 @@ use tributary_domain::vocabulary::country::find_country;
 /// reason.
 pub(crate) fn normalized(dimension: Dimension, value: &str) -> (String, Option<String>) {
     match dimension {
-        Dimension::Country => match find_country(value) {
-            Some(code) => (code, None),
-            None => {
+        Dimension::Country => find_country(value).map_or_else(
+            || {
                 let fault = format!("No country matches “{value}”.");
                 (value.to_owned(), Some(fault))
-            }
-        },
+            },
+            |code| (code, None),
+        ),
         Dimension::Event => (canonical(value).0, None),
         _ => (value.to_owned(), None),
     }

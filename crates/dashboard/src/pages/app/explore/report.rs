@@ -150,12 +150,7 @@ pub(super) async fn load_report(
         .keys()
         .flat_map(|(_, values)| dimensions.clone().zip(values));
     let names = ValueNames::load(handles, caller, app, bar.range.whole(), values).await?;
-    // Periods of time have no counterpart in the compared range, so only their total is compared.
-    let compared_by: &[Dimension] = match group.time {
-        None => &group.dimensions,
-        Some(_) => &[],
-    };
-    let before = compared_rows(handles, context, bar, compared_by, has_costs).await?;
+    let before = compared_rows(handles, context, bar, &group.dimensions, has_costs).await?;
     let mut found = ExploreReport {
         plain_spans: bar
             .range
@@ -324,7 +319,8 @@ impl ExploreReport {
         time.into_iter().chain(others).collect()
     }
 
-    /// Returns a row's figures in the compared range; `None` if they are not known.
+    /// Returns a row's figures in the compared range; `None` if they are not known. Times have no
+    /// counterpart in that range.
     pub(super) fn row_before(&self, (_, values): &ReportRowKey) -> Option<&ReportFigures> {
         let before = self.before.as_ref().filter(|_| !self.has_time())?;
         before.rows.get(values)

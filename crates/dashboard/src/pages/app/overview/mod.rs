@@ -175,12 +175,11 @@ async fn leader_rows(reader: &FigureReader<'_>) -> Result<LeaderRows, Failure> {
         reader.whole(&[Dimension::Event]),
     )?;
     // No roll-up has links with countries or platforms, but one has campaigns with them.
-    let campaigns = match &credited {
-        Some(_) => leaders::pick(credited.as_ref(), &[0, 2]),
-        None => {
-            let by = [Dimension::Campaign, Dimension::Network];
-            reader.whole(&by).await?
-        }
+    let campaigns = if credited.is_some() {
+        leaders::pick(credited.as_ref(), &[0, 2])
+    } else {
+        let by = [Dimension::Campaign, Dimension::Network];
+        reader.whole(&by).await?
     };
     let links = top_links(credited.as_deref().unwrap_or_default()).into_iter();
     let links = links.map(|link| (Dimension::Link, link));
