@@ -32,6 +32,14 @@ on_both_engines! {
         let identify = format!("/api/track/identify?key={sdk_key}");
         let plain_text = json!({"deviceId": "d1", "matching": {"email": format!("{CANARY}@example.com"), "phone": CANARY}});
         answers += &server.call("POST", &identify, &key, Some(plain_text)).await.expect(422).text;
+        let token = format!("{CANARY:A<43}");
+        for endpoint in ["configure", "erase"] {
+            let path = format!("/api/track/{endpoint}?key={sdk_key}");
+            let body = json!({"deviceId": "d1", "platform": "ios", "eraseToken": token});
+            answers += &server.call("POST", &path, &key, Some(body)).await.expect(200).text;
+            let wrong = json!({"deviceId": "d2", "platform": "ios", "eraseToken": format!("{token}{CANARY}")});
+            answers += &server.call("POST", &path, &key, Some(wrong)).await.text;
+        }
         let wrong = format!("/api/track/configure?key=pk_live_{CANARY}");
         answers += &server.call("POST", &wrong, &key, Some(json!({"deviceId": CANARY}))).await.expect(401).text;
         for wrong in [format!("ak_live_{CANARY}"), CANARY.to_owned(), format!("pk_live_{CANARY}")] {

@@ -24,7 +24,7 @@ pub fn body(bytes: &[u8]) {
             service.send(method, &format!("{app}/{path}"), &bearer, bytes);
         }
         let sdk = [JSON, ("x-tributary-key", service.sdk_key.as_str())];
-        for path in ["configure", "events", "identify"] {
+        for path in ["configure", "erase", "events", "identify"] {
             service.send("POST", &format!("/api/track/{path}"), &sdk, bytes);
         }
     });

@@ -44,6 +44,7 @@ const PATHS: &[&str] = &[
     "/api/v1/audit-log",
     "/api/track/attestation-challenge",
     "/api/track/configure",
+    "/api/track/erase",
     "/api/track/events",
     "/api/track/identify",
     "/api/track/skan",

@@ -3,6 +3,8 @@
 use super::DEVICE;
 use serde_json::{Value, json};
 
+const ERASE_TOKEN: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
+
 pub(super) fn challenge_body() -> Value {
     json!({"deviceId": DEVICE})
 }
@@ -56,7 +58,7 @@ pub(super) fn retry_body() -> Value {
 
 /// Builds a call whose device cannot exist, so that its install is held.
 pub(super) fn configure_body() -> Value {
-    json!({"deviceId": DEVICE, "platform": "android", "model": "iPhone15,2"})
+    json!({"deviceId": DEVICE, "platform": "android", "model": "iPhone15,2", "eraseToken": ERASE_TOKEN})
 }
 
 pub(super) fn tried_rules_body() -> Value {
@@ -73,6 +75,10 @@ pub(super) fn decisions_body() -> Value {
 
 pub(super) fn events_body() -> Value {
     json!({"deviceId": DEVICE, "events": [{"name": "sign_up"}]})
+}
+
+pub(super) fn erase_body() -> Value {
+    json!({"deviceId": DEVICE, "eraseToken": ERASE_TOKEN})
 }
 
 pub(super) fn identify_body() -> Value {

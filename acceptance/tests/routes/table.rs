@@ -439,6 +439,13 @@ pub(crate) const ROUTES: &[Route] = &[
         204,
     ),
     route(
+        "POST",
+        "/api/track/erase",
+        Needs::SdkKey,
+        Some(erase_body),
+        200,
+    ),
+    route(
         "DELETE",
         "/api/v1/apps/{appId}/links/{linkId}",
         Needs::AppsWrite,

@@ -51,7 +51,50 @@ async fn create_user(sdk: &SdkFixture) {
     sdk.send(DEVICE, events).await;
 }
 
+const TOKEN: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
+
 on_both_engines! {
+    async fn a_user_erases_their_own_device(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
+        create_user(&sdk).await;
+        let erase = async |device: &str, token: &str| {
+            sdk.call("erase", &sdk.live, &json!({"deviceId": device, "eraseToken": token})).await
+        };
+        let other = TOKEN.replace('A', "B");
+        assert_eq!(erase(DEVICE, TOKEN).await.expect(403).code(), "invalid_erase_token", "none was sent");
+        sdk.configure(DEVICE, json!({"eraseToken": "too short"})).await;
+        sdk.configure(DEVICE, json!({"eraseToken": TOKEN})).await;
+        sdk.configure(DEVICE, json!({"eraseToken": other})).await;
+        for (device, token) in [(DEVICE, other.as_str()), ("unknown", TOKEN)] {
+            let refused = erase(device, token).await.expect(403);
+            assert_eq!(refused.code(), "invalid_erase_token");
+            assert!(!refused.text.contains(token) && !refused.text.contains(device));
+        }
+        let of_tests = json!({"deviceId": DEVICE, "eraseToken": TOKEN});
+        assert_eq!(sdk.call("erase", &sdk.test, &of_tests).await.expect(403).code(), "invalid_erase_token");
+        let faulty = sdk.call("erase", &sdk.live, &json!({"eraseToken": format!("{TOKEN}=")})).await.expect(422);
+        let fields: Vec<String> = faulty.faults().into_iter().map(|(field, _)| field).collect();
+        assert_eq!(fields, ["deviceId", "eraseToken"]);
+        assert!(!faulty.text.contains(TOKEN));
+
+        let before = read_reports(&sdk).await;
+        // Erasure is the user's right, so it works even if the SDK is disabled.
+        sdk.change_app(json!({"sdk": {"enabled": false}})).await;
+        let path = format!("{}/devices/{DEVICE}", sdk.app);
+        sdk.server.get(&path, &sdk.key).await.expect(200);
+        for _ in 0..2 {
+            let answer = erase(&DEVICE.to_uppercase(), TOKEN).await.expect(200);
+            assert_eq!(answer.data(), json!({"status": "erased"}));
+        }
+        assert_eq!(read_reports(&sdk).await, before);
+        assert_eq!(sdk.server.get(&path, &sdk.key).await.expect(404).code(), "device_not_found");
+        assert!(sdk.log(&format!("&deviceId={DEVICE}")).await.is_empty());
+        let audited = sdk.server.get("/api/v1/audit-log?limit=1", &sdk.key).await.expect(200);
+        let entry = audited.json()["data"][0].clone();
+        assert_eq!((&entry["action"], &entry["actor"]["kind"]), (&json!("device.erased"), &json!("device_user")));
+        assert!(!audited.text.contains(DEVICE) && !audited.text.contains(TOKEN));
+    }
+
     async fn erases_a_person_without_changing_a_report(engine: Engine) {
         let sdk = SdkFixture::start(engine).await;
         create_user(&sdk).await;

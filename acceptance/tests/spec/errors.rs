@@ -174,6 +174,9 @@ on_both_engines! {
         let plain = server.request(Method::POST, "/api/track/configure").header("x-tributary-key", &sdk_key);
         let plain = plain.header("content-type", "application/json").body(json!({"deviceId": "plain", "platform": "ios"}).to_string());
         server.send(plain).await.expect(200);
+        let erase = server.request(Method::POST, "/api/track/erase").header("x-tributary-key", &sdk_key);
+        let erase = erase.header("content-type", "application/json").body(json!({"deviceId": "plain", "eraseToken": "A".repeat(43)}).to_string());
+        record(server.send(erase).await, "invalid_erase_token");
         let release = json!({"decision": "release"});
         record(server.post(&format!("{app}/held/plain/decision"), &full, release).await, "install_not_held");
         record(crate::spec::held::reject_forwarded(&server).await, "install_forwarded");

@@ -103,6 +103,41 @@ on_both_engines! {
         }
     }
 
+    async fn events_of_a_refusing_user_reach_no_network(engine: Engine) {
+        let simulated = ServerWithSimulator::start(engine).await;
+        let mut sites = Vec::new();
+        for (number, (network, _)) in NETWORKS.into_iter().enumerate() {
+            let site = simulated.site(network).await;
+            let account = simulated.connect(&site, network, number).await;
+            let sdk_key = install_from_click(&site, network, "phone-1").await;
+            let tracked = |name: &str, consent: Value| {
+                let mut event = sdk_event(name);
+                event["consent"] = consent;
+                event
+            };
+            // The refusal of the device is still on its way.
+            let refused = tracked("purchase", json!({"adUserData": false}));
+            let granted = tracked("sign_up", json!({"adUserData": true, "adPersonalization": true}));
+            for event in [&refused, &granted, &refused] {
+                let body = json!({"deviceId": "phone-1", "events": [event]});
+                track(&site, &sdk_key, "events", &body).await;
+            }
+            // A later grant does not apply to the purchase.
+            let grant = json!({"deviceId": "phone-1", "platform": "android", "consent": {"adUserData": true}});
+            track(&site, &sdk_key, "configure", &grant).await;
+            sites.push((site, network, account));
+        }
+        for (site, network, account) in sites {
+            let statuses = wait_until_settled(&site, SETTLE_TIMEOUT).await;
+            assert_eq!(statuses.keys().collect::<Vec<_>>(), ["delivered"], "{network:?}");
+            let names = simulated.names(network, &account);
+            assert!(!names.is_empty() && names.iter().all(|name| !["Purchase", "purchase", "order_created"].contains(&name.as_str())), "{names:?}");
+            let purchase = site.logged_event("e-purchase").await;
+            assert_eq!(skip_reasons(&purchase), BTreeMap::from([(network.label().to_owned(), "consent".to_owned())]));
+            assert_eq!(purchase["consent"], json!({"adUserData": false, "adPersonalization": null, "tracking": null}));
+        }
+    }
+
     async fn web_events_are_forwarded_and_start_trial_is_trial_started_at_network_d(engine: Engine) {
         let simulated = ServerWithSimulator::start(engine).await;
         let mut sites = Vec::new();

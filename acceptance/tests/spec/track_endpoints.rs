@@ -78,7 +78,7 @@ on_both_engines! {
 
     async fn accepts_calls_from_any_origin(engine: Engine) {
         let sdk = SdkFixture::start(engine).await;
-        for endpoint in ["configure", "events", "identify", "skan", "attestation-challenge"] {
+        for endpoint in ["configure", "erase", "events", "identify", "skan", "attestation-challenge"] {
             let request = sdk.server.request(Method::OPTIONS, &format!("/api/track/{endpoint}"));
             let request = request.header("origin", "https://shop.example").header("access-control-request-method", "POST");
             let answer = sdk.server.send(request).await.expect(204);

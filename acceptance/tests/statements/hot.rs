@@ -111,6 +111,18 @@ pub(super) const HOT_STATEMENTS: &[(&str, AppFilter)] = &[
     ("devices/bulk.rs update_devices: update devices", Batch),
     ("devices/bulk.rs write: update {table}", Batch),
     ("devices/bulk.rs write_identities: update identities", Batch),
+    (
+        "devices/erase_tokens.rs erase_proofs: select erase_tokens",
+        App,
+    ),
+    (
+        "devices/erase_tokens.rs insert: insert erase_tokens",
+        Insert,
+    ),
+    (
+        "devices/erase_tokens.rs move_erase_proof: update erase_tokens",
+        App,
+    ),
     ("devices/mod.rs sealed_secret: select app_secrets", App),
     ("devices/state.rs find_identity: select identities", App),
     ("devices/state.rs forget_identity: update identities", App),

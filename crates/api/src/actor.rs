@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 /// Who made a change.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ActorOut {
-    /// `key`, `user`, `operator` (the command line) or `service`.
+    /// `key`, `user`, `operator` (the command line), `device_user` (the user of an app) or `service`.
     kind: &'static str,
     id: Option<String>,
 }
@@ -18,6 +18,7 @@ impl From<Actor> for ActorOut {
             Actor::Key(id) => ("key", Some(id.to_string())),
             Actor::User(id) => ("user", Some(id.to_string())),
             Actor::Operator => ("operator", None),
+            Actor::DeviceUser => ("device_user", None),
             Actor::Service => ("service", None),
         };
         Self { kind, id }

@@ -55,6 +55,8 @@ codes! {
     LiveOnly = FORBIDDEN "production_only",
     /// The SDK is disabled for the app.
     SdkDisabled = FORBIDDEN "sdk_disabled",
+    /// The token does not belong to the device.
+    InvalidEraseToken = FORBIDDEN "invalid_erase_token",
     /// Web events are disabled for the app.
     WebEventsDisabled = FORBIDDEN "web_events_disabled",
     /// The app is archived.
@@ -300,6 +302,7 @@ impl From<Refusal> for ApiError {
             Refusal::NoticeNotFound => Code::NoticeNotFound,
             Refusal::TooManyNotices => Code::TooManyNotices,
             Refusal::DeviceNotFound => Code::DeviceNotFound,
+            Refusal::InvalidEraseToken => Code::InvalidEraseToken,
             Refusal::DeliveryNotFound => Code::DeliveryNotFound,
             Refusal::DeliveryNotRetryable => Code::DeliveryNotRetryable,
             Refusal::InstallNotHeld => Code::InstallNotHeld,

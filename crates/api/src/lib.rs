@@ -11,6 +11,7 @@ mod caller;
 mod campaign;
 mod choices;
 mod client_address;
+mod consent;
 mod current_document;
 mod days;
 mod decimal;

@@ -21,6 +21,11 @@ pub enum Refusal {
     /// The app has no device with this id in this environment.
     #[error("Device not found in this environment. A test key only sees test devices.")]
     DeviceNotFound,
+    /// The token does not prove that the request comes from the device's user.
+    #[error(
+        "The token is not the one that this device sent first to configure, or the device is unknown."
+    )]
+    InvalidEraseToken,
     /// The app has no delivery with this id.
     #[error("Delivery not found. Finished deliveries are deleted after some time.")]
     DeliveryNotFound,

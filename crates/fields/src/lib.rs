@@ -319,6 +319,14 @@ impl<'a> Fields<'a> {
         rule(self.faults)
     }
 
+    /// Reads fields without reporting their faults. Invalid values are treated as absent.
+    pub fn ignoring_faults<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::take(self.faults);
+        let value = read(self);
+        *self.faults = before;
+        value
+    }
+
     /// Reads a nested object. If the object is absent or null, so are all its fields.
     pub fn section(&mut self, name: &'static str) -> Fields<'_> {
         self.section_of(name, ValueSchema::of(ValueType::Object))

@@ -65,6 +65,7 @@ fn event(id: &str, now: Timestamp, app: AppId) -> Event {
         is_service_install: false,
         duplicate_of: None,
         dedup_root: None,
+        consent: None,
         skipped: Vec::new(),
         website: None,
     }

@@ -8,17 +8,18 @@ use tributary_domain::billing::DeviceUpdate;
 use tributary_domain::click::Click;
 use tributary_domain::device::{DeviceRef, IdentityClaim, claim};
 use tributary_domain::event::Credit;
-use tributary_domain::forwarding::lifecycle::ATTRIBUTION_CHANGED;
+use tributary_domain::forwarding::lifecycle::{ATTRIBUTION_CHANGED, CONSENT_WITHDRAWN};
 use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::install::{
     ConfigureCommand, ConfigureDecision, DeviceState, candidate_query, configure as decide,
 };
 use tributary_domain::integration::Integration;
 use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::ConfigureOutcome;
 
-/// Number of a device's events that are recredited per query.
+/// Number of a device's events that are recredited, or whose deliveries are cancelled, per query.
 const RECREDITED_AT_ONCE_MAX: usize = 1_000;
 
 /// Records a `configure` call: the device, the decision about its install, and the events and
@@ -50,6 +51,9 @@ pub async fn configure<T: Tables>(
     let mut writes = ConfigureWrites::default();
     call.add_to(&mut writes);
     write(tables, &writes).await?;
+    if call.withdraws_consent() {
+        cancel_deliveries(tables, now, &mut tally).await?;
+    }
     credit_and_plan(tables, &call, &mut tally).await?;
     let update = call.update();
     settle_linked(tables, lock, now, &update, &mut tally).await?;
@@ -86,6 +90,8 @@ impl DecidedCall<'_> {
         writes.taken_clicks.extend(taken);
         let kept = decision.referenced_click.map(|click| (device.app, click));
         writes.kept_clicks.extend(kept);
+        let erasable = command.erase_proof.is_some();
+        writes.erase_proofs.extend(erasable.then_some(command));
         writes
             .tokens
             .extend(decision.redeems_token.then_some(command));
@@ -94,6 +100,11 @@ impl DecidedCall<'_> {
     /// Returns the changes that matter for billing.
     pub(crate) fn update(&self) -> DeviceUpdate {
         self.decision.changed_identifiers(&self.state)
+    }
+
+    /// Returns whether the call withdraws the user's consent.
+    pub(crate) fn withdraws_consent(&self) -> bool {
+        self.decision.withdraws_consent(&self.state)
     }
 
     /// Returns the facts for planning the device's events.
@@ -146,10 +157,35 @@ async fn write<T: Tables>(tables: &T, writes: &ConfigureWrites<'_>) -> Result<()
     for (app, click) in &writes.kept_clicks {
         tables.keep_click(*app, *click).await?;
     }
+    for command in &writes.erase_proofs {
+        tables.insert_erase_proof(command).await?;
+    }
     for command in &writes.tokens {
         tables.enqueue_token(command).await?;
     }
     Ok(())
+}
+
+/// Cancels the pending deliveries of a device's events, because consent was withdrawn. The sender of
+/// a web event is responsible for its consent, so such events are not affected.
+async fn cancel_deliveries<T: Tables>(
+    tables: &T,
+    (device, at): (DeviceRef<'_>, Timestamp),
+    tally: &mut TransactionTally,
+) -> Result<(), T::Failure> {
+    let mut last = None;
+    loop {
+        let events = tables
+            .events_to_credit(device, last, RECREDITED_AT_ONCE_MAX)
+            .await?;
+        let Some(latest) = events.last() else {
+            return Ok(());
+        };
+        last = Some(latest.id);
+        let events: Vec<EventId> = events.iter().map(|event| event.id).collect();
+        let reason = (CONSENT_WITHDRAWN, at);
+        plan::cancel_all(tables, device.app, &events, reason, tally).await?;
+    }
 }
 
 /// Recredits the device's earlier events, records the install, and plans the deliveries of all of

@@ -5,7 +5,7 @@
 //! are left to [`configure`](fn@crate::configure):
 //!
 //! - those that settle a subscription, for which the app must be locked before the device,
-//! - those that credit the device's earlier events again,
+//! - those that credit the device's earlier events again, or cancel their deliveries,
 //! - those whose device another transaction has locked. That transaction may take seconds, and the
 //!   other calls must not wait for it.
 
@@ -140,7 +140,7 @@ async fn decide_in_order<'a, T: ConfigureBatchTable>(
     Ok(calls)
 }
 
-/// Removes each app's first call that settles a subscription or credits events again, and the app's
+/// Removes each app's first call that settles a subscription or changes earlier events, and the app's
 /// later calls, which may depend on it. Returns the remaining calls, and the devices of the calls
 /// to record alone.
 async fn without_alone<'a, T: ConfigureBatchTable>(
@@ -153,7 +153,7 @@ async fn without_alone<'a, T: ConfigureBatchTable>(
         RelatedQuery {
             device,
             keys: call.update().keys(device.key),
-            recredits: call.decision.is_new_decision,
+            changes_events: call.decision.is_new_decision || call.withdraws_consent(),
         }
     };
     let queries: Vec<_> = calls.iter().map(query).collect();

@@ -6,12 +6,15 @@ use crate::tally::TransactionTally;
 use std::collections::BTreeSet;
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::erasure::{Erasure, Trace, billing_event_ids, clicks_to_erase, people_of};
+use tributary_domain::erasure::{
+    Erasure, Trace, billing_event_ids, check_erase_proof, clicks_to_erase, people_of,
+};
 use tributary_domain::forwarding::lifecycle::ERASED;
 use tributary_domain::install::DeviceState;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{EventId, OrganizationId};
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::EraseRequest;
 use tributary_store::records::{audit_row, json_string};
 
 /// Erases a device of one of the organization's apps, and the device's users that no other device
@@ -30,6 +33,23 @@ pub async fn erase_device<T: Tables>(
     let (action, target) = (Action::DeviceErased, pseudonym.as_str());
     let row = audit_row(organization, origin, action, Some(device.app), target, &[]);
     tables.insert_audit(&row).await
+}
+
+/// Erases a device at the request of its user, who proves it with a token. An operator's erasure
+/// keeps the proof, so that the user can erase what the app sent afterwards.
+pub async fn erase_own_device<T: Tables>(
+    tables: &T,
+    request: &EraseRequest,
+) -> Result<(), T::Failure> {
+    let device = DeviceRef {
+        app: request.app,
+        environment: request.environment,
+        key: &request.device,
+    };
+    let stored = tables.erase_proofs(device, &request.proof).await?;
+    check_erase_proof(&stored, &request.proof)?;
+    let (pseudonym, origin) = (&request.pseudonym, &request.origin);
+    erase_device(tables, request.organization, device, pseudonym, origin).await
 }
 
 async fn erase<T: Tables>(
@@ -69,6 +89,7 @@ async fn erase<T: Tables>(
             .await?;
     }
     tables.remove_device_token(device).await?;
+    tables.move_erase_proof(device, pseudonym).await?;
     let events: Vec<EventId> = traces.iter().map(|trace| trace.event).collect();
     let mut tally = TransactionTally::default();
     cancel_all(tables, device.app, &events, (ERASED, at), &mut tally).await?;

@@ -37,7 +37,7 @@ pub use ad_services::settle_token;
 pub use billing::{accept_notifications, settle_trials};
 pub use configure::{configure, identify};
 pub use configure_batch::{BatchedCall, configure_batch};
-pub use erase::erase_device;
+pub use erase::{erase_device, erase_own_device};
 pub use first_payment::settle_first_payment;
 pub use forget::forget_attributions;
 pub use holds::{review_install, review_installs};

@@ -151,6 +151,7 @@ pub(crate) async fn insert(tx: &Tx, events: &[impl Borrow<Event>]) -> Result<(),
             &column(rows, |row| row.dedup_root.as_ref().map(uuid)),
             &column(rows, |row| row.device_spelling),
             &column(rows, |row| row.hold),
+            &column(rows, |row| row.consent.as_deref()),
         ],
     )
     .await?;

@@ -196,6 +196,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "notices",
         sql: include_str!("../migrations/0037_notices.sql"),
     },
+    Migration {
+        number: 38,
+        name: "consent_and_erasure",
+        sql: include_str!("../migrations/0038_consent_and_erasure.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

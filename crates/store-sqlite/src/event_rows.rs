@@ -137,7 +137,8 @@ static INSERT: LazyLock<String> = LazyLock::new(|| {
     format!(
         "insert into events ({EVENT_COLUMNS})
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-                 ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)"
+                 ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36,
+                 ?37)"
     )
 });
 
@@ -179,7 +180,8 @@ fn insert_row(insert: &mut Statement<'_>, event: &Event) -> Result<(), Failure> 
         row.duplicate_of,
         row.dedup_root,
         row.device_spelling,
-        row.hold
+        row.hold,
+        row.consent
     ])?;
     Ok(())
 }

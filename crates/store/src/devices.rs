@@ -13,7 +13,8 @@ use tributary_domain::install::{Attribution, ConfigureCommand, DeviceState};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::skan::Configuration;
-use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// Period before an install in which other installs from the same address are counted.
@@ -80,6 +81,25 @@ impl DeviceDetails {
             has_more_events,
         })
     }
+}
+
+/// A user's request to erase their device.
+#[derive(Debug, Clone)]
+pub struct EraseRequest {
+    /// Organization of the app.
+    pub organization: OrganizationId,
+    /// App of the device.
+    pub app: AppId,
+    /// Live or test.
+    pub environment: Environment,
+    /// Device to erase.
+    pub device: DeviceKey,
+    /// Proof that the request comes from the device's user.
+    pub proof: Digest,
+    /// Pseudonym that replaces the device key.
+    pub pseudonym: DeviceKey,
+    /// Context for the audit log.
+    pub origin: AuditContext,
 }
 
 /// An AdServices token leased to one worker.
@@ -165,6 +185,11 @@ pub trait Devices: Send + Sync {
         pseudonym: DeviceKey,
         origin: AuditContext,
     ) -> StoreResult<()>;
+
+    /// Erases a device at its user's request, like [`Self::erase_device`]. Refused if
+    /// [`tributary_domain::erasure::check_erase_proof`] rejects the proof. The proof of an erased
+    /// device stays valid; such a request is refused because the device does not exist.
+    async fn erase_own_device(&self, request: EraseRequest) -> StoreResult<()>;
 
     /// Deletes the attribution data of devices that were last active before `before`. Examines at
     /// most `limit` devices. [`tributary_domain::retention`] decides what is deleted; device ids,

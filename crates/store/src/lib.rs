@@ -66,7 +66,7 @@ pub use cost_sources::{CostSources, LeasedCostSource};
 pub use deliveries::{Deliveries, DeliveryWithEvent, IntegrationHealth, RETRIES_MAX};
 pub use devices::{
     ADDRESS_CLICKS_SCANNED_MAX, AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX,
-    DeviceDetails, Devices, INSTALL_BURST_WINDOW, LeasedToken, SdkApp, TokenOutcome,
+    DeviceDetails, Devices, EraseRequest, INSTALL_BURST_WINDOW, LeasedToken, SdkApp, TokenOutcome,
 };
 pub use due_kinds::DueKinds;
 pub use error::{DatabaseDamaged, ReportTimeout, StoreError};

@@ -127,7 +127,8 @@ type ConfigureEnvelope = Envelope<ConfigureOut>;
             "clickAtServerSeconds": 0,
             "installBeginAtServerSeconds": 1_767_225_000
         },
-        "consent": {"adUserData": true, "adPersonalization": null, "tracking": "notDetermined"}
+        "consent": {"adUserData": true, "adPersonalization": null, "tracking": "notDetermined"},
+        "eraseToken": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
     })),
     extensions(("x-errors" = json!([SDK_KEY, SDK_BODY]))),
     responses((status = 200, description = "The attribution.",
@@ -194,6 +195,9 @@ fn configure_command(
             by_client,
         ),
         advertising_hash: advertised.map(|id| hasher.advertising_id(id)),
+        erase_proof: request
+            .erase_token
+            .map(|token| token.proof(&request.device)),
         device: request.device,
         traits: request.traits,
         identity: caller.claim(state, at, request.user, request.user_signature.as_deref()),

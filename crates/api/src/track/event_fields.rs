@@ -1,7 +1,9 @@
 //! Parses a single event in a batch, independently of the other events.
 
+use super::consent_fields;
 use super::params::compact;
 use crate::fields::{Fields, InputValue, amount, integer, text_as, value_as, wrong_type};
+use tributary_domain::device::Consent;
 use tributary_domain::event::sdk::{self, SdkEvent, occurred_at};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
@@ -38,6 +40,7 @@ pub(super) fn into_sdk_event(
         revenue: event.revenue,
         currency: event.currency,
         params: event.params,
+        consent: event.consent,
     }
 }
 
@@ -57,6 +60,7 @@ pub(super) struct ParsedSdkEvent {
     revenue: Option<Amount>,
     currency: Option<Currency>,
     params: Option<String>,
+    consent: Option<Consent>,
 }
 
 /// Reads one event in a batch.
@@ -106,6 +110,10 @@ pub(super) fn fields(fields: &mut Fields<'_>) -> (Option<String>, Option<ParsedS
     );
     let params = value_as(params).about("At most 16 KiB as compact JSON.");
     let params = fields.optional("params", params).unwrap_or_default();
+    let about = "The user's consent when the event was tracked; `{}` if the user was not asked. The \
+                 stricter of this and the device's consent holds. Unreadable values are ignored. \
+                 Absent: only the device's consent holds.";
+    let consent = fields.ignoring_faults(|fields| consent_fields::read(fields, about));
     let event = name.map(|name| ParsedSdkEvent {
         external_id: external_id.clone(),
         name,
@@ -121,6 +129,7 @@ pub(super) fn fields(fields: &mut Fields<'_>) -> (Option<String>, Option<ParsedS
             params.currency
         },
         params: params.text,
+        consent,
     });
     (external_id, event)
 }
@@ -166,6 +175,7 @@ fn params(value: InputValue<'_>) -> Result<EventParams, Problem> {
 mod tests {
     use super::*;
     use rstest::rstest;
+    use tributary_domain::device::Tracking;
 
     fn parse(json: &str) -> Result<ParsedSdkEvent, RejectedEvent> {
         read(InputValue::Text(serde_json::from_str(json).unwrap()))
@@ -274,6 +284,45 @@ mod tests {
         };
         let ids: Vec<EventId> = [0, 1, 99].map(id).into();
         assert!(ids.is_sorted_by(|one, next| one < next), "{ids:?}");
+    }
+
+    const NOT_ASKED: Consent = Consent {
+        ad_user_data: None,
+        ad_personalization: None,
+        tracking: None,
+    };
+
+    #[rstest]
+    #[case::older_sdk("{}", None)]
+    #[case::null(r#"{"consent": null}"#, None)]
+    #[case::not_an_object(r#"{"consent": "no"}"#, None)]
+    #[case::not_asked(r#"{"consent": {}}"#, Some(NOT_ASKED))]
+    #[case::refused(
+        r#"{"consent": {"adUserData": false, "adPersonalization": false, "tracking": "restricted"}}"#,
+        Some(Consent {
+            ad_user_data: Some(false),
+            ad_personalization: Some(false),
+            tracking: Some(Tracking::Denied),
+        })
+    )]
+    #[case::granted(
+        r#"{"consent": {"adUserData": true, "adPersonalization": null, "tracking": "authorized"}}"#,
+        Some(Consent {
+            ad_user_data: Some(true),
+            tracking: Some(Tracking::Authorized),
+            ..NOT_ASKED
+        })
+    )]
+    #[case::unreadable_parts(
+        r#"{"consent": {"adUserData": false, "adPersonalization": "x", "tracking": "perhaps", "y": 1}}"#,
+        Some(Consent { ad_user_data: Some(false), ..NOT_ASKED })
+    )]
+    fn consent_is_read_leniently(#[case] json: &str, #[case] expected: Option<Consent>) {
+        let with_name = json.replacen('{', r#"{"name": "a","#, 1).replace(",}", "}");
+        let event = parse(&with_name).unwrap();
+        assert_eq!(event.consent, expected);
+        let at = Timestamp::from_millis(1_700_000_000_000);
+        assert_eq!(into_sdk_event(event, 0, at, [1; 10]).consent, expected);
     }
 
     #[test]

@@ -108,7 +108,8 @@ described_body! {
             "timestampMs": 1_767_225_600_000_i64,
             "revenue": 9.99,
             "currency": "EUR",
-            "params": {"sku": "coins_100"}
+            "params": {"sku": "coins_100"},
+            "consent": {"adUserData": true, "adPersonalization": false}
         }]
     })),
     extensions(("x-errors" = json!([SDK_KEY, SDK_BODY, [Code::SdkDisabled]]))),

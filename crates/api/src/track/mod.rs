@@ -15,7 +15,9 @@ mod body;
 mod caller;
 mod configure;
 mod configure_fields;
+mod consent_fields;
 mod cors;
+mod erase;
 mod event_fields;
 mod events;
 mod identify;
@@ -37,6 +39,7 @@ use utoipa_axum::routes;
 pub(crate) fn router() -> OpenApiRouter<ApiState> {
     let mut router = OpenApiRouter::new()
         .routes(routes!(configure::configure))
+        .routes(routes!(erase::erase))
         .routes(routes!(events::events))
         .routes(routes!(identify::identify))
         .routes(routes!(attestation::attestation_challenge))
@@ -51,6 +54,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
 const PATHS: &[&str] = &[
     "/api/track/attestation-challenge",
     "/api/track/configure",
+    "/api/track/erase",
     "/api/track/events",
     "/api/track/identify",
     "/api/track/skan",

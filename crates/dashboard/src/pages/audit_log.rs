@@ -94,6 +94,7 @@ fn line(entry: AuditEntry, names: &BTreeMap<String, String>) -> Line {
             Actor::Key(id) => named(id.to_string()),
             Actor::User(id) => named(id.to_string()),
             Actor::Operator => "command line".to_owned(),
+            Actor::DeviceUser => "the device's user".to_owned(),
             Actor::Service => "server".to_owned(),
         },
         action: entry.action.as_str(),

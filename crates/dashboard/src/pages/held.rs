@@ -104,6 +104,7 @@ fn decided(hold: InstallHold, zone: &Timezone) -> Option<String> {
         Actor::Key(id) => format!("API key {id}"),
         Actor::User(id) => format!("user {id}"),
         Actor::Operator => "the command line".to_owned(),
+        Actor::DeviceUser => "the device's user".to_owned(),
         Actor::Service => "the server".to_owned(),
     };
     Some(format!(

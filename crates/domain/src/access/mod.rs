@@ -169,6 +169,8 @@ pub enum Actor {
     User(UserId),
     /// An operator running commands on the server.
     Operator,
+    /// The user of a device, who erases the device.
+    DeviceUser,
     /// The service itself: on its first start, and when an integration pauses.
     Service,
 }

@@ -74,6 +74,7 @@ fn replaced(before: Event, mut after: Event, sdk_event: Option<&Event>) -> Event
     after.skipped.clone_from(&before.skipped);
     after.first_payment = before.first_payment && before.device == after.device;
     after.dedup_root = before.dedup_root;
+    after.consent = before.consent;
     if let Some(sdk_event) = sdk_event.filter(|_| is_renamed) {
         adopt_dedup_root(&mut after, sdk_event);
     }

@@ -363,6 +363,7 @@ impl Notification {
             is_service_install: false,
             duplicate_of: None,
             dedup_root: None,
+            consent: None,
             skipped: Vec::new(),
             website: None,
         })

@@ -8,9 +8,11 @@
 //! that of [`Erasure::erase_event`].
 
 mod subscription;
+mod token;
 mod traces;
 
 pub use subscription::continues_erased_subscription;
+pub use token::{ERASE_TOKEN_CHARS, EraseToken, check_erase_proof};
 pub use traces::{ErasedChain, Trace, billing_event_ids, clicks_to_erase, people_of};
 
 use crate::attribution::{Decision, MatchMethod};
@@ -87,6 +89,7 @@ impl Erasure {
             device: event.device.map(|_| self.pseudonym.clone()),
             user: None,
             params: None,
+            consent: None,
             website,
             ..event
         }

@@ -89,9 +89,13 @@ impl EventReplacement {
 }
 
 /// Sets a verified event's deduplication root to that of the earlier SDK event that reports the
-/// same occurrence. Does not replace an existing root.
+/// same occurrence. Does not replace an existing root. A billing provider knows nothing about
+/// consent, so its event also takes over the consent that the app reported.
 pub fn adopt_dedup_root(verified: &mut Event, reported: &Event) {
     if verified.dedup_root.is_none() && reports_same_event(reported, verified) {
+        if verified.source == EventSource::Billing {
+            verified.consent = reported.consent;
+        }
         let id = verified.id;
         verified.dedup_root = Some(reported.root()).filter(|root| *root != id);
     }

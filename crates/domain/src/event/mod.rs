@@ -11,7 +11,7 @@ pub mod web;
 
 use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, HoldState, MatchType};
-use crate::device::{DeviceKey, Platform, UserKey};
+use crate::device::{Consent, DeviceKey, Platform, UserKey};
 use crate::forwarding::SkipReason;
 use crate::integration::Network;
 use crate::ledger::Revenue;
@@ -126,6 +126,9 @@ pub struct Event {
     /// The earlier event that reports the same occurrence. The deduplication ids are derived from
     /// its id.
     pub dedup_root: Option<EventId>,
+    /// The user's consent when the event was tracked; `None` if the sender reports none with its
+    /// events.
+    pub consent: Option<Consent>,
     /// Networks that the event is not forwarded to, with the reason.
     pub skipped: Vec<(Network, SkipReason)>,
     /// Web-only fields. Boxed because most events come from apps.
@@ -188,6 +191,14 @@ impl Event {
     /// Returns the id that the event's deduplication ids are derived from.
     pub fn root(&self) -> EventId {
         self.dedup_root.unwrap_or(self.id)
+    }
+
+    /// Returns the consent that holds for the event, given the device's current consent: the
+    /// stricter of both. A later grant therefore does not apply to an event of a user who refused,
+    /// and a later refusal applies to all events.
+    pub fn effective_consent(&self, of_device: Consent) -> Consent {
+        self.consent
+            .map_or(of_device, |when_tracked| when_tracked.stricter(of_device))
     }
 
     /// Returns the event time that is sent to networks. Stores may charge before a period starts,

@@ -36,7 +36,7 @@ pub struct Conversion {
     /// A network's click id that arrived without a recorded click, as parameter name (`gclid`) and
     /// value.
     pub network_click_id: Option<(String, String)>,
-    /// The device, if it called `configure`.
+    /// The device, if it called `configure`, with the consent that holds for the event.
     pub device: Option<Device>,
     /// Hashes of the user's email address and phone number.
     pub matching: ContactHashes,
@@ -118,7 +118,10 @@ impl Conversion {
             page_url: None,
             click,
             network_click_id: None,
-            device: state.device,
+            device: state.device.map(|device| Device {
+                consent: event.effective_consent(device.consent),
+                ..device
+            }),
             matching: ContactHashes::default(),
             user: event.user.clone(),
             event,
@@ -140,20 +143,23 @@ impl Conversion {
     /// Returns how networks may use the event. The sender of a web event is responsible for
     /// consent.
     pub fn sharing(&self) -> Sharing {
-        match (self.event.source, &self.device) {
-            (EventSource::Web, _) => Sharing::Allowed,
-            (_, Some(device)) => Sharing::of(device.consent),
-            (_, None) => Sharing::Unknown,
+        match self.event.source {
+            EventSource::Web => Sharing::Allowed,
+            EventSource::Sdk | EventSource::Billing => Sharing::of(self.consent()),
         }
+    }
+
+    /// Returns the consent that holds for an app event. A device that never called `configure` was
+    /// not asked.
+    fn consent(&self) -> Consent {
+        let device = self.device.as_ref();
+        self.event
+            .effective_consent(device.map_or_else(Consent::default, |device| device.consent))
     }
 
     /// Returns whether the user consented explicitly. An unanswered question is not consent.
     pub fn has_explicit_consent(&self) -> bool {
-        let by_device = self
-            .device
-            .as_ref()
-            .and_then(|device| device.consent.ad_user_data);
-        self.event.source == EventSource::Web || by_device == Some(true)
+        self.event.source == EventSource::Web || self.consent().ad_user_data == Some(true)
     }
 
     /// Returns the amount in USD, if it may be forwarded.
@@ -312,6 +318,55 @@ mod tests {
         assert_eq!(conversion.page_url.as_deref(), page_url);
         assert_eq!(conversion.matching.email.as_deref(), email);
         assert_eq!(conversion.user.as_ref().map(UserKey::as_str), user);
+    }
+
+    const GRANTED: Consent = Consent {
+        ad_user_data: Some(true),
+        ad_personalization: Some(true),
+        tracking: None,
+    };
+    const REFUSED: Consent = Consent {
+        ad_user_data: Some(false),
+        ..GRANTED
+    };
+
+    #[rstest]
+    #[case::older_sdk(None, Some(GRANTED), Sharing::Allowed, true)]
+    #[case::both_granted(Some(GRANTED), Some(GRANTED), Sharing::Allowed, true)]
+    #[case::refused_when_tracked(Some(REFUSED), Some(GRANTED), Sharing::Refused, false)]
+    #[case::withdrawn_later(Some(GRANTED), Some(REFUSED), Sharing::Refused, false)]
+    #[case::not_asked_when_tracked(
+        Some(Consent::default()),
+        Some(GRANTED),
+        Sharing::Unknown,
+        false
+    )]
+    #[case::no_device(Some(REFUSED), None, Sharing::Refused, false)]
+    #[case::granted_without_a_device(Some(GRANTED), None, Sharing::Unknown, false)]
+    #[case::nothing_known(None, None, Sharing::Unknown, false)]
+    fn the_stricter_consent_holds(
+        #[case] when_tracked: Option<Consent>,
+        #[case] of_device: Option<Consent>,
+        #[case] expected: Sharing,
+        #[case] is_explicit: bool,
+    ) {
+        let mut event = event("purchase");
+        event.consent = when_tracked;
+        let device = of_device.map(|consent| Device {
+            consent,
+            ..configured_as(LOWER)
+        });
+        let state = DeviceState {
+            device,
+            ..DeviceState::default()
+        };
+        let conversion = Conversion::new(&pending(1), event, None, state);
+        assert_eq!(conversion.sharing(), expected);
+        assert_eq!(conversion.has_explicit_consent(), is_explicit);
+        // The adapters read the device's consent, too.
+        if let (Some(device), Some(when_tracked)) = (conversion.device, when_tracked) {
+            assert_eq!(device.consent, device.consent.stricter(when_tracked));
+        }
     }
 
     fn conversion(source: EventSource) -> Conversion {

@@ -2,6 +2,7 @@
 
 use super::attestation::{Novelty, attribution_after, outcome_after};
 use super::device_state::{Attribution, DeviceState};
+use super::install_event::install;
 use crate::access::Environment;
 use crate::app::AttributionRules;
 use crate::attestation::PresentedOutcome;
@@ -19,7 +20,8 @@ use crate::device::{
     AdvertisingId, ClaimDecision, ClaimFacts, Consent, Device, DeviceKey, Identity, IdentityClaim,
     Platform, Traits, UserClaim, claim,
 };
-use crate::event::{Event, EventSource, name};
+use crate::event::Event;
+use crate::forwarding::Sharing;
 use crate::ledger::MoneyPolicy;
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{AppId, AttributionId, ClickId, EventId, LinkId};
@@ -71,6 +73,8 @@ pub struct ConfigureCommand {
     pub idfv: Option<String>,
     /// The user's consent.
     pub consent: Consent,
+    /// Proof of the token with which the user can erase the device, if the SDK sent one.
+    pub erase_proof: Option<Digest>,
     /// Two-letter code of the country of the caller's IP address.
     pub country: Option<String>,
     /// Click ids that the device sent, at most one per source.
@@ -308,6 +312,13 @@ impl ConfigureDecision {
         }
     }
 
+    /// Returns whether the call withdraws the consent to send the device's events to networks, so
+    /// that their pending deliveries are cancelled.
+    pub fn withdraws_consent(&self, before: &DeviceState) -> bool {
+        let refuses = |device: &Device| Sharing::of(device.consent) == Sharing::Refused;
+        refuses(&self.device) && !before.device.as_ref().is_some_and(refuses)
+    }
+
     /// Returns the device's state after the call.
     pub fn device_state(&self, before: &DeviceState) -> DeviceState {
         DeviceState {
@@ -462,37 +473,5 @@ fn device(command: &ConfigureCommand, before: Option<&Device>) -> Device {
         country: before.country.clone().or_else(|| command.country.clone()),
         first_seen_at: before.first_seen_at,
         last_seen_at: before.last_seen_at.max(command.at),
-    }
-}
-
-fn install(
-    command: &ConfigureCommand,
-    device: &Device,
-    identity: &Identity,
-    attribution: &Attribution,
-) -> Event {
-    Event {
-        id: command.install_id,
-        external_id: command.install_id.to_string(),
-        app: command.app,
-        environment: command.environment,
-        source: EventSource::Sdk,
-        name: name::INSTALL.to_owned(),
-        original_name: None,
-        occurred_at: command.at,
-        received_at: command.at,
-        device: Some(device.key.clone()),
-        user: identity.user.clone(),
-        platform: Some(device.traits.platform),
-        country: device.country.clone(),
-        revenue: None,
-        credit: Some(attribution.credit()),
-        params: None,
-        first_payment: false,
-        is_service_install: true,
-        duplicate_of: None,
-        dedup_root: None,
-        skipped: Vec::new(),
-        website: None,
     }
 }

@@ -10,6 +10,7 @@ mod batch;
 mod configure;
 mod device_state;
 mod imported;
+mod install_event;
 
 pub mod what_if;
 

@@ -80,6 +80,7 @@ pub(super) fn call(platform: Platform, seconds: i64) -> ConfigureCommand {
         advertising_id: None,
         idfv: None,
         consent: Consent::default(),
+        erase_proof: None,
         country: None,
         claims: Vec::new(),
         referrer: None,

@@ -200,6 +200,32 @@ async fn sends_batches_and_a_single_event_after_a_failure() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_does_not_send_events_after_consent_was_withdrawn() {
+    let refused = r#"{"error": {"message": "no", "param": "events[0]", "code": "invalid_event"}}"#;
+    let scene = Scene::new(Network::D, move |_| response(422, refused)).await;
+    scene.events(1).await;
+    scene.work().await;
+    assert_eq!(scene.status_counts().await, BTreeMap::from([("failed", 1)]));
+    let tenant = &scene.fixture.tenant;
+    let mut withdrawal = tenant.configure("phone", 1_001);
+    withdrawal.consent.ad_user_data = Some(false);
+    scene.store.configure(withdrawal).await.unwrap();
+    let id = scene.deliveries().await[0].delivery.id;
+    let again = scene
+        .store
+        .retry_delivery(&tenant.writer, scene.queue.app, id, origin(1_002));
+    again.await.unwrap();
+    scene.set_script(|_| accepted());
+    scene.advance(Duration::from_mins(1)).await;
+    let cancelled = scene.deliveries().await.remove(0).delivery;
+    assert_eq!(
+        (cancelled.status.as_str(), cancelled.reason.as_deref()),
+        ("cancelled", Some("consent_withdrawn"))
+    );
+    assert_eq!(scene.batches(), [1], "it was never sent again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retry_does_not_send_events_of_an_erased_device() {
     let refused = r#"{"error": {"message": "no", "param": "events[0]", "code": "invalid_event"}}"#;
     let scene = Scene::new(Network::D, move |_| response(422, refused)).await;

@@ -52,8 +52,8 @@ pub struct RelatedQuery<'a> {
     pub device: DeviceRef<'a>,
     /// Keys of subscriptions that may be waiting for the device.
     pub keys: Vec<String>,
-    /// Whether the device's events are credited again.
-    pub recredits: bool,
+    /// Whether the device's events are credited again, or their deliveries cancelled.
+    pub changes_events: bool,
 }
 
 /// Rows that decided calls write.
@@ -75,6 +75,8 @@ pub struct ConfigureWrites<'a> {
     pub taken_clicks: Vec<(DeviceRef<'a>, ClickId)>,
     /// Clicks that decisions refer to.
     pub kept_clicks: BTreeSet<(AppId, ClickId)>,
+    /// Calls with a proof for erasing the device.
+    pub erase_proofs: Vec<&'a ConfigureCommand>,
     /// Calls whose tokens are redeemed.
     pub tokens: Vec<&'a ConfigureCommand>,
 }
@@ -113,8 +115,7 @@ pub trait ConfigureBatchTable: Tables {
         queries: &[ConfigureQuery<'_>],
     ) -> Result<Vec<ConfigureFacts>, Self::Failure>;
 
-    /// Returns the positions of the queries for which a subscription is waiting, or an event is
-    /// credited again.
+    /// Returns the positions of the queries for which a subscription is waiting, or an event changes.
     async fn find_related(
         &self,
         queries: &[RelatedQuery<'_>],

@@ -9,6 +9,7 @@ use tributary_domain::device::{Device, DeviceKey, DeviceRef, Identity};
 use tributary_domain::install::{
     Attribution, CandidateClicks, CandidateQuery, ConfigureCommand, ConfigureDecision, DeviceState,
 };
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{HeldInstall, LeasedToken};
@@ -122,6 +123,26 @@ pub trait DeviceTable: EngineTransaction {
     /// Clears a device's identity, and moves it to the device's new key. Keeps the first payment,
     /// so that a later payment does not become the first one.
     async fn forget_identity(
+        &self,
+        device: DeviceRef<'_>,
+        key: &DeviceKey,
+    ) -> Result<(), Self::Failure>;
+}
+
+/// Proofs of the tokens with which users erase their devices.
+pub trait EraseTokenTable: EngineTransaction {
+    /// Stores the proof in a call unless the device has one.
+    async fn insert_erase_proof(&self, command: &ConfigureCommand) -> Result<(), Self::Failure>;
+
+    /// Returns the device's proof, and those of erased devices that equal `proof`.
+    async fn erase_proofs(
+        &self,
+        device: DeviceRef<'_>,
+        proof: &Digest,
+    ) -> Result<Vec<Digest>, Self::Failure>;
+
+    /// Moves a device's proof to the device's new key.
+    async fn move_erase_proof(
         &self,
         device: DeviceRef<'_>,
         key: &DeviceKey,

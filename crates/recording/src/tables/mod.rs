@@ -26,7 +26,7 @@ pub use billing::{BillingDayTable, BillingKeyTable, NotificationTable, TrialTabl
 pub use configure_batch::{
     ClaimQuery, ConfigureBatchTable, ConfigureFacts, ConfigureQuery, ConfigureWrites, RelatedQuery,
 };
-pub use devices::{ClickTable, DeviceTable, HoldTable, TokenTable};
+pub use devices::{ClickTable, DeviceTable, EraseTokenTable, HoldTable, TokenTable};
 pub use events::{EventTable, FirstPaymentTable, OutboxTable, StatusCheckTable};
 pub use import::ImportTable;
 pub use notices::NoticeTable;
@@ -73,6 +73,7 @@ pub trait Tables:
     + CostSourceTable
     + CostTable
     + DeviceTable
+    + EraseTokenTable
     + EventTable
     + FirstPaymentTable
     + HoldTable

@@ -249,6 +249,7 @@ impl SampleDevice {
             advertising_id: None,
             idfv: None,
             consent: consent(random.random_range(0..20)),
+            erase_proof: None,
             country: Some(self.country.to_owned()),
             claims: self.claim().into_iter().collect(),
             referrer: self.referrer(),
@@ -418,5 +419,6 @@ fn event(at: Timestamp, external_id: String, name: String, random: &mut ChaCha8R
         revenue: pays.then(|| Amount::parse(price).expect("an amount")),
         currency: pays.then(|| Currency::from_stored(currency)).flatten(),
         params: None,
+        consent: None,
     }
 }

@@ -187,15 +187,15 @@ pub(super) async fn with_subscriptions(
     rows.iter().map(position).collect()
 }
 
-/// Returns the queries that credit events again. The window in the lateral subquery makes the
+/// Returns the queries whose devices have events that change. The window in the lateral subquery makes the
 /// server look up each device in the index, and stop at its first event.
 pub(super) async fn with_events(
     tx: &Tx,
     queries: &[RelatedQuery<'_>],
 ) -> Result<BTreeSet<usize>, Failure> {
-    let recredited = queries.iter().enumerate();
-    let recredited: Vec<_> = recredited.filter(|(_, query)| query.recredits).collect();
-    if recredited.is_empty() {
+    let changed = queries.iter().enumerate();
+    let changed: Vec<_> = changed.filter(|(_, query)| query.changes_events).collect();
+    if changed.is_empty() {
         return Ok(BTreeSet::new());
     }
     let rows = tx
@@ -212,10 +212,10 @@ pub(super) async fn with_events(
                      /* distributed: and app_id = any($2) */) as found
              where found.place <= 1",
             &[
-                &column(&recredited, |(position, _)| to_number(*position)),
-                &column(&recredited, |(_, query)| query.device.app()),
-                &column(&recredited, |(_, query)| query.device.environment.as_str()),
-                &column(&recredited, |(_, query)| query.device.device()),
+                &column(&changed, |(position, _)| to_number(*position)),
+                &column(&changed, |(_, query)| query.device.app()),
+                &column(&changed, |(_, query)| query.device.environment.as_str()),
+                &column(&changed, |(_, query)| query.device.device()),
                 &SELF_CREDITED_SOURCE.as_str(),
             ],
         )

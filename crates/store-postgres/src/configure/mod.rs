@@ -158,11 +158,11 @@ impl ConfigureBatchTable for Tx {
 
     async fn find_related(&self, queries: &[RelatedQuery<'_>]) -> Result<BTreeSet<usize>, Failure> {
         // Pipelined: these reads are independent.
-        let (mut related, recredited) = tokio::try_join!(
+        let (mut related, changed) = tokio::try_join!(
             facts::with_subscriptions(self, queries),
             facts::with_events(self, queries)
         )?;
-        related.extend(recredited);
+        related.extend(changed);
         Ok(related)
     }
 

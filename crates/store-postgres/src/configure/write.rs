@@ -5,7 +5,7 @@
 use crate::billing::people;
 use crate::clicks::KeptClicks;
 use crate::devices::bulk::NewDevice;
-use crate::devices::{bulk, tokens};
+use crate::devices::{bulk, erase_tokens, tokens};
 use crate::params::column;
 use crate::tx::Tx;
 use crate::{Failure, clicks, event_rows};
@@ -21,7 +21,7 @@ pub(super) async fn write(
 ) -> Result<Vec<bool>, Failure> {
     let new_devices = column(&writes.new_devices, NewDevice::of_call);
     // Pipelined in this order, which the server keeps.
-    let (recorded, (), (), (), (), (), ()) = tokio::try_join!(
+    let (recorded, (), (), (), (), (), (), ()) = tokio::try_join!(
         biased;
         record(tx, installs),
         bulk::insert_devices(tx, &new_devices),
@@ -29,6 +29,7 @@ pub(super) async fn write(
         bulk::write_identities(tx, &writes.identities),
         write_claims(tx, writes),
         write_clicks(tx, writes),
+        erase_tokens::insert(tx, &writes.erase_proofs),
         tokens::enqueue(tx, &writes.tokens),
     )?;
     Ok(recorded)

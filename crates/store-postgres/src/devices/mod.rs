@@ -1,6 +1,7 @@
 //! Devices, their identities and the attribution of their installs.
 
 pub(crate) mod bulk;
+pub(crate) mod erase_tokens;
 mod held;
 mod imported;
 mod state;
@@ -25,11 +26,12 @@ use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{
-    BatchedCall, SkanTable as _, erase_device, forget_attributions, identify, settle_token,
+    BatchedCall, SkanTable as _, erase_device, erase_own_device, forget_attributions, identify,
+    settle_token,
 };
 use tributary_store::{
-    AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX, DeviceDetails, Devices, LeasedToken,
-    SdkApp, StoreError, StoreResult, TokenOutcome,
+    AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX, DeviceDetails, Devices, EraseRequest,
+    LeasedToken, SdkApp, StoreError, StoreResult, TokenOutcome,
 };
 use uuid::Uuid;
 
@@ -156,6 +158,14 @@ impl Devices for PostgresStore {
             };
             // Boxed because the futures of many concurrent statements are large.
             Box::pin(erase_device(tx, organization, device, &pseudonym, &origin)).await
+        })
+        .await
+    }
+
+    async fn erase_own_device(&self, request: EraseRequest) -> StoreResult<()> {
+        self.write("erase_own_device", async move |tx| {
+            // Boxed because the futures of many concurrent statements are large.
+            Box::pin(erase_own_device(tx, &request)).await
         })
         .await
     }

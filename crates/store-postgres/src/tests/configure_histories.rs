@@ -129,6 +129,7 @@ fn random_call(tenant: &Tenant, clicks: &[Click], dice: &mut Dice, index: i64) -
             command.app_link_click = Some(click);
         }
         2 => command.country = Some("FR".to_owned()),
+        3 => command.consent.ad_user_data = Some(dice.one_in(2)),
         _ => {}
     }
     command

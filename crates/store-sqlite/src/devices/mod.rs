@@ -1,5 +1,6 @@
 //! Devices, their identities and the attribution of their installs.
 
+mod erase_tokens;
 mod held;
 mod state;
 mod tokens;
@@ -27,12 +28,13 @@ use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{
-    SkanTable as _, configure, erase_device, forget_attributions, identify, settle_token,
+    SkanTable as _, configure, erase_device, erase_own_device, forget_attributions, identify,
+    settle_token,
 };
 use tributary_store::records::AppRow;
 use tributary_store::{
-    AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX, DeviceDetails, Devices, LeasedToken,
-    SdkApp, StoreError, StoreResult, TokenOutcome,
+    AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX, DeviceDetails, Devices, EraseRequest,
+    LeasedToken, SdkApp, StoreError, StoreResult, TokenOutcome,
 };
 
 fn find_sdk_app(connection: &Connection, sdk_key: &str) -> Result<Option<SdkApp>, Failure> {
@@ -178,6 +180,17 @@ impl Devices for SqliteStore {
                 &pseudonym,
                 &origin,
             ))
+        };
+        let outcome = self.writer.run_erasing(name, work).await;
+        tributary_store::metrics::record_transaction(name, &outcome, begun.elapsed());
+        outcome
+    }
+
+    async fn erase_own_device(&self, request: EraseRequest) -> StoreResult<()> {
+        let begun = std::time::Instant::now();
+        let name = "erase_own_device";
+        let work = move |connection: &Connection| {
+            run(erase_own_device(&SqliteTables(connection), &request))
         };
         let outcome = self.writer.run_erasing(name, work).await;
         tributary_store::metrics::record_transaction(name, &outcome, begun.elapsed());

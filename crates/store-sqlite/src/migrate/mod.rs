@@ -193,6 +193,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "notices",
         sql: include_str!("../../migrations/0037_notices.sql"),
     },
+    Migration {
+        number: 38,
+        name: "consent_and_erasure",
+        sql: include_str!("../../migrations/0038_consent_and_erasure.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

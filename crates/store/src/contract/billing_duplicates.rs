@@ -17,7 +17,7 @@ use tributary_domain::event::{Event, EventSource};
 
 impl ForwardingApp {
     /// Builds a payment of 10 USD on a device, with a subscription of its own.
-    fn paid(&self, on: &str, transaction: &str, second: i64) -> IncomingNotification {
+    pub(super) fn paid(&self, on: &str, transaction: &str, second: i64) -> IncomingNotification {
         self.paid_in(on, transaction, transaction, second, PaymentClaim::Start)
     }
 
@@ -38,12 +38,12 @@ impl ForwardingApp {
         one
     }
 
-    async fn notify(&self, arrival: IncomingNotification) {
+    pub(super) async fn notify(&self, arrival: IncomingNotification) {
         let accepted = self.tenant.store.accept_notification(arrival).await;
         accepted.expect("a notification is stored");
     }
 
-    async fn billing_event(&self, transaction: &str) -> Event {
+    pub(super) async fn billing_event(&self, transaction: &str) -> Event {
         let log = self.log().await.into_iter();
         let named = format!("\"transactionId\":\"{transaction}\"");
         let mut found = log.filter(|event| {

@@ -13,7 +13,7 @@ use tributary_domain::billing::{
 };
 use tributary_domain::click::Click;
 use tributary_domain::device::{
-    AdvertisingId, ContactHashes, DeviceKey, IdentityClaim, Platform, UserKey,
+    AdvertisingId, Consent, ContactHashes, DeviceKey, IdentityClaim, Platform, UserKey,
 };
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::event::web::{WebEvent, WebEventKind};
@@ -50,6 +50,11 @@ pub struct PersonScenario {
     pub forwarding: ForwardingApp,
     /// Click that led to the install.
     pub click: Click,
+}
+
+/// Returns the proof of the person's erase token. It does not identify the person.
+pub fn person_proof() -> Digest {
+    Digest::of(b"token and device")
 }
 
 /// Parses a device id.
@@ -213,6 +218,7 @@ impl PersonScenario {
             ..IdentityClaim::default()
         };
         command.ad_services_token = Some("token-to-erase".to_owned());
+        command.erase_proof = Some(person_proof());
         tenant.call_configure(command).await;
         let identity = IdentityClaim {
             user: Some(person(PERSON)),
@@ -225,6 +231,7 @@ impl PersonScenario {
         identified.await.expect("a user is identified");
         let mut signed_up = event("sign-up", "sign_up", 30);
         signed_up.params = Some(r#"{"name":"Params To Erase"}"#.to_owned());
+        signed_up.consent = Some(Consent::default());
         let events = vec![signed_up, payment("paid", "5", "USD", 90_000)];
         let accepted = tenant
             .store

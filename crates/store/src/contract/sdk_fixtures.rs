@@ -125,6 +125,7 @@ impl Tenant {
             advertising_id: None,
             idfv: None,
             consent: Consent::default(),
+            erase_proof: None,
             country: Some("DE".to_owned()),
             claims: Vec::new(),
             referrer: None,
@@ -236,6 +237,7 @@ pub fn event(given_id: &str, name: &str, seconds: i64) -> SdkEvent {
         revenue: None,
         currency: None,
         params: None,
+        consent: None,
     }
 }
 

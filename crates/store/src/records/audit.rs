@@ -49,6 +49,7 @@ pub fn audit_row(
         Actor::Key(id) => ("key", Some(*id.as_bytes())),
         Actor::User(id) => ("user", Some(*id.as_bytes())),
         Actor::Operator => ("operator", None),
+        Actor::DeviceUser => ("device_user", None),
         Actor::Service => ("service", None),
     };
     let stored = |change: &FieldChange| StoredChange {
@@ -86,6 +87,7 @@ impl AuditRow {
             ("key", Some(key)) => Actor::Key(KeyId::from_bytes(key)),
             ("user", Some(user)) => Actor::User(UserId::from_bytes(user)),
             ("operator", None) => Actor::Operator,
+            ("device_user", None) => Actor::DeviceUser,
             ("service", None) => Actor::Service,
             _ => return Err(corrupt("actor_kind")),
         };

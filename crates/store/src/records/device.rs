@@ -2,14 +2,15 @@
 
 use super::click::{screen_from_text, screen_to_text};
 use super::columns::row;
+use super::consent::{ConsentJson, consent_to_json};
 use super::decision::{attribution_from_json, decision_to_json};
 use super::hold::{hold_to_json, read_hold};
 use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
 use tributary_domain::device::{
-    AdvertisingId, Consent, ContactHashes, Device, DeviceKey, Identity, IdentityFlag, Platform,
-    Tracking, Traits, UserKey,
+    AdvertisingId, ContactHashes, Device, DeviceKey, Identity, IdentityFlag, Platform, Traits,
+    UserKey,
 };
 use tributary_domain::install::Attribution;
 use tributary_domain::vocabulary::id::AttributionId;
@@ -66,17 +67,6 @@ struct TraitsJson {
     spelling: Option<String>,
 }
 
-#[derive(Serialize, Deserialize, Default)]
-#[serde(default)]
-struct ConsentJson {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ad_user_data: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ad_personalization: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tracking: Option<String>,
-}
-
 impl DeviceRow {
     /// Converts a device and its attribution to columns.
     pub fn write(device: &Device, attribution: &Attribution) -> Self {
@@ -101,14 +91,7 @@ impl DeviceRow {
                 .as_ref()
                 .map(|id| id.as_str().to_owned()),
             idfv: device.idfv.clone(),
-            consent: to_json(&ConsentJson {
-                ad_user_data: device.consent.ad_user_data,
-                ad_personalization: device.consent.ad_personalization,
-                tracking: device
-                    .consent
-                    .tracking
-                    .map(|answer| answer.as_str().to_owned()),
-            }),
+            consent: consent_to_json(device.consent),
             country: device.country.clone(),
             first_seen_at: device.first_seen_at.as_millis(),
             last_seen_at: device.last_seen_at.as_millis(),
@@ -148,11 +131,7 @@ impl DeviceRow {
             },
             advertising_id: self.advertising_id.map(AdvertisingId::stored),
             idfv: self.idfv,
-            consent: Consent {
-                ad_user_data: consent.ad_user_data,
-                ad_personalization: consent.ad_personalization,
-                tracking: consent.tracking.as_deref().and_then(Tracking::parse),
-            },
+            consent: consent.into(),
             country: self.country,
             first_seen_at: Timestamp::from_millis(self.first_seen_at),
             last_seen_at: Timestamp::from_millis(self.last_seen_at),
@@ -256,6 +235,5 @@ mod tests {
     fn absent_values_take_no_space() {
         assert_eq!(IdentityRow::write(&Identity::default()).matching, "{}");
         assert_eq!(to_json(&TraitsJson::default()), "{}");
-        assert_eq!(to_json(&ConsentJson::default()), "{}");
     }
 }

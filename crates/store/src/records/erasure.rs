@@ -13,7 +13,7 @@ use tributary_domain::vocabulary::id::{ClickId, EventId};
 ///
 /// [`Erasure::erase_event`]: tributary_domain::erasure::Erasure::erase_event
 pub const ERASED_EVENT: &str = "user_id = null, params = null, email_sha256 = null, \
-     device_spelling = null, source_url = case when source_url is not null then '' end";
+     device_spelling = null, consent = null, source_url = case when source_url is not null then '' end";
 
 /// Columns to clear in `clicks` besides `captured`, equivalent to [`Erasure::erase_click`].
 ///

@@ -2,6 +2,7 @@
 
 use super::click::CampaignJson;
 use super::columns::row;
+use super::consent::{consent_from_code, consent_to_code};
 use super::outbox::{skipped_from_json, skipped_to_json};
 use super::{from_json, to_json};
 use crate::StoreError;
@@ -75,6 +76,7 @@ row! {
         /// Only set for web events; other events use the spelling stored with their device.
         pub device_spelling: Option<&'a str>,
         pub hold: Option<&'a str>,
+        pub consent: Option<Cow<'a, str>>,
     }
 }
 
@@ -187,6 +189,7 @@ impl<'a> EventRow<'a> {
             dedup_root: event.dedup_root.map(|id| *id.as_bytes()),
             device_spelling: website.and_then(|_| event.device.as_ref()?.other_spelling()),
             hold: event.hold().map(HoldState::as_str),
+            consent: event.consent.map(consent_to_code),
         }
     }
 
@@ -212,6 +215,11 @@ impl<'a> EventRow<'a> {
             let known = Platform::parse(text);
             known.ok_or_else(|| corrupt("platform"))
         });
+        let consent = self.consent.as_deref().map(|code| {
+            let known = consent_from_code(code);
+            known.ok_or_else(|| corrupt("consent"))
+        });
+        let consent = consent.transpose()?;
         let owned = |text: Option<&str>| text.map(str::to_owned);
         let website = self.source_url.map(|source_url| WebEventDetails {
             source_url: source_url.to_owned(),
@@ -241,6 +249,7 @@ impl<'a> EventRow<'a> {
             is_service_install: self.own,
             duplicate_of: self.duplicate_of.map(EventId::from_bytes),
             dedup_root: self.dedup_root.map(EventId::from_bytes),
+            consent,
             skipped,
             website: website.map(Box::new),
         })

@@ -18,6 +18,7 @@ struct HoldJson {
 }
 
 const OPERATOR: &str = "operator";
+const DEVICE_USER: &str = "device_user";
 const SERVICE: &str = "service";
 
 /// Converts a hold to JSON, without its state.
@@ -30,6 +31,7 @@ pub(super) fn hold_to_json(hold: &InstallHold) -> String {
             Actor::Key(id) => id.to_string(),
             Actor::User(id) => id.to_string(),
             Actor::Operator => OPERATOR.to_owned(),
+            Actor::DeviceUser => DEVICE_USER.to_owned(),
             Actor::Service => SERVICE.to_owned(),
         }),
     })
@@ -63,6 +65,7 @@ pub(super) fn read_hold(
 fn read_actor(text: &str) -> Option<Actor> {
     match text {
         OPERATOR => Some(Actor::Operator),
+        DEVICE_USER => Some(Actor::DeviceUser),
         SERVICE => Some(Actor::Service),
         id => {
             let key = KeyId::parse(id).ok().map(Actor::Key);
@@ -82,6 +85,7 @@ mod tests {
             Actor::Key(KeyId::from_bytes([2; 16])),
             Actor::User(UserId::from_bytes([3; 16])),
             Actor::Operator,
+            Actor::DeviceUser,
             Actor::Service,
         ];
         let review = |actor: Actor| HoldReview {

@@ -9,6 +9,7 @@ mod audit;
 mod campaign_names;
 mod click;
 mod columns;
+mod consent;
 mod cost;
 mod cost_source;
 mod decision;

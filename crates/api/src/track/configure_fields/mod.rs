@@ -4,10 +4,10 @@
 //! other invalid fields are ignored. Their faults are still collected, and listed if the request is
 //! rejected.
 
-use super::attestation;
 use super::opened_link::OPENED_URL_BYTES_MAX;
+use super::{attestation, consent_fields};
 use crate::fields::{
-    FieldKind, Fields, InputValue, choice, described_body, flag, integer, number_as, object, text,
+    FieldKind, Fields, InputValue, choice, described_body, integer, number_as, object, text,
     text_as,
 };
 use tributary_domain::attestation::{AttestationFailure, PresentedAttestation};
@@ -15,17 +15,16 @@ use tributary_domain::attribution::evidence::ReferrerTimes;
 use tributary_domain::attribution::referrer::Referrer;
 use tributary_domain::click::clean_user_agent;
 use tributary_domain::device::{
-    AdvertisingId, Consent, DeviceKey, Platform, Screen, TRAIT_CHARS_MAX, Tracking, Traits, UserKey,
+    AdvertisingId, Consent, DeviceKey, Platform, Screen, TRAIT_CHARS_MAX, Traits, UserKey,
 };
-use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+use tributary_domain::erasure::{ERASE_TOKEN_CHARS, EraseToken};
+use tributary_domain::vocabulary::fault::Problem;
 use tributary_domain::vocabulary::number::parse_rounded;
 use tributary_domain::vocabulary::time::Timestamp;
 use utoipa::ToSchema;
 
 /// Largest plausible screen side in points, or scale in thousandths. Larger values are ignored.
 const SCREEN_MAX: i64 = 100_000;
-/// iOS tracking status of a user who is not allowed to choose, such as on a managed device.
-const RESTRICTED: &str = "restricted";
 /// Longest AdServices token in bytes. Apple's tokens are a few hundred bytes long.
 const AD_SERVICES_TOKEN_BYTES_MAX: usize = 4_096;
 /// Longest click id in bytes. Our click ids are 54 bytes long.
@@ -43,6 +42,8 @@ pub(super) struct ConfigureRequest {
     pub(super) advertising_id: Option<AdvertisingId>,
     pub(super) idfv: Option<String>,
     pub(super) consent: Consent,
+    /// Token with which the user can erase the device.
+    pub(super) erase_token: Option<EraseToken>,
     pub(super) click_id: Option<String>,
     /// `None` if the SDK sent no `installReferrer` object.
     pub(super) referrer: Option<Referrer>,
@@ -71,7 +72,8 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<ConfigureRequest> {
     let user = user_id().about("The app's user id.");
     let user = fields.optional("userId", user).flatten();
     let user_signature = user_id_signature(fields);
-    let consent = consent(fields);
+    let about = "The user's consent. Absent: the user was not asked.";
+    let consent = consent_fields::read(fields, about).unwrap_or_default();
     let mut advertising_id = |name, about| {
         let id = text_as(|text| Ok(AdvertisingId::parse(text))).about(about);
         // An invalid advertising id is ignored, not rejected.
@@ -106,6 +108,13 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<ConfigureRequest> {
     );
     let user_agent = fields.optional("userAgent", user_agent).flatten();
     let attestation = attestation::read(fields);
+    let erase_token = text_as(EraseToken::parse)
+        .size(ERASE_TOKEN_CHARS..=ERASE_TOKEN_CHARS)
+        .about(
+            "Secret with which the device's user can erase the device (`POST /api/track/erase`): 32 \
+             random bytes in base64url. The first token of a device holds; later ones are ignored.",
+        );
+    let erase_token = fields.optional("eraseToken", erase_token);
     // Read even if the platform is invalid, so that the error lists all faults.
     let traits = traits(fields, platform.unwrap_or(Platform::Web));
     let platform = platform?;
@@ -121,6 +130,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<ConfigureRequest> {
         }),
         idfv,
         consent,
+        erase_token,
         click_id,
         referrer,
         times,
@@ -195,30 +205,6 @@ fn screen(fields: &mut Fields<'_>) -> Option<Screen> {
     // Truncated to hundredths, as on the landing page, so that both get the same number from a
     // scale such as 2.625.
     Screen::new(width?, height?, thousandths? / 10)
-}
-
-fn consent(fields: &mut Fields<'_>) -> Consent {
-    let about = "The user's consent. Absent: the user was not asked.";
-    let mut fields = fields.section_as("consent", object().about(about));
-    let words = Tracking::ALL.iter().map(|one| one.as_str());
-    let tracking = text_as(tracking)
-        .words(words.chain([RESTRICTED]))
-        .about("Choice in the platform's tracking prompt. `restricted` counts as `denied`.");
-    Consent {
-        ad_user_data: fields.optional("adUserData", flag()),
-        ad_personalization: fields.optional("adPersonalization", flag()),
-        tracking: fields.optional("tracking", tracking),
-    }
-}
-
-/// Parses the user's choice in the tracking prompt. A user who is not allowed to choose has not
-/// consented.
-fn tracking(text: &str) -> Result<Tracking, Problem> {
-    if text == RESTRICTED {
-        return Ok(Tracking::Denied);
-    }
-    let message = "Must be one of authorized, denied, notDetermined, restricted.";
-    Tracking::parse(text).ok_or_else(|| Problem::new(FaultCode::UnknownValue, message))
 }
 
 /// Reads the Play Store's install referrer. An object without `referrer` means that the store was

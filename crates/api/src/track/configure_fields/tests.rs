@@ -1,5 +1,6 @@
 use super::*;
 use rstest::rstest;
+use tributary_domain::device::Tracking;
 use tributary_domain::vocabulary::fault::Faults;
 
 /// Returns the parsed request, or all faults.

@@ -3,6 +3,7 @@
 
 use super::explained::ExplainedOut;
 use crate::body::Envelope;
+use crate::consent::ConsentOut;
 use crate::decimal::hundredths;
 use crate::time_text::rfc3339;
 use crate::v1::events::deliveries::EventDeliveries;
@@ -11,7 +12,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tributary_domain::access::Environment;
 use tributary_domain::click::token::ClickTokens;
-use tributary_domain::device::{Consent, ContactHashes, Device, DeviceKey, Screen, Tracking};
+use tributary_domain::device::{ContactHashes, Device, DeviceKey, Screen};
 use tributary_domain::event::Event;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -76,14 +77,6 @@ struct ScreenOut {
     height: u32,
     #[schema(value_type = f64)]
     scale: Option<Box<RawValue>>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct ConsentOut {
-    ad_user_data: Option<bool>,
-    ad_personalization: Option<bool>,
-    tracking: Option<&'static str>,
 }
 
 /// Which of the user's hashed identifiers are known. The hashes themselves are not shown.
@@ -169,16 +162,6 @@ impl From<Screen> for ScreenOut {
             width: shorter,
             height: longer,
             scale: hundredths(scale),
-        }
-    }
-}
-
-impl From<Consent> for ConsentOut {
-    fn from(consent: Consent) -> Self {
-        Self {
-            ad_user_data: consent.ad_user_data,
-            ad_personalization: consent.ad_personalization,
-            tracking: consent.tracking.map(Tracking::as_str),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::deliveries::EventDeliveryOut;
 use crate::campaign::CampaignOut;
+use crate::consent::ConsentOut;
 use crate::decimal::number;
 use crate::page::List;
 use crate::time_text::rfc3339;
@@ -57,6 +58,11 @@ pub(crate) struct EventOut {
     /// The network, link and campaign that the event is credited to; null if the device was never
     /// configured.
     attribution: Option<CreditOut>,
+    /// The user's consent when the event was tracked; omitted if the sender reports none with its
+    /// events. The stricter of this and the device's consent holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    consent: Option<ConsentOut>,
     /// Deliveries by network, or the reasons why the event was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<EventDeliveryOut>)]
@@ -136,6 +142,7 @@ impl EventOut {
             attribution: event
                 .credit
                 .map(|credit| CreditOut::of(credit, app, click_text)),
+            consent: event.consent.map(ConsentOut::from),
             deliveries: None,
             params: event
                 .params

@@ -16,6 +16,7 @@ use axum::extract::State;
 use axum::response::Response;
 use std::borrow::Cow;
 use tributary_domain::access::{AnalyticsRead, Authorized};
+use tributary_domain::device::{Consent, Tracking};
 use tributary_domain::event::{Credit, Event, EventFilter};
 use tributary_domain::forwarding::{Delivery, DeliveryAttempt};
 use tributary_domain::link::Campaign;
@@ -37,6 +38,8 @@ struct EventPage {
     credit: Option<CreditView>,
     params: Option<String>,
     original_transaction: Option<String>,
+    /// The user's consent when the event was tracked.
+    consent: Option<String>,
     deliveries: Vec<DeliveryCard>,
     skipped: Vec<(NetworkLabel, &'static str, Explanation)>,
 }
@@ -112,6 +115,20 @@ impl DeliveryCard {
                 .collect(),
         }
     }
+}
+
+fn consent_label(consent: Consent) -> String {
+    let answer = |answer: Option<bool>| match answer {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "not asked",
+    };
+    let tracking = consent.tracking.map_or("unknown", Tracking::as_str);
+    format!(
+        "ad data: {}, personalised ads: {}, tracking: {tracking}",
+        answer(consent.ad_user_data),
+        answer(consent.ad_personalization),
+    )
 }
 
 fn campaign(campaign: Campaign) -> Vec<(&'static str, String)> {
@@ -208,6 +225,7 @@ pub(crate) async fn show(
         credit,
         params: event.params.as_deref().map(indented),
         original_transaction: original_transaction(&event).map(Cow::into_owned),
+        consent: event.consent.map(consent_label),
         deliveries: deliveries
             .into_iter()
             .map(|one| DeliveryCard::of(one, &app.timezone, now))

@@ -8,7 +8,7 @@ pub use batch::{
 
 use super::{Credit, Event, EventSource, FUTURE_SKEW_MAX, name};
 use crate::access::Environment;
-use crate::device::{DeviceKey, Platform, UserKey};
+use crate::device::{Consent, DeviceKey, Platform, UserKey};
 use crate::exchange::ConvertedAmount;
 use crate::install::{Attribution, DeviceState};
 use crate::ledger::{MoneyPolicy, assess_revenue};
@@ -39,6 +39,8 @@ pub struct SdkEvent {
     pub currency: Option<Currency>,
     /// Custom parameters as JSON text, as sent.
     pub params: Option<String>,
+    /// The user's consent when the event was tracked. Older SDKs send none.
+    pub consent: Option<Consent>,
 }
 
 impl SdkEvent {
@@ -163,6 +165,7 @@ fn record(
         is_service_install: false,
         duplicate_of: None,
         dedup_root: None,
+        consent: event.consent,
         skipped: Vec::new(),
         website: None,
     }
@@ -211,6 +214,7 @@ mod tests {
             revenue: amount.map(|text| Amount::parse(text).unwrap()),
             currency: Some(Currency::USD),
             params: None,
+            consent: None,
         }
     }
 

@@ -436,6 +436,7 @@ fn build_event(
         is_service_install: false,
         duplicate_of: None,
         dedup_root: None,
+        consent: None,
         skipped: Vec::new(),
         website: Some(Box::new(WebEventDetails {
             source_url: web_event.source_url.clone(),

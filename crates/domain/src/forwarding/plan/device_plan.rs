@@ -54,7 +54,8 @@ impl DeviceFacts<'_> {
             event,
             click: self.click,
             network_click_id: decision.and_then(|decision| decision.network_click_id.as_ref()),
-            consent: device.map_or_else(Consent::default, |device| device.consent),
+            consent: event
+                .effective_consent(device.map_or_else(Consent::default, |device| device.consent)),
             matching: &self.state.identity.contact_hashes,
             has_os_version: device.is_some_and(|device| device.traits.os_version.is_some()),
             policy: self.policy,

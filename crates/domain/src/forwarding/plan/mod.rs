@@ -1,5 +1,7 @@
 //! Decides which networks get an event when it is accepted.
 
+#[cfg(test)]
+mod consent_histories;
 mod device_plan;
 #[cfg(test)]
 pub(crate) mod samples;
@@ -100,7 +102,7 @@ pub struct PlanFacts<'a> {
     pub click: Option<&'a Click>,
     /// A network's click id that arrived without a recorded click.
     pub network_click_id: Option<&'a (String, String)>,
-    /// The device's consent. The sender of a web event is responsible for consent.
+    /// The consent that holds for the event. The sender of a web event is responsible for consent.
     pub consent: Consent,
     /// Hashes of the user's email address and phone number.
     pub matching: &'a ContactHashes,

@@ -43,6 +43,7 @@ pub(crate) fn event(name: &str) -> Event {
         is_service_install: name == "install",
         duplicate_of: None,
         dedup_root: None,
+        consent: None,
         skipped: Vec::new(),
         website: None,
     }

@@ -57,6 +57,7 @@ fn event(name: &str, at: i64, paid: i64) -> Event {
         is_service_install: name == "install",
         duplicate_of: None,
         dedup_root: None,
+        consent: None,
         skipped: Vec::new(),
         website: None,
     }

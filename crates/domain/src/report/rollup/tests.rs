@@ -47,6 +47,7 @@ fn event(name: &str) -> Event {
         is_service_install: false,
         duplicate_of: None,
         dedup_root: None,
+        consent: None,
         skipped: Vec::new(),
         website: None,
     }

@@ -110,6 +110,26 @@ macro_rules! tracking_cases {
                 an_erasure_is_audited_without_the_device_id,
                 a_never_configured_device_is_erased,
             }
+            erase_tokens: {
+                the_first_token_of_a_device_holds,
+                a_token_is_for_one_device,
+                an_erased_device_keeps_its_proof,
+                a_token_survives_an_operators_erasure,
+                an_own_erasure_is_audited,
+            }
+            consent: {
+                an_event_keeps_its_consent,
+                an_event_of_a_refusing_user_is_not_planned,
+                an_install_keeps_its_refusal,
+                a_withdrawal_cancels_pending_deliveries,
+                a_refusal_in_the_first_call_cancels_deliveries,
+                a_withdrawal_refuses_the_next_attempt,
+                the_stricter_consent_is_sent,
+                a_billing_event_takes_over_the_consent,
+            }
+            consent_histories: {
+                no_event_of_a_refusing_user_is_sent,
+            }
             erasure_later: {
                 an_erased_device_returns_as_a_new_one,
                 a_subscription_continues_under_the_pseudonym,

@@ -9,7 +9,7 @@ use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
 use tributary_domain::attribution::{CreditedNetwork, HoldState, MatchType};
 use tributary_domain::click::token::ClickTokens;
-use tributary_domain::device::{DeviceKey, Platform, UserKey};
+use tributary_domain::device::{Consent, DeviceKey, Platform, Tracking, UserKey};
 use tributary_domain::event::import::{ImportedEvent, check};
 use tributary_domain::event::name::canonical;
 use tributary_domain::event::web::recorded_fingerprint;
@@ -57,6 +57,15 @@ struct ExportedLine<'a> {
     #[serde(rename = "firstPayment")]
     _first_payment: bool,
     install: bool,
+    consent: Option<ExportedConsent>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ExportedConsent {
+    ad_user_data: Option<bool>,
+    ad_personalization: Option<bool>,
+    tracking: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -178,6 +187,7 @@ fn read(app: AppId, line: ExportedLine<'_>, faults: &mut Faults) -> Option<Impor
     let duplicate_of = optional("duplicateOf", duplicate_of, event_id, faults);
     let params = line.params.map(RawValue::get);
     let params = optional("params", params, params_object, faults);
+    let consent = line.consent.map(|consent| read_consent(&consent, faults));
     let id = faults.check("id", event_id(&line.id));
     let external_id = check_external_id(&line.event_id).map(str::to_owned);
     let external_id = faults.check("eventId", external_id);
@@ -216,6 +226,7 @@ fn read(app: AppId, line: ExportedLine<'_>, faults: &mut Faults) -> Option<Impor
         is_service_install: line.install,
         duplicate_of,
         dedup_root: None,
+        consent,
         skipped: Vec::new(),
         website: website.map(Box::new),
     };
@@ -264,6 +275,19 @@ fn read_revenue(revenue: ExportedRevenue<'_>, faults: &mut Faults) -> Option<Rev
         rate_source: None,
         uncounted,
     })
+}
+
+fn read_consent(consent: &ExportedConsent, faults: &mut Faults) -> Consent {
+    let tracking_text = consent.tracking.as_deref();
+    Consent {
+        ad_user_data: consent.ad_user_data,
+        ad_personalization: consent.ad_personalization,
+        tracking: optional("consent.tracking", tracking_text, tracking, faults),
+    }
+}
+
+fn tracking(text: &str) -> Result<Tracking, Problem> {
+    choice(Tracking::parse(text), "authorized, denied, notDetermined")
 }
 
 fn read_credit(credit: ExportedCredit, faults: &mut Faults) -> Option<Credit> {

@@ -54,6 +54,11 @@ fn event(source: EventSource) -> Event {
         is_service_install: false,
         duplicate_of: None,
         dedup_root: None,
+        consent: (source == EventSource::Sdk).then_some(Consent {
+            ad_user_data: Some(true),
+            ad_personalization: None,
+            tracking: Some(Tracking::NotDetermined),
+        }),
         skipped: Vec::new(),
         website: (source == EventSource::Web).then(|| Box::new(website)),
     }

@@ -36,6 +36,7 @@ fn sent(number: u8, name: &str, id: &str) -> SdkEvent {
         revenue: Amount::parse("5").ok(),
         currency: Some(Currency::USD),
         params: None,
+        consent: None,
     }
 }
 
