@@ -17,6 +17,7 @@ use tributary_domain::integration::Network;
 use tributary_domain::report::cohort::CohortTable;
 use tributary_domain::report::range::Comparison;
 use tributary_domain::report::{DIMENSIONS_MAX, Dimension, Rollup};
+use tributary_domain::vocabulary::country::country_label;
 use tributary_store::AppName;
 
 /// Dimensions with a field in the filter form. Others can be filtered by clicking a value.
