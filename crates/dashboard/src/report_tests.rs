@@ -111,6 +111,24 @@ async fn a_country_is_filtered_by_its_name_and_an_unknown_one_is_an_error() {
 }
 
 #[tokio::test]
+async fn panels_without_filters_say_so_and_show_the_status_to_those_who_may_see_it() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let viewer = dashboard.sign_in_as(Role::Viewer).await;
+    let app = owner.create_app().await;
+    let all = owner.get(&format!("/apps/{app}")).await.text;
+    assert!(!all.contains("all networks and countries"), "{all}");
+    let path = format!("/apps/{app}?country=DE");
+    for (person, is_shown) in [(owner, true), (viewer, false)] {
+        let text = person.get(&path).await.text;
+        let heading = "last 24 hours, all networks and countries</h2>";
+        assert!(text.contains(heading), "{text}");
+        let pill = "<span class=\"pill pill-quiet\">Not connected</span>";
+        assert_eq!(text.contains(pill), is_shown, "{text}");
+    }
+}
+
+#[tokio::test]
 async fn cohorts_say_which_filters_they_do_not_apply() {
     let dashboard = TestDashboard::start().await;
     let owner = dashboard.sign_in_as(Role::Owner).await;
