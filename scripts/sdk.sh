@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the TypeScript SDK: types, build, size, and all tests with a real server and Chromium.
+# Checks the TypeScript SDK: types, build, size, package, and all tests with a real server and Chromium.
 #
 # TRIBUTARY_BIN overrides target/debug/tributary, and CHROMIUM_BIN the installed browser. Build dependencies are installed
 # in sdk/typescript/node_modules from package-lock.json.
@@ -25,6 +25,7 @@ node_modules/.bin/tsc --noEmit
 echo "types: ok"
 node scripts/build.mjs
 node scripts/size.mjs | tee "$work/size"
+node scripts/package.mjs
 status=0
 node scripts/test.mjs | tee "$work/tests" || status=$?
 

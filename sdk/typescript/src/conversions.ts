@@ -9,6 +9,7 @@ import {
 } from "./evaluate.js";
 import type { Event } from "./event.js";
 import type { Http } from "./http.js";
+import { notify } from "./notify.js";
 import { kindOf, sequenceOf } from "./queue.js";
 import type { Clock, ConversionValue, Maybe, Options } from "./types.js";
 import { all, then, type Vault } from "./vault.js";
@@ -30,6 +31,11 @@ interface CachedDocument {
   document: Document;
   etag: string | null;
   fetchedAt: number;
+}
+
+/** Evaluates conversion values. */
+export function conversionValues(...context: ConstructorParameters<typeof Conversions>): Conversions {
+  return new Conversions(...context);
 }
 
 /** Counts events and reports conversion values to the platform. */
@@ -81,7 +87,9 @@ export class Conversions {
     const age = this.cached ? this.clock.now() - this.cached.fetchedAt : REFRESH_MS;
     // A negative age means that the clock was set back.
     if (age >= 0 && age < REFRESH_MS) return;
-    const outcome = await this.http.get("skan", `deviceId=${encodeURIComponent(deviceId)}`, this.cached?.etag ?? null);
+    const etag = this.cached?.etag;
+    const url = `${this.http.url("skan")}?deviceId=${encodeURIComponent(deviceId)}`;
+    const outcome = await this.http.request(url, { method: "GET", headers: etag ? { "If-None-Match": etag } : {} });
     if (outcome.kind === "done") await this.storeDocument(outcome.data, outcome.etag);
     if (outcome.kind === "same" && this.cached) await this.storeDocument(this.cached.document, this.cached.etag);
   }
@@ -123,7 +131,7 @@ export class Conversions {
       this.record.version = this.cached?.document.version ?? 0;
     } catch (error) {
       succeeded = false;
-      this.options.onProblem?.({ code: "callback_failed", message: String(error) });
+      notify(this.options.onProblem, { code: "callback_failed", message: String(error) });
     }
     this.isCalling = false;
     await this.vault.write("skan", this.record);

@@ -1,15 +1,18 @@
-import { clickInUrl, configureBody, gather, startUrl, type Evidence, type Launch } from "./device.js";
-import type { Http } from "./http.js";
+import { clickInUrl, type Launch } from "./device.js";
+import type { Http, Outcome } from "./http.js";
+import { consentOf, isRefusal, type Privacy } from "./privacy.js";
 import { reportInvalidKey, type Verdict } from "./sender.js";
-import type { Attribution, Clock, Consent, Device, Maybe, OpenedLink, Options } from "./types.js";
-import { all, then, type Vault } from "./vault.js";
+import { notify } from "./notify.js";
+import type { Attribution, Clock, Device, Maybe, OpenedLink, Options, Problem } from "./types.js";
+import { secret } from "./uuid.js";
+import { all, type Vault } from "./vault.js";
 import { VERSION } from "./version.js";
 
 /** Number of failed `configure` calls after which a new device's events are sent without waiting for it. */
 const ERRORS_MAX = 5;
 
 /** The last response, as stored. */
-interface StoredResponse {
+export interface StoredResponse {
   enabled: boolean;
   attribution?: Attribution;
 }
@@ -25,12 +28,13 @@ interface Configured {
 /** Dependencies of the enrolment. */
 export interface EnrolmentContext {
   vault: Vault;
+  privacy: Privacy;
   http: Http;
   clock: Clock;
   device: Device;
-  /** Options with callbacks that do not throw. */
   options: Options;
   deviceId(): Promise<string>;
+  onProblem(problem: Problem): void;
   /** Called with the conversion-value configuration in a response. */
   onDocument(document: unknown): Maybe<void>;
   /** Called when the server disables the SDK. */
@@ -40,16 +44,15 @@ export interface EnrolmentContext {
 /** Registers the device with `configure` and stores the attribution. */
 export class Enrolment {
   launch: Launch = { firstAt: 0 };
-  private consent: Consent = {};
-  private answer: StoredResponse = { enabled: true };
+  answer: StoredResponse = { enabled: true };
   /** Current revision of the data to send, and the last revision that was sent. */
-  private revision = 1;
+  revision = 1;
   private sentRevision = 0;
   private errors = 0;
   private hasAskedStartUrl = false;
   private waiters: ((attribution: Attribution | null) => void)[] = [];
 
-  constructor(private readonly context: EnrolmentContext) {}
+  constructor(readonly context: EnrolmentContext) {}
 
   /** False if the server disabled the SDK. */
   get isEnabled(): boolean {
@@ -58,38 +61,42 @@ export class Enrolment {
 
   /** Whether the server has received the current data. */
   get isUpToDate(): boolean {
-    return this.sentRevision === this.revision;
+    return this.sentRevision === this.revision && this.launch.sentConsent === this.consentJson();
+  }
+
+  /** Returns the version of the data to send. Another version needs another request. */
+  get version(): string {
+    return this.revision + this.consentJson();
   }
 
   load(): Maybe<void> {
     const { vault, clock } = this.context;
-    const records = ["launch", "consent", "answer"].map((key) => vault.read<object>(key));
-    return all(records, ([launch, consent, answer]) => {
+    const records = ["launch", "answer"].map((key) => vault.read<object>(key));
+    return all(records, ([launch, answer]) => {
       this.launch = (launch as Launch | null) ?? { firstAt: clock.now() };
-      this.consent = { ...consent };
+      this.launch.eraseToken ??= secret();
       this.answer = (answer as StoredResponse | null) ?? this.answer;
       const clickId = clickInUrl();
-      if (clickId) this.launch.clickId = clickId;
+      if (clickId) this.launch.clickId = this.launch.lastClickId = clickId;
       return this.storeLaunch();
     });
   }
 
-  setConsent(consent: Consent): Maybe<void> {
-    this.consent = { ...this.consent, ...consent };
-    this.revision++;
-    return this.context.vault.write("consent", this.consent);
-  }
-
   openUrl(url: string): Maybe<void> {
-    this.launch.openedUrl = url;
+    this.noteUrl(url);
     this.revision++;
     return this.storeLaunch();
+  }
+
+  /** Returns the latest click id, otherwise that of the attribution. */
+  get clickId(): string | null {
+    return this.launch.lastClickId ?? this.answer.attribution?.clickId ?? null;
   }
 
   /** Returns the attribution, or waits for the first response. */
   attribution(timeoutMs: number): Promise<Attribution | null> {
     const { attribution, enabled } = this.answer;
-    if (attribution || !enabled) return Promise.resolve(attribution ?? null);
+    if (attribution || !enabled || this.context.privacy.record.stop) return Promise.resolve(attribution ?? null);
     const { clock } = this.context;
     return new Promise((resolve) => {
       const timer = clock.setTimeout(() => resolve(null), timeoutMs);
@@ -103,54 +110,83 @@ export class Enrolment {
   /** Registers the device if it is due. Returns undefined if the queue may be sent. */
   async enrol(): Promise<Verdict | undefined> {
     if (this.isUpToDate) return undefined;
-    const { device, options, clock, http } = this.context;
-    const providers = options.providers ?? {};
+    const { device, options, clock, privacy, onProblem } = this.context;
+    const { native, providers = {} } = options;
     await this.askStartUrl();
-    const evidence = await gather(device, providers, this.launch, this.consent, clock);
-    const deviceId = await this.context.deviceId();
-    const revision = this.revision;
-    const sentLaunch = { ...this.launch };
-    const outcome = await http.post("configure", this.body(deviceId, evidence));
+    const evidence = await native?.gather(device, providers, this.launch, privacy, clock);
+    const { revision, launch } = this;
+    const consent = this.consentJson();
+    const sentLaunch = { ...launch };
+    const outcome = await this.post((deviceId) => this.body(deviceId, evidence?.fields));
+    // The device was reset or erased in the meantime; the response is about the earlier device.
+    if (this.launch !== launch) return undefined;
     switch (outcome.kind) {
       case "done": {
         const data = outcome.data as Configured | null;
         if (typeof data?.sdkEnabled !== "boolean") return { kind: "later", afterMs: 0 };
         if (!data.sdkEnabled) return this.disable();
         this.sentRevision = revision;
-        if (this.launch.clickId === sentLaunch.clickId) delete this.launch.clickId;
-        if (this.launch.openedUrl === sentLaunch.openedUrl) delete this.launch.openedUrl;
-        if (evidence.installReferrer) this.launch.referrerSent = true;
-        if (evidence.adServicesToken) this.launch.tokenSent = true;
-        this.launch.configured = true;
+        launch.sentConsent = consent;
+        if (launch.clickId === sentLaunch.clickId) delete launch.clickId;
+        if (launch.openedUrl === sentLaunch.openedUrl) delete launch.openedUrl;
+        Object.assign(launch, evidence?.sent, { configured: true, eraseTokenSent: true });
         await this.storeLaunch();
         await this.applyResponse(data);
         return undefined;
       }
       case "refused":
-        this.context.options.onProblem?.({ code: "request_refused", message: `configure: ${outcome.code}` });
+        onProblem({ code: "request_refused", message: `The server rejected configure: ${outcome.code}.` });
         this.sentRevision = revision;
+        launch.sentConsent = consent;
         return undefined;
       case "disabled":
         return this.disable();
       case "locked":
-        return reportInvalidKey((problem) => options.onProblem?.(problem));
+        return reportInvalidKey(onProblem);
       case "later":
         if (!outcome.answered) return outcome;
+        // Nothing may overtake a refusal: the server could still deliver events that were tracked before it.
+        if (isRefusal(privacy.record) && launch.sentConsent !== consent) return outcome;
         // A known device's events do not wait; a new device's wait for a few errors. The server accepts early events.
-        return this.launch.configured || ++this.errors >= ERRORS_MAX ? undefined : outcome;
-      case "same":
+        return launch.configured || ++this.errors >= ERRORS_MAX ? undefined : outcome;
+      default:
         return { kind: "later", afterMs: 0 };
     }
   }
 
+  /** Sends `configure`. */
+  async post(body: (deviceId: string) => string): Promise<Outcome> {
+    const { vault, http } = this.context;
+    const { launch } = this;
+    const deviceId = await this.context.deviceId();
+    const stored = await vault.read<Launch>("launch");
+    // Two tabs that start at the same time make two tokens. The stored one holds.
+    if (stored?.eraseToken) {
+      launch.eraseToken = stored.eraseToken;
+      launch.eraseTokenSent = stored.eraseTokenSent === true;
+    }
+    if (!launch.tried) {
+      launch.tried = true;
+      await this.storeLaunch();
+    }
+    return http.post("configure", body(deviceId));
+  }
+
   /** Returns the body of `configure`. */
-  body(deviceId: string, evidence: Evidence = {}): string {
-    const { device, options } = this.context;
-    return configureBody(deviceId, device, this.launch, this.consent, evidence, {
+  body(deviceId: string, evidence?: object): string {
+    const { device, options, privacy } = this.context;
+    const { clickId, openedUrl, eraseToken, eraseTokenSent } = this.launch;
+    return JSON.stringify({
+      deviceId,
+      ...device,
       sdkVersion: VERSION,
       userId: options.userId,
       userIdSignature: options.userIdSignature,
-      asksReferrer: device.platform === "android" && options.providers?.installReferrer !== undefined,
+      openedUrl,
+      arClickId: clickId,
+      ...evidence,
+      eraseToken: eraseTokenSent ? undefined : eraseToken,
+      consent: consentOf(privacy.record),
     });
   }
 
@@ -172,9 +208,20 @@ export class Enrolment {
   private async askStartUrl(): Promise<void> {
     if (this.hasAskedStartUrl) return;
     this.hasAskedStartUrl = true;
-    const url = await startUrl(this.context.options.providers ?? {}, this.context.clock);
-    if (url) this.launch.openedUrl = url;
+    const { native, providers = {} } = this.context.options;
+    const url = await native?.startUrl(providers, this.context.clock);
+    if (url) this.noteUrl(url);
     await this.storeLaunch();
+  }
+
+  private noteUrl(url: string): void {
+    this.launch.openedUrl = url;
+    const clickId = clickInUrl(url);
+    if (clickId) this.launch.lastClickId = clickId;
+  }
+
+  private consentJson(): string {
+    return JSON.stringify(consentOf(this.context.privacy.record));
   }
 
   private async applyResponse(data: Configured): Promise<void> {
@@ -183,13 +230,13 @@ export class Enrolment {
     const isNews = JSON.stringify(attribution) !== JSON.stringify(this.answer.attribution);
     this.answer = { enabled: true, ...(attribution && { attribution }) };
     await vault.write("answer", this.answer);
-    if (attribution && isNews) options.onAttribution?.(attribution);
+    if (attribution && isNews) notify(options.onAttribution, attribution);
     this.resolveWaiters(attribution ?? null);
-    if (data.opened) options.onOpenedLink?.(data.opened);
+    if (data.opened) notify(options.onOpenedLink, data.opened);
     await this.context.onDocument(data.skan);
   }
 
-  private storeLaunch(): Maybe<void> {
-    return then(this.context.vault.write("launch", this.launch), () => undefined);
+  storeLaunch(): Maybe<void> {
+    return this.context.vault.write("launch", this.launch);
   }
 }

@@ -1,6 +1,5 @@
 import { currencyCode, decimal } from "./revenue.js";
-import { utf8 } from "./sha256.js";
-import type { Params, Problem, TrackOptions } from "./types.js";
+import type { Consent, Params, Problem, TrackOptions } from "./types.js";
 import { uuid } from "./uuid.js";
 
 /** Server limits: characters in a name, and bytes of the parameters as JSON. */
@@ -31,17 +30,31 @@ export interface Event {
 /** 2015-01-01: the server rejects earlier times. */
 const EARLIEST_MS = 1_420_070_400_000;
 
-/** Serialises an event. If the clock is before 2015, the time is left out and the server uses the arrival time. */
-export function eventJson(event: Event): string {
-  const isPlausible = event.timestampMs >= EARLIEST_MS;
-  return JSON.stringify(isPlausible ? event : { ...event, timestampMs: undefined });
+/**
+ * Serialises an event with the consent in force. If the clock is before 2015, the time is left out and the server uses
+ * the arrival time.
+ */
+export function eventJson(event: Event, consent: Consent): string {
+  const timestampMs = event.timestampMs >= EARLIEST_MS ? event.timestampMs : undefined;
+  return JSON.stringify({ ...event, timestampMs, consent });
+}
+
+/** Returns the length of a text in UTF-8. Not every React Native engine has TextEncoder. */
+export function byteLength(text: string): number {
+  const wide = text.replace(/[\ud800-\udbff][\udc00-\udfff]/g, "four");
+  return wide.replace(/[\u0800-\uffff]/g, "tri").replace(/[\x80-\u07ff]/g, "bi").length;
 }
 
 /**
  * Validates a `trackEvent` call. An event with an invalid name is dropped; invalid revenue or parameters are left out.
  * Both are reported to `onProblem`.
  */
-export function readEvent(call: TrackCall, timestampMs: number, onProblem: (problem: Problem) => void): Event | null {
+export function readEvent(
+  call: TrackCall,
+  globalParams: Params,
+  timestampMs: number,
+  onProblem: (problem: Problem) => void,
+): Event | null {
   const { name } = call;
   if (typeof name !== "string" || name === "" || name.includes("\0")) {
     onProblem({ code: "invalid_name", message: "The event name must be a non-empty string." });
@@ -51,12 +64,13 @@ export function readEvent(call: TrackCall, timestampMs: number, onProblem: (prob
   const customId = readEventId(call.options, onProblem);
   const event: Event = { eventId: customId ?? uuid(), name: [...name].slice(0, NAME_MAX).join(""), timestampMs };
   const { eventId } = event;
-  const { revenue, currency, ...rest } = call.params ?? {};
+  const { revenue, currency, ...own } = call.params ?? {};
+  const rest = { ...globalParams, ...own };
   if (revenue !== undefined && revenue !== null) {
     const amount = decimal(revenue);
     if (amount !== null) event.revenue = amount;
     else {
-      const message = 'revenue must be a number or a decimal string such as "9.99"; the event is sent without it.';
+      const message = 'revenue must be a number or a string such as "9.99"; it is left out.';
       onProblem({ code: "invalid_revenue", message, eventId });
     }
   }
@@ -64,14 +78,14 @@ export function readEvent(call: TrackCall, timestampMs: number, onProblem: (prob
     const code = currencyCode(currency);
     if (code !== null) event.currency = code;
     else {
-      const message = "currency must be a three-letter code such as EUR; the event is sent without it.";
+      const message = "currency must be a code such as EUR; it is left out.";
       onProblem({ code: "invalid_currency", message, eventId });
     }
   }
   if (Object.keys(rest).length > 0) {
     const problem = paramsProblem(rest);
     if (!problem) event.params = rest;
-    else onProblem({ code: "invalid_params", message: `params ${problem}; the event is sent without them.`, eventId });
+    else onProblem({ code: "invalid_params", message: `params ${problem}; they are left out.`, eventId });
   }
   return event;
 }
@@ -84,9 +98,9 @@ function readEventId(options: TrackOptions | undefined, onProblem: (problem: Pro
     typeof eventId === "string" &&
     eventId !== "" &&
     !eventId.includes("\0") &&
-    utf8(eventId).length <= EVENT_ID_BYTES_MAX;
+    byteLength(eventId) <= EVENT_ID_BYTES_MAX;
   if (isValid) return eventId;
-  const message = "eventId must be a string of 1 to 255 bytes without NUL; the event is sent with a random id.";
+  const message = "eventId must be a string of 1 to 255 bytes without NUL; a random id is used.";
   onProblem({ code: "invalid_event_id", message });
   return undefined;
 }
@@ -94,7 +108,7 @@ function readEventId(options: TrackOptions | undefined, onProblem: (problem: Pro
 /** Returns what is wrong with the parameters, if anything. */
 function paramsProblem(params: object): string | undefined {
   try {
-    return utf8(JSON.stringify(params)).length > PARAMS_BYTES_MAX ? "must be at most 16 KiB as JSON" : undefined;
+    return byteLength(JSON.stringify(params)) > PARAMS_BYTES_MAX ? "must be at most 16 KiB as JSON" : undefined;
   } catch {
     return "must be serialisable as JSON";
   }

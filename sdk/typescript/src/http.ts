@@ -1,5 +1,6 @@
-import { utf8 } from "./sha256.js";
-import type { Clock, Fetch, HttpAnswer, HttpRequest } from "./types.js";
+import { byteLength } from "./event.js";
+import type { Clock, Fetch, HttpAnswer, HttpRequest, Problem } from "./types.js";
+import { VERSION } from "./version.js";
 
 /** Request timeout: long enough for slow mobile networks, but limited, because a hanging request blocks the queue. */
 const TIMEOUT_MS = 20_000;
@@ -15,87 +16,104 @@ export type Outcome =
   /** Not modified (304). */
   | { kind: "same" }
   /** No response, or a temporary error. The request may have arrived, so it is resent unchanged. */
-  | { kind: "later"; answered: boolean; afterMs: number }
+  | { kind: "later"; answered: boolean; afterMs: number; foreign?: boolean }
   /** Permanently rejected. */
-  | { kind: "refused"; code: string; status: number }
+  | { kind: "refused"; code: string }
   /** Invalid SDK key. */
   | { kind: "locked" }
   /** The server disabled the SDK. */
   | { kind: "disabled" };
 
+/** Dependencies of the HTTP client. */
+export interface HttpContext {
+  baseUrl: string;
+  key: string;
+  clock: Clock;
+  fetch: Fetch;
+  onProblem(problem: Problem): void;
+  /** Called when a request got no response. */
+  onFailure(url: string): void;
+  log(text: string): void;
+}
+
 const later = (answered: boolean, afterMs = 0): Outcome => ({ kind: "later", answered, afterMs });
 
 /** HTTP client for the tracking endpoints. */
 export class Http {
-  constructor(
-    private readonly baseUrl: string,
-    private readonly key: string,
-    private readonly version: string,
-    private readonly fetch: Fetch,
-    private readonly clock: Clock,
-  ) {}
+  private isForeignReported = false;
+
+  constructor(private readonly context: HttpContext) {}
 
   /** Returns an endpoint's URL with the key in the query, because beacons cannot send headers. */
   beaconUrl(endpoint: string): string {
-    return `${this.url(endpoint)}?key=${encodeURIComponent(this.key)}`;
+    return `${this.url(endpoint)}?key=${encodeURIComponent(this.context.key)}`;
   }
 
   post(endpoint: string, body: string): Promise<Outcome> {
     const headers = { "Content-Type": "application/json" };
-    const keepalive = utf8(body).length < KEEPALIVE_BYTES;
+    const keepalive = byteLength(body) < KEEPALIVE_BYTES;
     return this.request(this.url(endpoint), { method: "POST", headers, body, keepalive });
   }
 
-  get(endpoint: string, query: string, etag: string | null): Promise<Outcome> {
-    const headers: Record<string, string> = etag ? { "If-None-Match": etag } : {};
-    return this.request(`${this.url(endpoint)}?${query}`, { method: "GET", headers });
+  url(endpoint: string): string {
+    return `${this.context.baseUrl.replace(/\/+$/, "")}/api/track/${endpoint}`;
   }
 
-  private url(endpoint: string): string {
-    return `${this.baseUrl.replace(/\/+$/, "")}/api/track/${endpoint}`;
-  }
-
-  private async request(url: string, request: HttpRequest): Promise<Outcome> {
+  async request(url: string, request: HttpRequest): Promise<Outcome> {
+    const { clock, key, log, onFailure } = this.context;
     const abort = typeof AbortController === "undefined" ? undefined : new AbortController();
     let timer: unknown;
-    const timeout = new Promise<never>((_, reject) => {
-      timer = this.clock.setTimeout(() => {
+    const timeout = new Promise<Outcome>((resolve) => {
+      timer = clock.setTimeout(() => {
+        resolve(later(false));
         abort?.abort();
-        reject(new Error("timeout"));
       }, TIMEOUT_MS);
     });
-    const headers = { ...request.headers, "X-Tributary-Key": this.key, "X-SDK-Version": this.version };
+    const headers = { ...request.headers, "X-Tributary-Key": key, "X-SDK-Version": VERSION };
     const send = async (): Promise<Outcome> => {
-      const answer = await this.fetch(url, { ...request, headers, ...(abort && { signal: abort.signal }) });
-      return classify(answer, await answer.text());
+      const answer = await this.context.fetch(url, { ...request, headers, ...(abort && { signal: abort.signal }) });
+      return this.classify(answer, await answer.text());
     };
     try {
-      return await Promise.race([send(), timeout]);
-    } catch {
+      const outcome = await Promise.race([send(), timeout]);
+      log(`${request.method} ${url}: ${outcome.kind}`);
+      return outcome;
+    } catch (error) {
+      log(`${request.method} ${url}: ${String(error)}`);
+      onFailure(url);
       return later(false);
     } finally {
-      this.clock.clearTimeout(timer);
+      clock.clearTimeout(timer);
     }
   }
-}
 
-/**
- * Classifies a response. Only recognisable Tributary responses count: a captive portal returns 200 for everything, and
- * trusting it would lose events.
- */
-function classify(answer: HttpAnswer, text: string): Outcome {
-  const { status } = answer;
-  if (status === 204) return { kind: "done", data: null, etag: null };
-  if (status === 304) return { kind: "same" };
-  const body = parsed(text);
-  if (status >= 200 && status < 300) {
-    return body && body.data ? { kind: "done", data: body.data, etag: answer.headers.get("ETag") } : later(false);
+  /**
+   * Classifies a response. Only recognisable Tributary responses count: a captive portal returns 200 for everything, and
+   * trusting it would lose events.
+   */
+  private classify(answer: HttpAnswer, text: string): Outcome {
+    const { status } = answer;
+    if (status === 204) return { kind: "done", data: null, etag: null };
+    if (status === 304) return { kind: "same" };
+    const body = parsed(text);
+    if (status >= 200 && status < 300 && body?.data) {
+      return { kind: "done", data: body.data, etag: answer.headers.get("ETag") };
+    }
+    if (status >= 500 || status === 429 || status === 408) return later(true, retryAfter(answer));
+    const code = body?.error?.code;
+    if (status < 400 || status === 404 || status === 405 || typeof code !== "string") return this.foreign(status, text);
+    if (code === "sdk_disabled") return { kind: "disabled" };
+    return status === 401 ? { kind: "locked" } : { kind: "refused", code };
   }
-  const code = body?.error?.code;
-  if (status >= 500 || status === 429 || status === 408) return later(true, retryAfter(answer));
-  if (typeof code !== "string") return later(false);
-  if (code === "sdk_disabled") return { kind: "disabled" };
-  return status === 401 ? { kind: "locked" } : { kind: "refused", code, status };
+
+  /** Reports a response that is not from Tributary's endpoints, once. */
+  private foreign(status: number, text: string): Outcome {
+    const what = /^\s*</.test(text) ? `${status} with an HTML page` : status;
+    const message = `${this.context.baseUrl} answers ${what}, not like a Tributary server. Check baseUrl; a Wi-Fi sign-in page has the same effect.`;
+    if (!this.isForeignReported) this.context.onProblem({ code: "wrong_base_url", message });
+    this.isForeignReported = true;
+    return { kind: "later", answered: false, afterMs: 0, foreign: true };
+  }
 }
 
 function parsed(text: string): { data?: unknown; error?: { code?: unknown } } | null {

@@ -1,6 +1,19 @@
-import { Tributary } from "./tributary.js";
-
-export { Tributary } from "./tributary.js";
+export { setAdvancedMatching, Tributary } from "./advanced.js";
+export { eraseMe, optIn, optOut, reset } from "./control.js";
+export {
+  configure,
+  flush,
+  getAttribution,
+  getClickId,
+  getDeviceId,
+  openUrl,
+  setConsent,
+  setGlobalParams,
+  setUserId,
+  shutdown,
+  trackEvent,
+} from "./default.js";
+export { native } from "./native.js";
 export { fromReactNative, type ReactNativeLike } from "./reactnative.js";
 export {
   asyncStorageAdapter,
@@ -10,19 +23,3 @@ export {
   type AsyncStorageLike,
 } from "./storage.js";
 export type * from "./types.js";
-
-// The default instance. It does nothing before `configure`.
-const tributary = new Tributary();
-
-export const {
-  configure,
-  trackEvent,
-  setAdvancedMatching,
-  setUserId,
-  setConsent,
-  openUrl,
-  getAttribution,
-  getDeviceId,
-  flush,
-  shutdown,
-} = tributary;

@@ -1,4 +1,4 @@
-import { utf8 } from "./sha256.js";
+import { byteLength } from "./event.js";
 import type { Clock, Maybe } from "./types.js";
 import { all, then, type Vault } from "./vault.js";
 
@@ -21,6 +21,12 @@ export interface Entry {
   json: string;
 }
 
+/** The device id of the entries up to a sequence number that were queued before `reset`. */
+export interface PastDevice {
+  deviceId: string;
+  until: number;
+}
+
 /** `q.<sequence>.<kind>.<id>`: keys sort in queue order, and the kind is known without reading the value. */
 function keyOf(sequence: number, kind: Kind, id: string): string {
   return `${START}${String(sequence).padStart(16, "0")}.${kind}.${id}`;
@@ -38,6 +44,8 @@ export class Queue {
   private readonly own = new Map<string, { json: string; isStored: boolean }>();
   private sequence = 0;
   private size = 0;
+  /** Earlier device ids, oldest first. */
+  past: PastDevice[] = [];
 
   constructor(
     private readonly vault: Vault,
@@ -54,24 +62,39 @@ export class Queue {
     });
   }
 
-  /** Appends an entry after all others, even if the clock was set back. Returns its key once it is stored. */
-  add(kind: Kind, id: string, json: string): Maybe<string> {
+  /** Reserves the next sequence number. It is higher than all others, even if the clock was set back. */
+  next(): number {
     const now = Math.min(Math.floor(this.clock.now()) * 1000, SEQUENCE_MAX);
-    this.sequence = Math.max(this.sequence + 1, now);
-    const key = keyOf(this.sequence, kind, id);
-    const added = { json, isStored: false };
-    this.own.set(key, added);
-    this.size++;
-    return then(this.vault.set(key, json), () => {
-      added.isStored = true;
-      return this.size > this.limit ? then(this.trim(), () => key) : key;
+    return (this.sequence = Math.max(this.sequence + 1, now));
+  }
+
+  /**
+   * Appends an entry after all others. Returns its key once it is stored; null if the JSON is null. The JSON may be a
+   * promise; the order is that of the calls.
+   */
+  add(kind: Kind, id: string, made: Maybe<string | null>): Maybe<string | null> {
+    const key = keyOf(this.next(), kind, id);
+    return then(made, (json) => {
+      if (json === null) return null;
+      const added = { json, isStored: false };
+      this.own.set(key, added);
+      this.size++;
+      return then(this.vault.set(key, json), () => {
+        added.isStored = true;
+        return this.size > this.limit ? then(this.trim(), () => key) : key;
+      });
     });
   }
 
-  /** Returns this instance's entries after a key, without reading the storage. */
+  /** Returns the earlier device id that an entry belongs to; undefined for the current device. */
+  pastDevice(key: string): string | undefined {
+    return this.past.find(({ until }) => sequenceOf(key) <= until)?.deviceId;
+  }
+
+  /** Returns this instance's entries of the current device after a key, without reading the storage. */
   ownSince(after: string): Entry[] {
     const entries = [...this.own].map(([key, { json }]) => ({ key, json }));
-    return entries.filter(({ key }) => key > after);
+    return entries.filter(({ key }) => key > after && !this.pastDevice(key));
   }
 
   /** Returns all keys in order. */
@@ -97,7 +120,7 @@ export class Queue {
     });
   }
 
-  /** Returns the next batch: events up to the limits, or a single identity entry. */
+  /** Returns the next batch: events of one device up to the limits, or a single identity entry. */
   async head(max: number): Promise<Entry[]> {
     await this.trim();
     const keys = await this.keys();
@@ -106,10 +129,11 @@ export class Queue {
     for (const key of keys) {
       const isIdentity = kindOf(key) === "i";
       if (batch.length >= Math.min(max, BATCH_EVENTS) || (isIdentity && batch.length > 0)) break;
+      if (batch.length > 0 && this.pastDevice(key) !== this.pastDevice(batch[0]!.key)) break;
       const json = await this.vault.get(key);
       // Another tab has sent this entry in the meantime.
       if (json === null) continue;
-      bytes += utf8(json).length + 1;
+      bytes += byteLength(json) + 1;
       if (bytes > BATCH_BYTES && batch.length > 0) break;
       batch.push({ key, json });
       if (isIdentity) break;
@@ -126,8 +150,10 @@ export class Queue {
     );
   }
 
-  /** Removes all entries. */
+  /** Removes all entries that were added before this call. */
   clear(): Maybe<void> {
-    return then(this.keys(), (keys) => this.remove(keys));
+    const until = this.next();
+    const isOlder = (key: string): boolean => sequenceOf(key) < until || !this.own.has(key);
+    return then(this.keys(), (keys) => this.remove(keys.filter(isOlder)));
   }
 }

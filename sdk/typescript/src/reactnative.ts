@@ -1,3 +1,4 @@
+import { native as parts } from "./native.js";
 import { asyncStorageAdapter, type AsyncStorageLike } from "./storage.js";
 import type { Device, Options } from "./types.js";
 
@@ -10,11 +11,11 @@ export interface ReactNativeLike {
   };
 }
 
-/** Returns the options that React Native can provide: device, storage and lifecycle. */
+/** Returns the options that React Native can provide: device, storage, lifecycle, and the native parts. */
 export function fromReactNative(
   native: ReactNativeLike,
   asyncStorage: AsyncStorageLike,
-): Pick<Options, "device" | "storage" | "lifecycle"> {
+): Pick<Options, "device" | "storage" | "lifecycle" | "native"> {
   const { Platform, Dimensions, AppState } = native;
   const constants = (Platform.constants ?? {}) as Record<string, unknown>;
   const device: Device = {
@@ -34,6 +35,7 @@ export function fromReactNative(
   return {
     device,
     storage: asyncStorageAdapter(asyncStorage),
+    native: parts,
     ...(AppState && {
       lifecycle: (onChange: (isActive: boolean) => void) => {
         const listening = AppState.addEventListener("change", (state) => onChange(state === "active"));

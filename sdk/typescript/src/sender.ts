@@ -23,8 +23,8 @@ export interface SenderDependencies {
   random: () => number;
   /** The stored device id, which another tab may have created. */
   deviceId(): Promise<string>;
-  /** Registers the device if it is due. Returns undefined if the queue may be sent. */
-  enrol(): Promise<Verdict | undefined>;
+  /** Sends what goes ahead of the queue, such as the consent. Returns undefined if the queue may be sent. */
+  prepare(isFirst: boolean): Promise<Verdict | undefined>;
   /** Called each time the queue is empty. */
   after(): Promise<Verdict>;
   /** Disables the SDK and returns the verdict that ends the round. */
@@ -38,6 +38,7 @@ export class Sender {
   private running: Promise<boolean> | undefined;
   private again = false;
   private halted = false;
+  private stopped = false;
   private failures = 0;
   /** Maximum batch size. Halved after a rejected batch, to isolate the invalid entry. */
   private batchMax = Infinity;
@@ -65,9 +66,15 @@ export class Sender {
     return (this.running = this.run());
   }
 
+  /** Sends again after a halt. */
+  resume(): Promise<boolean> {
+    this.halted = this.stopped;
+    return this.flush();
+  }
+
   /** Stops sending and waits for the request in flight. */
   async stop(): Promise<void> {
-    this.halted = true;
+    this.halted = this.stopped = true;
     this.cancel();
     await this.running;
   }
@@ -120,10 +127,10 @@ export class Sender {
   }
 
   private async round(): Promise<Verdict> {
-    const { queue, enrol, after } = this.deps;
-    const enrolled = await enrol();
-    if (enrolled) return enrolled;
-    for (;;) {
+    const { queue, prepare, after } = this.deps;
+    for (let isFirst = true; ; isFirst = false) {
+      const ended = await prepare(isFirst);
+      if (ended) return ended;
       if (this.halted) return { kind: "halt" };
       const batch = await queue.head(this.batchMax);
       if (batch.length === 0) return after();
@@ -134,11 +141,10 @@ export class Sender {
   }
 
   private async send(batch: Entry[]): Promise<Outcome> {
-    const { http } = this.deps;
-    const deviceId = await this.deps.deviceId();
-    if (kindOf(batch[0]!.key) === "i") {
-      return http.post("identify", `{"deviceId":${JSON.stringify(deviceId)},${batch[0]!.json.slice(1)}`);
-    }
+    const { http, queue } = this.deps;
+    const { key, json } = batch[0]!;
+    const deviceId = queue.pastDevice(key) ?? (await this.deps.deviceId());
+    if (kindOf(key) === "i") return http.post("identify", `{"deviceId":${JSON.stringify(deviceId)},${json.slice(1)}`);
     return http.post("events", eventsBody(deviceId, batch));
   }
 
@@ -159,7 +165,7 @@ export class Sender {
           this.batchMax = batch.length >> 1;
           return undefined;
         }
-        onProblem({ code: "request_refused", message: `The server rejected a queued entry: ${outcome.code}.` });
+        onProblem({ code: "request_refused", message: `The server rejected an entry: ${outcome.code}.` });
         await queue.remove([batch[0]!.key]);
         if (++this.refusals < REFUSALS_MAX) return undefined;
         this.refusals = 0;
@@ -170,7 +176,7 @@ export class Sender {
         return reportInvalidKey(onProblem);
       case "later":
         return outcome;
-      case "same":
+      default:
         return { kind: "later", afterMs: 0 };
     }
   }
@@ -199,7 +205,7 @@ export const eventsBody = (deviceId: string, batch: Entry[]): string =>
 
 /** Handles an invalid key: events stay queued, and nothing is sent before the next start. */
 export function reportInvalidKey(onProblem: (problem: Problem) => void): Verdict {
-  const message = "Invalid SDK key. Events stay queued; nothing is sent before the next start.";
+  const message = "Unknown SDK key. Copy it from the app's settings. Events stay queued until the next start.";
   onProblem({ code: "invalid_api_key", message });
   return { kind: "halt" };
 }

@@ -1,19 +1,22 @@
 import { systemClock } from "./clock.js";
-import { Conversions } from "./conversions.js";
+import type { Conversions } from "./conversions.js";
 import { browserDevice } from "./device.js";
+import { diagnose } from "./diagnosis.js";
 import { Enrolment } from "./enrolment.js";
-import { eventJson, readEvent, type TrackCall } from "./event.js";
+import { byteLength, eventJson, readEvent, type TrackCall } from "./event.js";
+import { fingerprint } from "./fingerprint.js";
 import { Http, KEEPALIVE_BYTES } from "./http.js";
 import { browserLock, leaseLock, noLock } from "./lock.js";
-import { matching, type Matching } from "./matching.js";
-import { kindOf, Queue, type Entry } from "./queue.js";
+import type { Matching } from "./matching.js";
+import { reporter } from "./notify.js";
+import { watchPageViews } from "./pageviews.js";
+import { consentOf, Privacy } from "./privacy.js";
+import { kindOf, Queue, type Entry, type PastDevice } from "./queue.js";
 import { eventsBody, Sender, type Verdict } from "./sender.js";
-import { sha256, utf8 } from "./sha256.js";
 import { defaultStorage } from "./storage.js";
-import type { Attribution, Clock, Consent, Lock, Maybe, Options, Problem } from "./types.js";
+import type { Attribution, Clock, Consent, Lock, Maybe, Options, Params, Problem } from "./types.js";
 import { uuid } from "./uuid.js";
-import { then, Vault } from "./vault.js";
-import { VERSION } from "./version.js";
+import { all, then, Vault } from "./vault.js";
 
 const QUEUE_LIMIT = 1_000;
 const FLUSH_DELAY_MS = 1_000;
@@ -21,52 +24,81 @@ const FLUSH_DELAY_MS = 1_000;
 const CORRECTION_MS = 1_000;
 
 /** The identity last sent to the server. The user id is stored as a hash, for comparison only. */
-interface Person {
+export interface Person {
   user?: string;
   matching?: Matching;
 }
 
+/** Set by `control.ts`, which an app includes only if it uses one of its functions. */
+export const hooks: {
+  /** Sends what goes ahead of everything else. Returns undefined if other requests may follow. */
+  prepare?(session: Session): Promise<Verdict | undefined>;
+} = {};
+
 /** The SDK from `configure` to `shutdown`. */
 export class Session {
-  private readonly options: Options;
-  private readonly clock: Clock;
-  private readonly vault: Vault;
-  private readonly queue: Queue;
-  private readonly http: Http;
-  private readonly enrolment: Enrolment;
+  readonly clock: Clock;
+  readonly vault: Vault;
+  readonly privacy: Privacy;
+  readonly queue: Queue;
+  readonly http: Http;
+  readonly enrolment: Enrolment;
   private readonly conversions: Conversions | undefined;
-  private readonly sender: Sender;
-  private deviceId = "";
-  private person: Person = {};
+  readonly sender: Sender;
+  readonly onProblem: (problem: Problem) => void;
+  deviceId = "";
+  /** The app's own device id. `reset` replaces it. */
+  customId: string | undefined;
+  person: Person = {};
+  globalParams: Params = {};
+  private isDiagnosed = false;
   private lastStamp = 0;
   /** Last queue key that was sent with a beacon. */
   private beaconed = "";
-  private endLifecycle: (() => void) | undefined;
+  /** The enrolment's version in this sending round. */
+  private sentVersion = "";
+  /** The last change of the device's identity. They run one after the other. */
+  lastChange: Maybe<void> = undefined;
+  private readonly ends: ((() => void) | undefined)[] = [];
 
-  constructor(configured: Options) {
-    const device = configured.device ?? browserDevice();
-    if (!configured.key || !configured.baseUrl) throw new Error("Tributary: configure needs key and baseUrl.");
+  constructor(readonly options: Options) {
+    const device = options.device ?? browserDevice();
+    if (!options.key || !options.baseUrl) throw new Error("Tributary: configure needs key and baseUrl.");
     if (!device?.platform) throw new Error("Tributary: outside of a browser, configure needs device.platform.");
-    const options = (this.options = guarded(configured));
+    const { key, baseUrl, onConversionValue } = options;
     const clock = (this.clock = options.clock ?? systemClock);
-    const problem = (found: Problem): void => options.onProblem?.(found);
-    const failed = (error: unknown): void => problem({ code: "storage_failed", message: String(error) });
+    this.customId = options.deviceId;
+    const onProblem = (this.onProblem = reporter(options));
+    const failed = (error: unknown): void => onProblem({ code: "storage_failed", message: String(error) });
     const vault = (this.vault = new Vault(options.storage ?? defaultStorage(), failed));
+    const privacy = (this.privacy = new Privacy(vault));
     const dropped = (count: number): void =>
-      problem({ code: "queue_full", message: `Queue full: dropped the ${count} oldest events.` });
+      onProblem({ code: "queue_full", message: `Queue full: dropped the ${count} oldest events.` });
     const queue = (this.queue = new Queue(vault, clock, options.queueLimit ?? QUEUE_LIMIT, dropped));
-    const send = options.fetch ?? ((url, request) => fetch(url, request as RequestInit));
-    const http = (this.http = new Http(options.baseUrl, options.key, VERSION, send, clock));
-    const isEnabled = (): boolean => this.enrolment.isEnabled;
-    this.conversions = options.onConversionValue && new Conversions(vault, http, clock, options, isEnabled);
+    const http = (this.http = new Http({
+      key,
+      baseUrl,
+      clock,
+      fetch: options.fetch ?? ((url, request) => fetch(url, request as RequestInit)),
+      onProblem,
+      onFailure: (url) => this.diagnoseOnce(url),
+      log: (text) => options.logLevel === "debug" && console.debug(`Tributary: ${text}`),
+    }));
+    const isActive = (): boolean => this.isActive;
+    this.conversions = onConversionValue && options.native?.conversionValues(vault, http, clock, options, isActive);
+    if ((onConversionValue || options.providers) && !options.native) {
+      onProblem({ code: "missing_native", message: "providers and onConversionValue need `native`." });
+    }
     const deviceId = (): Promise<string> => this.storedDeviceId();
     const enrolment = (this.enrolment = new Enrolment({
       vault,
+      privacy,
       http,
       clock,
       device,
       options,
       deviceId,
+      onProblem,
       onDocument: (document) => this.conversions?.storeDocument(document, null),
       onDisabled: () => this.clearStored(),
     }));
@@ -77,88 +109,99 @@ export class Session {
       deviceId,
       lock: options.lock ?? this.defaultLock(),
       random: options.random ?? Math.random,
-      enrol: () => enrolment.enrol(),
+      prepare: (isFirst) => this.prepare(isFirst),
       after: () => this.afterQueue(),
       disable: () => enrolment.disable(),
-      onProblem: problem,
+      onProblem,
     });
   }
 
   /** Loads the stored state. Synchronous with a synchronous storage. */
   load(): Maybe<void> {
-    const { vault } = this;
-    return then(vault.get("device"), (stored) => {
-      this.deviceId = this.options.deviceId ?? stored ?? uuid();
-      // If reading failed, do not overwrite the stored id: the SDK reads it again before it sends anything.
-      const isKept = stored === this.deviceId || vault.hasFailed;
-      return then(isKept ? undefined : vault.set("device", this.deviceId), () =>
-        then(vault.read<Person>("person"), (person) => {
-          this.person = { ...person };
-          return then(this.enrolment.load(), () =>
-            then(this.queue.load(), (keys) => this.conversions?.load(keys, this.enrolment.launch.firstAt)),
+    const { vault, privacy } = this;
+    return then(privacy.load(), ({ stop }) =>
+      // The start after an erasure is that of a new device.
+      then(stop === "erased" ? privacy.change(() => ({})) : undefined, () =>
+        then(vault.get("device"), (stored) => {
+          this.deviceId = this.customId ?? stored ?? uuid();
+          // If reading failed, do not overwrite the stored id: the SDK reads it again before it sends anything.
+          const isKept = stored === this.deviceId || vault.hasFailed;
+          return then(isKept ? undefined : vault.set("device", this.deviceId), () =>
+            all<object | null, void>([vault.read("person"), vault.read("past")], ([person, past]) => {
+              this.person = { ...person };
+              this.queue.past = (past as PastDevice[] | null) ?? [];
+              return then(this.enrolment.load(), () =>
+                then(this.queue.load(), (keys) => this.conversions?.load(keys, this.enrolment.launch.firstAt)),
+              );
+            }),
           );
         }),
-      );
-    });
+      ),
+    );
   }
 
   /** Starts sending. */
   start(): void {
-    const { userId, userIdSignature, lifecycle } = this.options;
+    const { userId, userIdSignature, lifecycle, pageViews } = this.options;
     if (userId !== undefined) void this.setUserId(userId, userIdSignature);
-    this.endLifecycle = lifecycle?.((isActive) => (isActive ? void this.sender.flush() : this.leave()));
+    this.ends.push(lifecycle?.((isActive) => (isActive ? void this.sender.flush() : this.leave())));
+    if (pageViews) {
+      const view = (params: Params): unknown => this.track({ name: "page_view", params, at: this.clock.now() });
+      this.ends.push(watchPageViews(view));
+    }
     void this.sender.flush();
   }
 
-  /** Stores an event. Returns its id, or null if it was not recorded. */
+  /** Stores an event with the consent in force. Returns its id, or null if it was not recorded. */
   track(call: TrackCall): Maybe<string | null> {
     if (!this.enrolment.isEnabled) return null;
-    const event = readEvent(call, this.stamp(call.at), (problem) => this.options.onProblem?.(problem));
+    const event = readEvent(call, this.globalParams, this.stamp(call.at), this.onProblem);
     if (!event) return null;
     const kind = event.revenue === undefined ? "e" : "r";
-    return then(this.queue.add(kind, event.eventId, eventJson(event)), (key) => {
+    const json = then(this.privacy.current(), (record) => (record.stop ? null : eventJson(event, consentOf(record))));
+    return then(this.queue.add(kind, event.eventId, json), (key) => {
+      if (key === null) return null;
       this.sender.soon(this.options.flushDelayMs ?? FLUSH_DELAY_MS);
       return then(this.conversions?.count(key, event), () => event.eventId);
     });
   }
 
+  setGlobalParams(params: Params | null): void {
+    const { revenue: _revenue, currency: _currency, ...rest } = params ?? {};
+    this.globalParams = rest;
+  }
+
   setUserId(userId: string | null, userIdSignature?: string): Maybe<void> {
     // A new signature is sent even if the user id is known.
-    const user = userId ? sha256(userIdSignature ? `${userId}\n${userIdSignature}` : userId) : undefined;
-    if (!this.enrolment.isEnabled || user === this.person.user) return;
+    const user = userId ? fingerprint(userIdSignature ? `${userId}\n${userIdSignature}` : userId) : undefined;
+    if (!this.isActive || user === this.person.user) return;
     const { user: _before, ...rest } = this.person;
     return this.identify(user ? { ...rest, user } : rest, userId ? { userId, userIdSignature } : null);
   }
 
-  setAdvancedMatching(email?: string | null, phone?: string | null): Maybe<void> {
-    if (!this.enrolment.isEnabled) return;
-    const hashes = matching(email, phone);
-    if ((email && !hashes.email) || (phone && !hashes.phone)) {
-      const message = "Invalid email address or phone number; it was left out.";
-      this.options.onProblem?.({ code: "invalid_matching", message });
-    }
-    const known = this.person.matching;
-    const names = Object.keys(hashes) as (keyof Matching)[];
-    if (names.every((name) => known?.[name] === hashes[name])) return;
-    return this.identify({ ...this.person, matching: { ...known, ...hashes } }, { matching: hashes });
-  }
-
   setConsent(consent: Consent): Maybe<void> {
-    return then(this.enrolment.setConsent(consent), () => this.sender.soon(0));
+    return then(this.privacy.set(consent), () => this.sender.soon(0));
   }
 
   openUrl(url: string): Maybe<void> {
-    return then(this.enrolment.openUrl(url), () => this.sender.soon(0));
+    if (this.isActive) return then(this.enrolment.openUrl(url), () => this.sender.soon(0));
   }
 
   getAttribution(timeoutMs: number): Promise<Attribution | null> {
     return this.enrolment.attribution(timeoutMs);
   }
 
+  get clickId(): string | null {
+    return this.enrolment.clickId;
+  }
+
   /** Returns the stored device id. If two tabs started at the same time, one has overwritten the other's id. */
   async storedDeviceId(): Promise<string> {
-    this.deviceId = this.options.deviceId ?? (await this.vault.get("device")) ?? this.deviceId;
-    return this.deviceId;
+    await this.lastChange;
+    const deviceId = this.customId ?? (await this.vault.get("device")) ?? this.deviceId;
+    // Another tab has made a new device.
+    if (deviceId !== this.deviceId) this.person = {};
+    return (this.deviceId = deviceId);
   }
 
   flush(): Promise<boolean> {
@@ -166,7 +209,7 @@ export class Session {
   }
 
   async shutdown(): Promise<void> {
-    this.endLifecycle?.();
+    this.ends.forEach((end) => end?.());
     await this.sender.stop();
     this.enrolment.resolveWaiters(null);
   }
@@ -184,12 +227,12 @@ export class Session {
   private leave(): void {
     const beacon = typeof navigator === "undefined" ? undefined : navigator.sendBeacon?.bind(navigator);
     if (!beacon) return void this.sender.flush();
-    if (!this.enrolment.isEnabled) return;
+    if (!this.isActive) return;
     let bytes = 100;
     const batch: Entry[] = [];
     for (const entry of this.queue.ownSince(this.beaconed)) {
       if (kindOf(entry.key) === "i") continue;
-      bytes += utf8(entry.json).length + 1;
+      bytes += byteLength(entry.json) + 1;
       if (bytes > KEEPALIVE_BYTES || batch.length === 100) break;
       batch.push(entry);
     }
@@ -201,8 +244,38 @@ export class Session {
     if (last && beacon(this.http.beaconUrl("events"), eventsBody(this.deviceId, batch))) this.beaconed = last.key;
   }
 
+  /** Whether the SDK records and sends: neither disabled by the server nor stopped by the user. */
+  get isActive(): boolean {
+    return this.enrolment.isEnabled && !this.privacy.record.stop;
+  }
+
+  /** Sends what goes ahead of the queue: the device data and the consent. */
+  private async prepare(isFirst: boolean): Promise<Verdict | undefined> {
+    if (isFirst) this.sentVersion = "";
+    const { stop } = await this.privacy.current();
+    const ended = await hooks.prepare?.(this);
+    if (ended ?? stop) return ended ?? { kind: "empty" };
+    // The earlier device's entries do not wait for the new device.
+    const [first] = await this.queue.keys();
+    const { version } = this.enrolment;
+    if ((first && this.queue.pastDevice(first)) || version === this.sentVersion) return undefined;
+    this.sentVersion = version;
+    // The consent or the device may have changed during the request.
+    return (await this.enrolment.enrol()) ?? this.prepare(false);
+  }
+
+  /** Reports why the browser got no response, once. */
+  private diagnoseOnce(url: string): void {
+    if (this.isDiagnosed || this.options.fetch) return;
+    this.isDiagnosed = true;
+    void diagnose(url, this.options.baseUrl).then((found) => {
+      if (found) this.onProblem(found);
+      else this.isDiagnosed = false;
+    });
+  }
+
   /** Stores the identity and queues the change, ahead of the events that follow. */
-  private identify(person: Person, change: object | null): Maybe<void> {
+  identify(person: Person, change: object | null): Maybe<void> {
     this.person = person;
     return then(this.vault.write("person", person), () =>
       change ? then(this.queue.add("i", uuid(), JSON.stringify(change)), () => this.sender.soon(0)) : undefined,
@@ -222,33 +295,17 @@ export class Session {
 
   /** Runs after the queue is empty: refreshes the conversion-value configuration. */
   private async afterQueue(): Promise<Verdict> {
+    if (this.queue.past.length > 0) {
+      this.queue.past = [];
+      await this.vault.remove("past");
+    }
     await this.conversions?.refresh(await this.storedDeviceId());
     return this.enrolment.isUpToDate ? { kind: "empty" } : { kind: "later", afterMs: 0 };
   }
 
   /** Clears the queue and the stored identity, so that the identity is sent again if the SDK is enabled later. */
-  private clearStored(): Maybe<void> {
+  clearStored(): Maybe<void> {
     this.person = {};
     return then(this.vault.remove("person"), () => this.queue.clear());
   }
-}
-
-/** Wraps the app's callbacks so that their exceptions do not reach the SDK. */
-function guarded(options: Options): Options {
-  const guard = <T>(callback: ((value: T) => void) | undefined) =>
-    callback &&
-    ((value: T): void => {
-      try {
-        callback(value);
-      } catch (error) {
-        if (typeof console !== "undefined") console.error("Tributary: an app callback threw an error.", error);
-      }
-    });
-  const { onAttribution, onOpenedLink, onProblem } = options;
-  return {
-    ...options,
-    ...(onAttribution && { onAttribution: guard(onAttribution)! }),
-    ...(onOpenedLink && { onOpenedLink: guard(onOpenedLink)! }),
-    ...(onProblem && { onProblem: guard(onProblem)! }),
-  };
 }

@@ -90,7 +90,7 @@ export function asyncStorageAdapter(store: AsyncStorageLike): Storage {
   };
 }
 
-/** Returns the best available storage. */
+/** Returns `localStorage`, or memory without it. */
 export function defaultStorage(): Storage {
   try {
     // Reading `localStorage` throws if storage is disabled; writing throws if the quota is exceeded.
@@ -99,6 +99,6 @@ export function defaultStorage(): Storage {
     localStorage.removeItem(probe);
     return localStorageAdapter();
   } catch {
-    return typeof indexedDB === "undefined" ? memoryStorage() : indexedDbAdapter();
+    return memoryStorage();
   }
 }

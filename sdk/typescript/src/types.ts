@@ -1,5 +1,7 @@
 // The public types. They use no browser or React Native types, so that they work on both platforms.
 
+import type { native } from "./native.js";
+
 /** A value, or a promise that resolves to it. */
 export type Maybe<T> = T | Promise<T>;
 
@@ -90,7 +92,7 @@ export interface Providers {
   userAgent?(): Maybe<string | null>;
 }
 
-/** The user's consent; omitted fields are unknown. */
+/** The user's consent. Omitted fields and null stay unchanged; fields that were never set are unknown. */
 export interface Consent {
   adUserData?: boolean | null;
   adPersonalization?: boolean | null;
@@ -142,11 +144,17 @@ export interface Problem {
     | "invalid_event_id"
     | "invalid_params"
     | "invalid_matching"
+    | "missing_native"
     | "queue_full"
     | "storage_failed"
     | "event_rejected"
     | "request_refused"
+    | "erase_refused"
     | "invalid_api_key"
+    | "wrong_base_url"
+    | "cors_refused"
+    | "request_blocked"
+    | "server_unreachable"
     | "callback_failed";
   message: string;
   eventId?: string;
@@ -167,11 +175,16 @@ export interface Params {
   [name: string]: unknown;
 }
 
+/** What the SDK writes to the console: nothing, problems, or also every request. */
+export type LogLevel = "none" | "warn" | "debug";
+
 export interface Options {
   /** The app's SDK key, `pk_live_…` or `pk_test_…`. */
   key: string;
   /** URL of your Tributary server, such as `https://links.example.com`. */
   baseUrl: string;
+  /** The user's consent, like a call of `setConsent` before anything is sent. */
+  consent?: Consent;
   userId?: string;
   /** Signature of the user id, computed by your backend. */
   userIdSignature?: string;
@@ -186,8 +199,14 @@ export interface Options {
   onOpenedLink?(link: OpenedLink): void;
   /** Passes a conversion value to the platform. Without it, conversion values are not evaluated. */
   onConversionValue?(value: ConversionValue): Maybe<void>;
+  /** `native` of this package: required for `providers` and `onConversionValue`. `fromReactNative` sets it. */
+  native?: typeof native;
   onProblem?(problem: Problem): void;
-  /** Where the SDK stores its data. Default: localStorage, otherwise IndexedDB, otherwise memory. */
+  /** Default: "warn". */
+  logLevel?: LogLevel;
+  /** Browser: tracks `page_view` on load and when the path changes. */
+  pageViews?: boolean;
+  /** Where the SDK stores its data. Default: localStorage, otherwise memory. */
   storage?: Storage;
   clock?: Clock;
   fetch?: Fetch;

@@ -1,2 +1,2 @@
-/** SDK version as sent to the server. The size check compares it with package.json. */
-export const VERSION = "ts-1.0.0";
+/** SDK version as sent to the server. The package check compares it with package.json and the server. */
+export const VERSION = "ts-0.1.0";

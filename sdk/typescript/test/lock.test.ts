@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { memoryStorage } from "../src/storage";
-import { Tributary } from "../src/tributary";
+import { Tributary } from "../src/advanced";
 import { Bench } from "./support/sdk";
 
 const shared = (): Bench => new Bench({ storage: { ...memoryStorage(), shared: true } });

@@ -7,8 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { native } from "../src/native";
 import { memoryStorage } from "../src/storage";
-import { Tributary } from "../src/tributary";
+import { Tributary } from "../src/advanced";
 import type { ConversionValue, Options, Storage } from "../src/types";
 import { FakeClock } from "./support/clock";
 import { fileStorage } from "./support/files";
@@ -30,6 +31,8 @@ function options(app: App, network: Network, more: Partial<Options> = {}): Optio
     storage: memoryStorage(),
     fetch: network.fetch,
     flushDelayMs: 0,
+    native,
+    logLevel: "none",
     ...more,
   };
 }

@@ -1,4 +1,5 @@
-import { Tributary } from "../../src/tributary";
+import { native } from "../../src/native";
+import { Tributary } from "../../src/advanced";
 import { memoryStorage } from "../../src/storage";
 import type { Options, Problem, Storage } from "../../src/types";
 import { FakeClock } from "./clock";
@@ -24,10 +25,12 @@ export class Bench {
       baseUrl: "http://127.0.0.1:9",
       device: { platform: "android" },
       random: () => 1,
+      native,
       clock: this.clock,
       storage: this.storage,
       fetch: this.network.fetch,
       onProblem: (problem) => this.problems.push(problem),
+      logLevel: "none",
       ...this.options,
       ...more,
     });

@@ -1,7 +1,7 @@
 // A process to be killed: it tracks events, prints its progress, and waits. Arguments: folder, URL, key, prefix,
 // network mode.
 
-import { Tributary } from "../../src/tributary";
+import { Tributary } from "../../src/advanced";
 import { fileStorage } from "./files";
 import { Network, type NetworkMode } from "./network";
 
@@ -19,6 +19,7 @@ void sdk.configure({
   device: { platform: "android" },
   fetch: network.fetch,
   flushDelayMs: 0,
+  logLevel: "none",
 });
 for (let number = 1; number <= 5; number++) void sdk.trackEvent(`${prefix}${number}`, { number });
 // No promise was awaited; at this point, the calls have only returned.

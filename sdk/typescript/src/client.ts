@@ -4,22 +4,23 @@ import { Session } from "./session.js";
 import type { Attribution, Consent, Maybe, Options, Params, TrackOptions } from "./types.js";
 import { then } from "./vault.js";
 
-/** Maximum number of calls buffered before `configure`. */
+/** Maximum number of events buffered before `configure`. Other calls are few, and none may be lost. */
 const PENDING_MAX = 1_000;
 const ATTRIBUTION_TIMEOUT_MS = 10_000;
 
 interface PendingCall {
   run(session: Session): void;
-  drop(): void;
+  /** Resolves a dropped event's call. */
+  drop: (() => void) | undefined;
 }
 
 /**
- * The SDK. The package exports one instance's methods as functions; further instances are for tests.
+ * The SDK without the parts that few apps need. The package exports one instance's methods as functions.
  *
  * No method throws or rejects because of network, storage or server errors. Only `configure` throws, if a required
  * option is missing.
  */
-export class Tributary {
+export class Client {
   private options: Options | undefined;
   /** Set once the stored state is loaded. */
   private session: Session | undefined;
@@ -33,6 +34,8 @@ export class Tributary {
     const session = new Session({ ...options, ...(lifecycle && { lifecycle }) });
     this.options = options;
     this.loading = session;
+    // Takes effect after the calls that were made before, like any other call.
+    if (options.consent) void this.setConsent(options.consent);
     const loaded = then(session.load(), () => {
       if (this.loading !== session) return;
       this.session = session;
@@ -48,32 +51,37 @@ export class Tributary {
    */
   trackEvent = (name: string, params?: Params, options?: TrackOptions): Promise<string | null> => {
     const at = (this.options?.clock ?? systemClock).now();
-    return this.call((session) => session.track({ name, params, options, at }), null);
+    const run = (session: Session): Maybe<string | null> => session.track({ name, params, options, at });
+    const isFull = this.pending.filter(({ drop }) => drop).length >= PENDING_MAX;
+    if (isFull) this.pending.splice(this.pending.findIndex(({ drop }) => drop), 1)[0]!.drop!();
+    return this.call(run, (resolve) => resolve(null));
   };
 
-  /** Sets the email address and phone number that ad networks match users by. Only hashes leave the device. */
-  setAdvancedMatching = (email?: string | null, phone?: string | null): Promise<void> =>
-    this.call((session) => session.setAdvancedMatching(email, phone), undefined);
+  /** Sets parameters that are added to every event until the app ends; pass null to remove them. */
+  setGlobalParams = (params: Params | null): Promise<void> => this.call((session) => session.setGlobalParams(params));
 
   /** Sets your own id for the user; pass null after sign-out. */
   setUserId = (userId: string | null, userIdSignature?: string): Promise<void> =>
-    this.call((session) => session.setUserId(userId, userIdSignature), undefined);
+    this.call((session) => session.setUserId(userId, userIdSignature));
 
-  /** Sets the user's consent. Omitted fields stay unchanged. */
-  setConsent = (consent: Consent): Promise<void> => this.call((session) => session.setConsent(consent), undefined);
+  /** Sets the user's consent. Omitted fields stay unchanged. Every event carries the consent in force. */
+  setConsent = (consent: Consent): Promise<void> => this.call((session) => session.setConsent(consent));
 
   /** Reports a URL that opened the running app. */
-  openUrl = (url: string): Promise<void> => this.call((session) => session.openUrl(url), undefined);
+  openUrl = (url: string): Promise<void> => this.call((session) => session.openUrl(url));
 
   /** Returns the attribution of the install; null after the timeout, or if the SDK is disabled. */
   getAttribution = (timeoutMs = ATTRIBUTION_TIMEOUT_MS): Promise<Attribution | null> =>
-    this.call((session) => session.getAttribution(timeoutMs), null);
+    this.call((session) => session.getAttribution(timeoutMs));
 
   /** Returns the device id. Pass it to your billing provider as `tributaryId`. */
-  getDeviceId = (): Promise<string> => this.call((session) => session.storedDeviceId(), "");
+  getDeviceId = (): Promise<string> => this.call((session) => session.storedDeviceId());
+
+  /** Returns the id of the latest click that led here, or of the click that the install is attributed to. */
+  getClickId = (): Promise<string | null> => this.call((session) => session.clickId);
 
   /** Sends the queue now. Resolves to true if it is empty afterwards. */
-  flush = (): Promise<boolean> => this.call((session) => session.flush(), false);
+  flush = (): Promise<boolean> => this.call((session) => session.flush());
 
   /** Stops the SDK. The queue stays stored for the next `configure`. */
   shutdown = async (): Promise<void> => {
@@ -82,12 +90,14 @@ export class Tributary {
     await session?.shutdown();
   };
 
-  /** Runs a call now, or buffers it until the session is loaded. */
-  private call<T>(run: (session: Session) => Maybe<T>, dropped: T): Promise<T> {
+  /**
+   * Runs a call now, or buffers it until the session is loaded.
+   * @internal
+   */
+  call<T>(run: (session: Session) => Maybe<T>, drop?: (resolve: (value: T) => void) => void): Promise<T> {
     if (this.session) return Promise.resolve(run(this.session));
     return new Promise((resolve) => {
-      this.pending.push({ run: (session) => resolve(run(session)), drop: () => resolve(dropped) });
-      if (this.pending.length > PENDING_MAX) this.pending.shift()?.drop();
+      this.pending.push({ run: (session) => resolve(run(session)), drop: drop && (() => drop(resolve)) });
     });
   }
 }

@@ -1,0 +1,73 @@
+// The parts of the SDK that only native apps need. They are passed in, so that web pages do not load them.
+
+import { conversionValues } from "./conversions.js";
+import type { Launch } from "./device.js";
+import type { Privacy } from "./privacy.js";
+import type { Clock, Consent, Device, Maybe, Providers } from "./types.js";
+
+/** Time limit for a provider. It is short, because the first request waits for the providers. */
+const PROVIDER_MS = 5_000;
+
+/** Data from native providers. */
+export interface Evidence {
+  /** Fields of `configure`; unavailable values are left out. */
+  fields: Record<string, unknown>;
+  /** What to note when the server has received them. */
+  sent: Partial<Launch>;
+}
+
+/** Calls a provider. Returns undefined if it is missing, fails or times out. */
+async function ask<T>(provider: (() => Maybe<T | null>) | undefined | false, clock: Clock): Promise<T | undefined> {
+  if (!provider) return undefined;
+  let timer: unknown;
+  const timeout = new Promise<undefined>((resolve) => {
+    timer = clock.setTimeout(() => resolve(undefined), PROVIDER_MS);
+  });
+  try {
+    return (await Promise.race([provider(), timeout])) ?? undefined;
+  } catch {
+    return undefined;
+  } finally {
+    clock.clearTimeout(timer);
+  }
+}
+
+/** Returns whether consent allows reading the advertising id: opt-in on iOS, opt-out on Android. */
+function mayRead(device: Device, { tracking }: Consent): boolean {
+  if (device.platform === "ios") return tracking === "authorized";
+  return device.platform === "android" && tracking !== "denied" && tracking !== "restricted";
+}
+
+/** Calls the native providers whose data the server has not received yet. */
+async function gather(
+  device: Device,
+  providers: Providers,
+  launch: Launch,
+  privacy: Privacy,
+  clock: Clock,
+): Promise<Evidence> {
+  const asksReferrer = device.platform === "android" && providers.installReferrer && !launch.referrerSent;
+  const asksToken = device.platform === "ios" && !launch.tokenSent;
+  const [referrer, adServicesToken, id, userAgent] = await Promise.all([
+    ask(asksReferrer && (() => providers.installReferrer!()), clock),
+    ask(asksToken && providers.adServicesToken && (() => providers.adServicesToken!()), clock),
+    ask(mayRead(device, privacy.record) && providers.advertisingId && (() => providers.advertisingId!()), clock),
+    ask(launch.openedUrl !== undefined && providers.userAgent && (() => providers.userAgent!()), clock),
+  ]);
+  const fields: Evidence["fields"] = {
+    // An empty object means that the store could not be read, which differs from having no store.
+    installReferrer: referrer ?? (asksReferrer ? {} : undefined),
+    adServicesToken,
+  };
+  if (userAgent) fields["userAgent"] = userAgent;
+  // Consent may have been withdrawn in the meantime.
+  if (mayRead(device, privacy.record)) fields[device.platform === "ios" ? "idfa" : "gaid"] = id;
+  return { fields, sent: { ...(referrer && { referrerSent: true }), ...(adServicesToken && { tokenSent: true }) } };
+}
+
+/** Returns the URL that started the app. */
+const startUrl = ({ openedUrl }: Providers, clock: Clock): Promise<string | undefined> =>
+  ask(openedUrl && (() => openedUrl()), clock);
+
+/** Native providers and conversion values. Pass it to `configure` as `native`; `fromReactNative` does so. */
+export const native = { gather, startUrl, conversionValues };
