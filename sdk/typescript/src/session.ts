@@ -277,9 +277,8 @@ export class Session {
   /** Stores the identity and queues the change, ahead of the events that follow. */
   identify(person: Person, change: object | null): Maybe<void> {
     this.person = person;
-    return then(this.vault.write("person", person), () =>
-      change ? then(this.queue.add("i", uuid(), JSON.stringify(change)), () => this.sender.soon(0)) : undefined,
-    );
+    const json = then(this.vault.write("person", person), () => change && JSON.stringify(change));
+    return then(this.queue.add("i", uuid(), json), (key) => (key ? this.sender.soon(0) : undefined));
   }
 
   /**
