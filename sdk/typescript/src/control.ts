@@ -52,7 +52,8 @@ export function optOutOf(instance: Client): Promise<void> {
 export function optInOf(instance: Client): Promise<void> {
   return instance.call((session) => {
     const resumed = session.privacy.change(({ stop: _stop, told: _told, ...consent }) => consent);
-    return changeAfter(session, resumed, () => all(storeDevice(session), () => void session.sender.resume()));
+    const { deviceId } = session;
+    return changeAfter(session, resumed, () => all(storeDevice(session, deviceId), () => void session.sender.resume()));
   });
 }
 
@@ -63,13 +64,14 @@ export function resetOf(instance: Client): Promise<void> {
     // Install evidence that the server has received is not sent again, because the click would count twice.
     const { firstAt, referrerSent = false, tokenSent = false } = enrolment.launch;
     const before = renew(session, { firstAt, referrerSent, tokenSent });
+    const { deviceId } = session;
     const forgotten = session.privacy.change(({ stop, told }) => (stop ? { stop, told } : {}));
     return changeAfter(session, forgotten, () =>
       then(queue.keys(), (keys) =>
         then(vault.get("device"), (stored) => {
           const past = { deviceId: stored ?? before, until };
           if (keys.length > 0) queue.past = [...queue.past, past];
-          const writes = [vault.write("past", queue.past), vault.write("person", {}), ...storeDevice(session)];
+          const writes = [vault.write("past", queue.past), vault.write("person", {}), ...storeDevice(session, deviceId)];
           return all(writes, () => void session.sender.flush());
         }),
       ),
@@ -111,7 +113,7 @@ function renew(session: Session, launch: Session["enrolment"]["launch"]): string
   return deviceId;
 }
 
-function storeDevice({ vault, deviceId, enrolment }: Session): Maybe<void>[] {
+function storeDevice({ vault, enrolment }: Session, deviceId: string): Maybe<void>[] {
   return [vault.set("device", deviceId), vault.write("answer", enrolment.answer), enrolment.storeLaunch()];
 }
 

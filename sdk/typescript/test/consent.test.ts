@@ -4,10 +4,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Tributary } from "../src/advanced";
 import { memoryStorage } from "../src/storage";
-import type { Consent, HttpAnswer, Storage } from "../src/types";
+import type { Consent, HttpAnswer } from "../src/types";
 import { FakeClock } from "./support/clock";
 import { acceptAll, answer, Network, type NetworkMode, type RecordedRequest } from "./support/network";
 import { Bench } from "./support/sdk";
+import { slowStorage } from "./support/slow";
 
 interface SentEvent {
   eventId: string;
@@ -139,18 +140,6 @@ test("an asynchronous shared storage keeps the order of the calls", async () => 
     ["configure", "events", "identify", "events"],
   );
 });
-
-/** A storage that answers in a later turn of the event loop. */
-function slowStorage(): Storage {
-  const inner = memoryStorage();
-  const later = <T>(run: () => T): Promise<T> => new Promise((done) => setImmediate(() => done(run())));
-  return {
-    get: (key) => later(() => inner.get(key) as string | null),
-    set: (key, value) => later(() => void inner.set(key, value)),
-    remove: (key) => later(() => void inner.remove(key)),
-    keys: () => later(() => inner.keys() as string[]),
-  };
-}
 
 /** Returns a reproducible sequence of random numbers (mulberry32). */
 function random(seed: number): () => number {

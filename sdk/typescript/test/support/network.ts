@@ -84,6 +84,7 @@ export function acceptAll({ endpoint, body }: RecordedRequest): HttpAnswer {
     return answer(202, JSON.stringify({ data: body.events!.map(({ eventId }) => ({ eventId, status: "accepted" })) }));
   }
   if (endpoint === "skan") return answer(304, "");
+  if (endpoint === "erase") return answer(200, '{"data":{"status":"erased"}}');
   const attribution = { id: "att_1", network: "organic" };
   return answer(
     200,
