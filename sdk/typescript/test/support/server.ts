@@ -35,6 +35,8 @@ export interface LoggedEvent {
   revenue: { amount: number; currency: string | null } | null;
   attribution: { network: string } | null;
   params: Record<string, unknown> | null;
+  /** Deliveries to ad networks, or why there is none. */
+  deliveries?: { network: string; status: string; reason: string | null }[];
 }
 
 export interface App {
@@ -50,7 +52,8 @@ export class Server {
     private readonly key: string,
   ) {}
 
-  static async start(): Promise<Server> {
+  /** Starts a server, with more settings if given. */
+  static async start(more: Record<string, string> = {}): Promise<Server> {
     const folder = mkdtempSync(join(tmpdir(), "tributary-sdk-"));
     const port = await freePort();
     const url = `http://127.0.0.1:${port}`;
@@ -62,6 +65,7 @@ export class Server {
       TRIBUTARY_DATA_DIR: join(folder, "data"),
       TRIBUTARY_RATES__URL: "",
       TRIBUTARY_RATES__SECOND_URL: "",
+      ...more,
     };
     const log = openSync(join(folder, "log"), "w");
     const child = spawn(binary(), ["serve"], { env, stdio: ["ignore", log, log] });

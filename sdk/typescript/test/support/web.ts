@@ -1,7 +1,7 @@
 // Support for browser tests: a server for the example page, and a proxy that can lose responses.
 
 import { readFileSync } from "node:fs";
-import { createServer, request, type Server as HttpServer } from "node:http";
+import { createServer, request, type IncomingHttpHeaders, type Server as HttpServer } from "node:http";
 import { existsSync } from "node:fs";
 
 const listen = (server: HttpServer): Promise<string> =>
@@ -15,10 +15,16 @@ const PAGES: Record<string, [string, string]> = {
   "/tributary.js": ["dist/tributary.js", "text/javascript; charset=utf-8"],
 };
 
-/** Serves the example page. */
+/** A page that loads the SDK and does nothing. */
+export const BLANK = "/blank";
+const BLANK_PAGE = '<!doctype html><title>Home</title><link rel="icon" href="data:," /><script src="tributary.js"></script>';
+
+/** Serves the example page, and a blank one. */
 export async function servePage(): Promise<{ url: string; stop(): void }> {
   const server = createServer((incoming, outgoing) => {
-    const page = PAGES[new URL(incoming.url ?? "/", "http://x").pathname];
+    const { pathname } = new URL(incoming.url ?? "/", "http://x");
+    if (pathname === BLANK) return void outgoing.writeHead(200, { "Content-Type": "text/html" }).end(BLANK_PAGE);
+    const page = PAGES[pathname];
     if (!page) return void outgoing.writeHead(404).end();
     outgoing.writeHead(200, { "Content-Type": page[1] }).end(readFileSync(page[0]));
   });
@@ -36,6 +42,10 @@ export async function servePage(): Promise<{ url: string; stop(): void }> {
 export class Proxy {
   /** Whether responses to events are dropped. */
   losesAnswers = false;
+  /** Delay of `configure` responses. */
+  configureDelayMs = 0;
+  /** Whether CORS headers are removed, as a misconfigured proxy does. */
+  removesCors = false;
   /** Forwarded batches. */
   batches = 0;
   readonly beacons: string[] = [];
@@ -55,13 +65,45 @@ export class Proxy {
           real.on("end", () => outgoing.destroy());
           return;
         }
-        outgoing.writeHead(real.statusCode ?? 502, real.headers);
-        real.pipe(outgoing);
+        const delay = (incoming.url ?? "").startsWith("/api/track/configure") ? this.configureDelayMs : 0;
+        setTimeout(() => {
+          outgoing.writeHead(real.statusCode ?? 502, this.removesCors ? withoutCors(real.headers) : real.headers);
+          real.pipe(outgoing);
+        }, delay);
       });
       onward.on("error", () => outgoing.destroy());
       incoming.pipe(onward);
     });
   }
+
+  async start(): Promise<void> {
+    this.url = await listen(this.server);
+  }
+
+  stop(): void {
+    this.server.close();
+    this.server.closeAllConnections();
+  }
+}
+
+const withoutCors = (headers: IncomingHttpHeaders): IncomingHttpHeaders =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith("access-control-")));
+
+/** An ad network that accepts everything, in the form of Meta's Conversions API. */
+export class AdNetwork {
+  /** Bodies of the requests. */
+  readonly received: string[] = [];
+  url = "";
+  private readonly server = createServer((incoming, outgoing) => {
+    let body = "";
+    incoming.on("data", (chunk: Buffer) => (body += chunk.toString()));
+    incoming.on("end", () => {
+      this.received.push(body);
+      const count = (JSON.parse(body) as { data: unknown[] }).data.length;
+      outgoing.writeHead(200, { "Content-Type": "application/json" });
+      outgoing.end(JSON.stringify({ events_received: count, messages: [], fbtrace_id: "A" }));
+    });
+  });
 
   async start(): Promise<void> {
     this.url = await listen(this.server);
