@@ -211,6 +211,84 @@ test("revenue, identity and parameters arrive unchanged", async () => {
   await sdk.shutdown();
 });
 
+test("the consent of each event arrives, also of events before reset", async () => {
+  const app = await server.app();
+  const network = new Network();
+  const sdk = new Tributary();
+  await sdk.configure(options(app, network, { consent: { adUserData: false } }));
+  await sdk.trackEvent("refused");
+  await sdk.setConsent({ adUserData: true, tracking: "authorized" });
+  await sdk.trackEvent("granted");
+  const before = await sdk.getDeviceId();
+  await sdk.reset();
+  await sdk.trackEvent("not asked");
+  await until(() => sdk.flush(), "an empty queue");
+  const none = { adUserData: null, adPersonalization: null, tracking: null };
+  const after = await sdk.getDeviceId();
+  assert.notEqual(after, before);
+  assert.deepEqual(
+    (await server.events(app)).map(({ name, deviceId, consent }) => [name, deviceId, consent]),
+    [
+      ["refused", before, { ...none, adUserData: false }],
+      ["granted", before, { ...none, adUserData: true, tracking: "authorized" }],
+      ["not asked", after, none],
+    ],
+  );
+  await sdk.shutdown();
+});
+
+test("eraseMe erases the device on the server, even if the response is lost", async () => {
+  const app = await server.app();
+  const network = new Network();
+  const storage = memoryStorage();
+  let sdk = new Tributary();
+  await sdk.configure(options(app, network, { storage, userId: "user-42" }));
+  await sdk.trackEvent("before");
+  await until(() => sdk.flush(), "an empty queue");
+  const deviceId = await sdk.getDeviceId();
+  network.script = ["lost"];
+  assert.equal(await sdk.eraseMe(), false);
+  await sdk.shutdown();
+  sdk = new Tributary();
+  await sdk.configure(options(app, network, { storage }));
+  await sdk.trackEvent("after");
+  await until(() => sdk.flush(), "an empty queue");
+  assert.deepEqual(
+    network.requests.slice(-4).map(({ endpoint }) => endpoint),
+    ["erase", "erase", "configure", "events"],
+  );
+  await assert.rejects(server.rest("GET", `/apps/${app.id}/devices/${deviceId}`), /404/);
+  const [erased, fresh] = await server.events(app);
+  assert.notEqual(erased!.deviceId, deviceId);
+  assert.equal(erased!.userId, null);
+  assert.equal(fresh!.deviceId, await sdk.getDeviceId());
+  await sdk.shutdown();
+});
+
+test("optOut: the server knows the refusal, and gets nothing more", async () => {
+  const app = await server.app();
+  const network = new Network();
+  const sdk = new Tributary();
+  await sdk.configure(options(app, network));
+  await sdk.trackEvent("before");
+  await until(() => sdk.flush(), "an empty queue");
+  const deviceId = await sdk.getDeviceId();
+  await sdk.optOut();
+  await until(() => sdk.flush(), "the opt-out");
+  assert.equal(await sdk.trackEvent("after"), null);
+  interface Device {
+    data: { device: { consent: { adUserData: boolean; adPersonalization: boolean } } };
+  }
+  const { data } = await server.rest<Device>("GET", `/apps/${app.id}/devices/${deviceId}`);
+  const { consent } = data.device;
+  assert.deepEqual([consent.adUserData, consent.adPersonalization], [false, false]);
+  assert.deepEqual(
+    (await server.events(app)).map(({ name }) => name),
+    ["before"],
+  );
+  await sdk.shutdown();
+});
+
 test("revenue.json: the server accepts and rejects the same amounts as the table", async () => {
   const app = await server.app();
   const path = "../tables/revenue.json";

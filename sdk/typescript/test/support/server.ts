@@ -35,6 +35,8 @@ export interface LoggedEvent {
   revenue: { amount: number; currency: string | null } | null;
   attribution: { network: string } | null;
   params: Record<string, unknown> | null;
+  /** Consent when the event was tracked. */
+  consent?: Record<string, unknown>;
   /** Deliveries to ad networks, or why there is none. */
   deliveries?: { network: string; status: string; reason: string | null }[];
 }
