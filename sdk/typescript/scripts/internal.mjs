@@ -4,9 +4,9 @@
 const NAMES = `
   addWaiting afterMs afterQueue again answer answered applyResponse askStartUrl attempt batchMax beaconUrl beaconed busy
   cached callPlatform cancel change classify clearStored consentJson context conversions current customId defaultLock
-  deps diagnoseOnce disable drop ends enrol enrolment errors failures fields foreign gather globalParams halted
+  deps diagnoseOnce disable drop ends enrol enrolment errors failures fields foreign forgetUserId gather globalParams halted
   hasAskedStartUrl hasFailed head http identify isActive isCalling isComplete isDiagnosed isDueAgain isEnabled
-  isForeignReported isStored isUpToDate json kind lastChange lastStamp launch leave limit loading lockedRound noteUrl
+  isForeignReported isHeld isStored isUpToDate json kind lastChange lastStamp launch leave limit loading lockedRound noteUrl
   onDisabled onDocument onDrop onFailure own ownSince past pastDevice pause pending person post prepare privacy queue
   record refusals resolveWaiters resume revision round run running sender sentRevision sentVersion session
   settle soon stamp startUrl stopped storeDocument storeLaunch storedDeviceId timer toCountedEvent track trim unwritten

@@ -105,6 +105,7 @@ function renew(session: Session, launch: Session["enrolment"]["launch"]): string
   const { deviceId, enrolment } = session;
   session.deviceId = uuid();
   session.customId = undefined;
+  session.forgetUserId();
   session.person = {};
   session.globalParams = {};
   enrolment.launch = { ...launch, eraseToken: secret() };

@@ -64,6 +64,11 @@ export class Enrolment {
     return this.sentRevision === this.revision && this.launch.sentConsent === this.consentJson();
   }
 
+  /** Whether the user refuses, and the server has not confirmed that it knows. */
+  get isHeld(): boolean {
+    return isRefusal(this.context.privacy.record) && this.launch.sentConsent !== this.consentJson();
+  }
+
   /** Returns the version of the data to send. Another version needs another request. */
   get version(): string {
     return this.revision + this.consentJson();
@@ -146,7 +151,7 @@ export class Enrolment {
       case "later":
         if (!outcome.answered) return outcome;
         // Nothing may overtake a refusal: the server could still deliver events that were tracked before it.
-        if (isRefusal(privacy.record) && launch.sentConsent !== consent) return outcome;
+        if (this.isHeld) return outcome;
         // A known device's events do not wait; a new device's wait for a few errors. The server accepts early events.
         return launch.configured || ++this.errors >= ERRORS_MAX ? undefined : outcome;
       default:

@@ -49,7 +49,7 @@ export class Privacy {
 
   /** Sets the given fields of the consent. */
   set(consent: Consent): Maybe<void> {
-    const given = Object.entries(consent).filter(([, value]) => value !== undefined && value !== null);
+    const given = Object.entries(consentOf(consent)).filter(([, value]) => value !== undefined && value !== null);
     return this.change((record) => ({ ...record, ...Object.fromEntries(given) }));
   }
 
@@ -60,10 +60,9 @@ export class Privacy {
   }
 }
 
-/** Returns the consent in a record, as it is sent. */
-export function consentOf({ stop: _stop, told: _told, ...consent }: PrivacyRecord): Consent {
-  return consent;
-}
+/** Returns only the consent, as it is sent. */
+export const consentOf = ({ adUserData, adPersonalization, tracking }: Consent): Consent =>
+  ({ adUserData, adPersonalization, tracking }) as Consent;
 
 /** Returns whether the user refuses any use. */
 export const isRefusal = ({ adUserData, adPersonalization, tracking }: Consent): boolean =>

@@ -64,7 +64,7 @@ export class Session {
   constructor(readonly options: Options) {
     const device = options.device ?? browserDevice();
     if (!options.key || !options.baseUrl) throw new Error("Tributary: configure needs key and baseUrl.");
-    if (!device?.platform) throw new Error("Tributary: outside of a browser, configure needs device.platform.");
+    if (!device?.platform) throw new Error("Tributary: configure needs device.platform.");
     const { key, baseUrl, onConversionValue } = options;
     const clock = (this.clock = options.clock ?? systemClock);
     this.customId = options.deviceId;
@@ -175,8 +175,15 @@ export class Session {
     // A new signature is sent even if the user id is known.
     const user = userId ? fingerprint(userIdSignature ? `${userId}\n${userIdSignature}` : userId) : undefined;
     if (!this.isActive || user === this.person.user) return;
+    // The user id in `configure` would overtake the events of the earlier user.
+    if (userId !== this.options.userId) this.forgetUserId();
     const { user: _before, ...rest } = this.person;
     return this.identify(user ? { ...rest, user } : rest, userId ? { userId, userIdSignature } : null);
+  }
+
+  /** Removes the user id from further `configure` requests. */
+  forgetUserId(): void {
+    Object.assign(this.options, { userId: undefined, userIdSignature: undefined });
   }
 
   setConsent(consent: Consent): Maybe<void> {
@@ -227,6 +234,9 @@ export class Session {
   private leave(): void {
     const beacon = typeof navigator === "undefined" ? undefined : navigator.sendBeacon?.bind(navigator);
     if (!beacon) return void this.sender.flush();
+    // Another tab may have stopped the recording and deleted entries. With `localStorage`, this is known at once.
+    void this.privacy.current();
+    void this.queue.keys();
     if (!this.isActive) return;
     let bytes = 100;
     const batch: Entry[] = [];
@@ -241,7 +251,8 @@ export class Session {
     if (last && !this.enrolment.isUpToDate) {
       beacon(this.http.beaconUrl("configure"), this.enrolment.body(this.deviceId));
     }
-    if (last && beacon(this.http.beaconUrl("events"), eventsBody(this.deviceId, batch))) this.beaconed = last.key;
+    if (!last || this.enrolment.isHeld) return;
+    if (beacon(this.http.beaconUrl("events"), eventsBody(this.deviceId, batch))) this.beaconed = last.key;
   }
 
   /** Whether the SDK records and sends: neither disabled by the server nor stopped by the user. */

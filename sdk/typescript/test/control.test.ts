@@ -154,7 +154,7 @@ test("reset makes a new device, and sends unsent entries under the earlier id, e
 test("reset forgets the attribution and does not send received install evidence again", async () => {
   const bench = new Bench();
   const providers = { installReferrer: () => ({ referrer: "utm_source=x" }) };
-  await bench.configure({ providers, deviceId: "custom" });
+  await bench.configure({ providers, deviceId: "custom", userId: "u1" });
   await bench.clock.pass(0);
   assert.equal((await bench.sdk.getAttribution())!.network, "organic");
   bench.network.mode = "offline";
@@ -170,6 +170,7 @@ test("reset forgets the attribution and does not send received install evidence 
   assert.match(last.deviceId!, /^[0-9a-f-]{36}$/);
   assert.deepEqual([first!["installReferrer"], last["installReferrer"]], [{ referrer: "utm_source=x" }, undefined]);
   assert.notEqual(first!["eraseToken"], last["eraseToken"]);
+  assert.deepEqual([first!["userId"], last["userId"]], ["u1", undefined]);
 });
 
 test("the erase token is sent until a response confirms it", async () => {
@@ -210,6 +211,19 @@ test("eraseMe asks the server, deletes everything on the device, and stops recor
   assert.notEqual(configured!.deviceId, id);
   assert.notEqual(configured!["eraseToken"], eraseToken);
   assert.deepEqual([configured!["consent"], to(bench, "events")[0]!.deviceId], [{}, configured!.deviceId]);
+});
+
+test("optOut after eraseMe keeps recording stopped, and the erasure is still sent", async () => {
+  const bench = await registered();
+  bench.network.mode = "offline";
+  await bench.sdk.eraseMe();
+  await bench.sdk.optOut();
+  await bench.restart();
+  assert.equal(await bench.sdk.trackEvent("a"), null);
+  bench.network.mode = "fine";
+  bench.network.requests.length = 0;
+  await bench.clock.pass(600_000);
+  assert.deepEqual(endpoints(bench), ["erase"]);
 });
 
 test("eraseMe is repeated after a lost response and a restart; optIn does not wait for it", async () => {

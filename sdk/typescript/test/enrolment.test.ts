@@ -278,3 +278,17 @@ test("does not replace the device id after a failed read", async () => {
     [id, id],
   );
 });
+
+test("configure does not repeat a user id that has changed", async () => {
+  const bench = new Bench();
+  await bench.configure({ userId: "u1", userIdSignature: "s1" });
+  await bench.clock.pass(0);
+  await bench.sdk.setUserId("u2");
+  void bench.sdk.setConsent({ adUserData: true });
+  await bench.clock.pass(10);
+  const users = bench.network.requests.map(({ endpoint, body }) => [endpoint, body["userId"], body["userIdSignature"]]);
+  assert.deepEqual(users.slice(-2), [
+    ["configure", undefined, undefined],
+    ["identify", "u2", undefined],
+  ]);
+});
