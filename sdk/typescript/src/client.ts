@@ -4,7 +4,7 @@ import { Session } from "./session.js";
 import type { Attribution, Consent, Maybe, Options, Params, TrackOptions } from "./types.js";
 import { then } from "./vault.js";
 
-/** Maximum number of events buffered before `configure`. Other calls are few, and none may be lost. */
+/** Number of calls buffered before `configure` above which the oldest events are dropped, but no other calls. */
 const PENDING_MAX = 1_000;
 const ATTRIBUTION_TIMEOUT_MS = 10_000;
 
@@ -52,8 +52,8 @@ export class Client {
   trackEvent = (name: string, params?: Params, options?: TrackOptions): Promise<string | null> => {
     const at = (this.options?.clock ?? systemClock).now();
     const run = (session: Session): Maybe<string | null> => session.track({ name, params, options, at });
-    const isFull = this.pending.filter(({ drop }) => drop).length >= PENDING_MAX;
-    if (isFull) this.pending.splice(this.pending.findIndex(({ drop }) => drop), 1)[0]!.drop!();
+    const oldest = this.pending.length >= PENDING_MAX ? this.pending.findIndex(({ drop }) => drop) : -1;
+    if (oldest >= 0) this.pending.splice(oldest, 1)[0]!.drop!();
     return this.call(run, (resolve) => resolve(null));
   };
 

@@ -11,14 +11,11 @@ export async function diagnose(url: string, baseUrl: string): Promise<Problem | 
       () => true,
       () => false,
     );
-  if (await isReachable(url)) {
-    const message = `${baseUrl} does not allow requests from this page (CORS). Check baseUrl and its proxy.`;
-    return { code: "cors_refused", message };
-  }
-  // Extensions block by path; the rest of the server is reachable then.
-  if (await isReachable(`${baseUrl}/readyz`)) {
-    return { code: "request_blocked", message: `A browser extension or filter blocks ${url}.` };
-  }
-  const message = `${baseUrl} cannot be reached. Check baseUrl; a browser extension may block it.`;
-  return navigator.onLine ? { code: "server_unreachable", message } : undefined;
+  const [code, why]: [Problem["code"], string] = (await isReachable(url))
+    ? ["cors_refused", "refuses requests from this page (CORS). Check baseUrl and its proxy."]
+    : // Extensions block by path; the rest of the server is reachable then.
+      (await isReachable(`${baseUrl}/readyz`))
+      ? ["request_blocked", "is blocked by a browser extension or filter."]
+      : ["server_unreachable", "cannot be reached. Check baseUrl."];
+  return navigator.onLine ? { code, message: `${url} ${why}` } : undefined;
 }

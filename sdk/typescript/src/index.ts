@@ -13,6 +13,7 @@ export {
   shutdown,
   trackEvent,
 } from "./default.js";
+export { leaseLock } from "./lock.js";
 export { native } from "./native.js";
 export { fromReactNative, type ReactNativeLike } from "./reactnative.js";
 export {

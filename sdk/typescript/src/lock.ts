@@ -1,5 +1,7 @@
-import type { Clock, Lock } from "./types.js";
-import type { Vault } from "./vault.js";
+import { systemClock } from "./clock.js";
+import type { Lock, Storage } from "./types.js";
+import { uuid } from "./uuid.js";
+import { Vault } from "./vault.js";
 
 /** Lease duration: longer than a request may take. */
 const LEASE_MS = 30_000;
@@ -32,11 +34,13 @@ export function browserLock(): Lock | undefined {
 }
 
 /**
- * A lease in the storage, for browsers without Web Locks. In rare cases, two tabs hold the lease at once; event ids
- * make that harmless.
+ * A lease of 30 seconds in the storage, for browsers without Web Locks. Pass it to `configure` as `lock`. In rare cases,
+ * two tabs hold the lease at once; event ids make that harmless.
  */
-export function leaseLock(vault: Vault, clock: Clock, owner: string): Lock {
+export function leaseLock(storage: Storage, clock = systemClock): Lock {
   const KEY = "lease";
+  const owner = uuid();
+  const vault = new Vault(storage, () => undefined);
   const holder = async (): Promise<string | null> => {
     const lease = await vault.read<{ owner: string; until: number }>(KEY);
     const left = lease ? lease.until - clock.now() : 0;
@@ -68,7 +72,7 @@ export function leaseLock(vault: Vault, clock: Clock, owner: string): Lock {
   };
 }
 
-/** No locking, for a storage that is not shared. */
+/** No locking: the storage is not shared, or the browser has no locks. Event ids make concurrent sending harmless. */
 export const noLock: Lock = async (_name, run) => {
   await run();
   return true;

@@ -15,21 +15,19 @@ export function watchPageViews(onView: (params: Params) => void): () => void {
   };
   // Routers set the title after the path.
   const changed = (): void => void setTimeout(view, 0);
-  const { pushState, replaceState } = history;
-  history.pushState = (...args) => {
-    pushState.apply(history, args);
-    changed();
-  };
-  history.replaceState = (...args) => {
-    replaceState.apply(history, args);
-    changed();
-  };
+  const originals = (["pushState", "replaceState"] as const).map((name) => {
+    const original = history[name];
+    history[name] = (...args) => {
+      original.apply(history, args);
+      changed();
+    };
+    return () => (history[name] = original);
+  });
   addEventListener("popstate", changed);
   const referrer = /^https?:\/\/([^/]+)/.exec(document.referrer)?.[1];
   view(referrer && referrer !== location.host ? { referrer } : {});
   return () => {
-    history.pushState = pushState;
-    history.replaceState = replaceState;
+    originals.forEach((restore) => restore());
     removeEventListener("popstate", changed);
   };
 }

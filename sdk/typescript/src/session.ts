@@ -6,7 +6,7 @@ import { Enrolment } from "./enrolment.js";
 import { byteLength, eventJson, readEvent, type TrackCall } from "./event.js";
 import { fingerprint } from "./fingerprint.js";
 import { Http, KEEPALIVE_BYTES } from "./http.js";
-import { browserLock, leaseLock, noLock } from "./lock.js";
+import { browserLock, noLock } from "./lock.js";
 import type { Matching } from "./matching.js";
 import { reporter } from "./notify.js";
 import { watchPageViews } from "./pageviews.js";
@@ -14,7 +14,7 @@ import { consentOf, Privacy } from "./privacy.js";
 import { kindOf, Queue, type Entry, type PastDevice } from "./queue.js";
 import { eventsBody, Sender, type Verdict } from "./sender.js";
 import { defaultStorage } from "./storage.js";
-import type { Attribution, Clock, Consent, Lock, Maybe, Options, Params, Problem } from "./types.js";
+import type { Attribution, Clock, Consent, Maybe, Options, Params, Problem } from "./types.js";
 import { uuid } from "./uuid.js";
 import { all, then, Vault } from "./vault.js";
 
@@ -107,7 +107,7 @@ export class Session {
       http,
       clock,
       deviceId,
-      lock: options.lock ?? this.defaultLock(),
+      lock: options.lock ?? ((vault.shared && browserLock()) || noLock),
       random: options.random ?? Math.random,
       prepare: (isFirst) => this.prepare(isFirst),
       after: () => this.afterQueue(),
@@ -219,12 +219,6 @@ export class Session {
     this.ends.forEach((end) => end?.());
     await this.sender.stop();
     this.enrolment.resolveWaiters(null);
-  }
-
-  /** Returns the lock that lets only one tab send. A storage that is not shared needs no lock. */
-  private defaultLock(): Lock {
-    if (!this.vault.shared) return noLock;
-    return browserLock() ?? leaseLock(this.vault, this.clock, uuid());
   }
 
   /**

@@ -210,7 +210,7 @@ export interface Options {
   storage?: Storage;
   clock?: Clock;
   fetch?: Fetch;
-  /** Lets only one tab send at a time. Default: Web Locks, otherwise a lease in a shared storage. */
+  /** Lets only one tab send at a time. Default: Web Locks, if the browser has them; see `leaseLock`. */
   lock?: Lock;
   /** Subscribes to the app going to the background and coming back. Returns a function that unsubscribes. */
   lifecycle?(onChange: (isActive: boolean) => void): () => void;

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { leaseLock } from "../src/lock";
 import { native } from "../src/native";
 import { memoryStorage } from "../src/storage";
 import { Tributary } from "../src/advanced";
@@ -173,7 +174,9 @@ test("two tabs send every event once", async () => {
   network.script = ["lost", "fine", "lost", "fine", "lost"];
   const tabs = [new Tributary(), new Tributary()];
   const device = { platform: "web" } as const;
-  await Promise.all(tabs.map((tab) => tab.configure(options(app, network, { storage, device }))));
+  const start = (tab: Tributary): Promise<void> =>
+    tab.configure(options(app, network, { storage, device, lock: leaseLock(storage) }));
+  await Promise.all(tabs.map(start));
   const ids: (string | null)[] = [];
   for (let n = 0; n < 60; n++) {
     for (const [at, tab] of tabs.entries()) ids.push(await tab.trackEvent(`tab ${at}`, { n }));

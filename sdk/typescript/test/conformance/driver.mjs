@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { native, Tributary } from "../../dist/index.js";
+import { leaseLock, native, Tributary } from "../../dist/index.js";
 
 /** Longest timer that runs in real time: a lock's. Everything else waits for `advance`. */
 const REAL_MS = 100;
@@ -136,8 +136,9 @@ const COMMANDS = {
       key,
       baseUrl,
       device: { platform },
-      // Tabs share a storage. A native app is a single process, so a killed process holds no lease.
+      // Tabs share a storage. A native app is a single process.
       storage: { ...storage, shared: platform === "web" },
+      ...(platform === "web" && { lock: leaseLock(storage, clock) }),
       clock,
       native,
       fetch: countedFetch,

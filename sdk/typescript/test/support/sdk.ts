@@ -1,3 +1,4 @@
+import { leaseLock } from "../../src/lock";
 import { native } from "../../src/native";
 import { Tributary } from "../../src/advanced";
 import { memoryStorage } from "../../src/storage";
@@ -28,6 +29,7 @@ export class Bench {
       native,
       clock: this.clock,
       storage: this.storage,
+      ...(this.storage.shared && { lock: leaseLock(this.storage, this.clock) }),
       fetch: this.network.fetch,
       onProblem: (problem) => this.problems.push(problem),
       logLevel: "none",
