@@ -1,4 +1,4 @@
-// Builds dist/: ES modules, CommonJS, a minified file for a script element, and type declarations for both module kinds.
+// Builds dist/: ES modules, CommonJS, a minified file for a script element, and type declarations for both kinds.
 
 import { execFileSync } from "node:child_process";
 import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -71,7 +71,8 @@ export function resetOf(instance: Client): Promise<void> {
         then(vault.get("device"), (stored) => {
           const past = { deviceId: stored ?? before, until };
           if (keys.length > 0) queue.past = [...queue.past, past];
-          const writes = [vault.write("past", queue.past), vault.write("person", {}), ...storeDevice(session, deviceId)];
+          const person = vault.write("person", {});
+          const writes = [vault.write("past", queue.past), person, ...storeDevice(session, deviceId)];
           return all(writes, () => void session.sender.flush());
         }),
       ),
@@ -147,7 +148,7 @@ async function sendErasures(session: Session): Promise<Verdict | undefined> {
 
 /** Tells the server that the user opted out, unless it has never heard of the device. */
 async function tellOptOut({ privacy, enrolment, onProblem }: Session): Promise<Verdict | undefined> {
-  const { stop, told } = privacy.record;
+  const { stop, told } = await privacy.current();
   const { tried, configured } = enrolment.launch;
   if (stop !== "out" || told || !(tried || configured)) return undefined;
   const { platform } = enrolment.context.device;

@@ -1,8 +1,8 @@
 import { clickInUrl, type Launch } from "./device.js";
 import type { Http, Outcome } from "./http.js";
+import { notify } from "./notify.js";
 import { consentOf, isRefusal, type Privacy } from "./privacy.js";
 import { reportInvalidKey, type Verdict } from "./sender.js";
-import { notify } from "./notify.js";
 import type { Attribution, Clock, Device, Maybe, OpenedLink, Options, Problem } from "./types.js";
 import { secret } from "./uuid.js";
 import { all, type Vault } from "./vault.js";
@@ -75,14 +75,14 @@ export class Enrolment {
   }
 
   load(): Maybe<void> {
-    const { vault, clock } = this.context;
+    const { vault, clock, privacy } = this.context;
     const records = ["launch", "answer"].map((key) => vault.read<object>(key));
     return all(records, ([launch, answer]) => {
       this.launch = (launch as Launch | null) ?? { firstAt: clock.now() };
       this.launch.eraseToken ??= secret();
       this.answer = (answer as StoredResponse | null) ?? this.answer;
       const clickId = clickInUrl();
-      if (clickId) this.launch.clickId = this.launch.lastClickId = clickId;
+      if (clickId && !privacy.record.stop) this.launch.clickId = this.launch.lastClickId = clickId;
       return this.storeLaunch();
     });
   }
@@ -119,6 +119,7 @@ export class Enrolment {
     const { native, providers = {} } = options;
     await this.askStartUrl();
     const evidence = await native?.gather(device, providers, this.launch, privacy, clock);
+    if (privacy.record.stop) return undefined;
     const { revision, launch } = this;
     const consent = this.consentJson();
     const sentLaunch = { ...launch };

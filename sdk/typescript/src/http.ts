@@ -88,8 +88,8 @@ export class Http {
   }
 
   /**
-   * Classifies a response. Only recognisable Tributary responses count: a captive portal returns 200 for everything, and
-   * trusting it would lose events.
+   * Classifies a response. Only recognisable Tributary responses count: a captive portal returns 200 for everything,
+   * and trusting it would lose events.
    */
   private classify(answer: HttpAnswer, text: string): Outcome {
     const { status } = answer;
@@ -109,7 +109,8 @@ export class Http {
   /** Reports a response that is not from Tributary's endpoints, once. */
   private foreign(status: number, text: string): Outcome {
     const what = /^\s*</.test(text) ? `${status} with an HTML page` : status;
-    const message = `${this.context.baseUrl} answers ${what}, not like a Tributary server. Check baseUrl; a Wi-Fi sign-in page has the same effect.`;
+    const advice = "Check baseUrl; a Wi-Fi sign-in page has the same effect.";
+    const message = `${this.context.baseUrl} answers ${what}, not like a Tributary server. ${advice}`;
     if (!this.isForeignReported) this.context.onProblem({ code: "wrong_base_url", message });
     this.isForeignReported = true;
     return { kind: "later", answered: false, afterMs: 0, foreign: true };

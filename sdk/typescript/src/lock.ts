@@ -34,8 +34,8 @@ export function browserLock(): Lock | undefined {
 }
 
 /**
- * A lease of 30 seconds in the storage, for browsers without Web Locks. Pass it to `configure` as `lock`. In rare cases,
- * two tabs hold the lease at once; event ids make that harmless.
+ * A lease of 30 seconds in the storage, for browsers without Web Locks. Pass it to `configure` as `lock`. In rare
+ * cases, two tabs hold the lease at once; event ids make that harmless.
  */
 export function leaseLock(storage: Storage, clock = systemClock): Lock {
   const KEY = "lease";

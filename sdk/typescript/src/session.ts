@@ -176,7 +176,8 @@ export class Session {
     const user = userId ? fingerprint(userIdSignature ? `${userId}\n${userIdSignature}` : userId) : undefined;
     if (!this.isActive || user === this.person.user) return;
     // The user id in `configure` would overtake the events of the earlier user.
-    if (userId !== this.options.userId) this.forgetUserId();
+    const { options } = this;
+    if (userId !== options.userId || userIdSignature !== options.userIdSignature) this.forgetUserId();
     const { user: _before, ...rest } = this.person;
     return this.identify(user ? { ...rest, user } : rest, userId ? { userId, userIdSignature } : null);
   }
@@ -257,9 +258,9 @@ export class Session {
   /** Sends what goes ahead of the queue: the device data and the consent. */
   private async prepare(isFirst: boolean): Promise<Verdict | undefined> {
     if (isFirst) this.sentVersion = "";
-    const { stop } = await this.privacy.current();
     const ended = await hooks.prepare?.(this);
-    if (ended ?? stop) return ended ?? { kind: "empty" };
+    if (ended) return ended;
+    if ((await this.privacy.current()).stop) return { kind: "empty" };
     // The earlier device's entries do not wait for the new device.
     const [first] = await this.queue.keys();
     const { version } = this.enrolment;

@@ -204,7 +204,8 @@ async function play(seed: number): Promise<void> {
     isConfigured = true;
     const common = { key: "pk_live_test", baseUrl: "http://127.0.0.1:9", logLevel: "none" } as const;
     const device = { platform: "android" } as const;
-    unsettled.push(sdk.configure({ ...common, device, storage, clock, fetch: slowFetch, ...(given && { consent: given }) }));
+    const options = { ...common, device, storage, clock, fetch: slowFetch };
+    unsettled.push(sdk.configure({ ...options, ...(given && { consent: given }) }));
   };
   const steps: Record<string, () => unknown> = {
     configure,

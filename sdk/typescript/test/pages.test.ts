@@ -7,7 +7,7 @@ import { Server, until, type App } from "./support/server";
 import { AdNetwork, BLANK, browserPath, Proxy, servePage } from "./support/web";
 
 /** The server treats headless browsers as bots. */
-const USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36";
+const USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/141.0.0.0 Safari/537.36";
 
 let network: AdNetwork;
 let server: Server;
@@ -62,7 +62,8 @@ test("a purchase that follows a refusal does not reach an ad network while confi
   });
   const slug = `shoes-${Date.now()}`;
   const more = { type: "web_funnel", network: "network_a", destinationUrl: "https://shop.example.com/" };
-  const link = await server.rest<{ data: { url: string } }>("POST", `/apps/${app.id}/links`, { name: "Shoes", slug, ...more });
+  const path = `/apps/${app.id}/links`;
+  const link = await server.rest<{ data: { url: string } }>("POST", path, { name: "Shoes", slug, ...more });
   /** Clicks the link and opens the page. Links lead to https pages only, so the test follows it by itself. */
   const openFromAd = async (): Promise<Page> => {
     const headers = { "User-Agent": USER_AGENT };

@@ -128,7 +128,8 @@ test("global parameters are added to every event; the event's own win", async ()
   void bench.sdk.setGlobalParams(null);
   void bench.sdk.trackEvent("removed");
   await bench.clock.pass(1_000);
-  const events = bench.network.requests.flatMap(({ body }) => body.events ?? []) as unknown as Record<string, unknown>[];
+  const sent = bench.network.requests.flatMap(({ body }) => body.events ?? []);
+  const events = sent as unknown as Record<string, unknown>[];
   assert.deepEqual(
     events.map(({ params, revenue, currency }) => [params, revenue, currency]),
     [

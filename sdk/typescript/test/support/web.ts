@@ -17,7 +17,8 @@ const PAGES: Record<string, [string, string]> = {
 
 /** A page that loads the SDK and does nothing. */
 export const BLANK = "/blank";
-const BLANK_PAGE = '<!doctype html><title>Home</title><link rel="icon" href="data:," /><script src="tributary.js"></script>';
+const BLANK_PAGE =
+  '<!doctype html><title>Home</title><link rel="icon" href="data:," /><script src="tributary.js"></script>';
 
 /** Serves the example page, and a blank one. */
 export async function servePage(): Promise<{ url: string; stop(): void }> {
