@@ -118,12 +118,13 @@ export class Enrolment {
     const { device, options, clock, privacy, onProblem } = this.context;
     const { native, providers = {} } = options;
     await this.askStartUrl();
-    const evidence = await native?.gather(device, providers, this.launch, privacy, clock);
-    if (privacy.record.stop) return undefined;
     const { revision, launch } = this;
+    const evidence = await native?.gather(device, providers, launch, privacy, clock);
+    // Meanwhile, the user opted out, the device was reset, or a URL was opened that needs other evidence.
+    if (privacy.record.stop || this.revision !== revision) return undefined;
     const consent = this.consentJson();
     const sentLaunch = { ...launch };
-    const outcome = await this.post((deviceId) => this.body(deviceId, evidence?.fields));
+    const outcome = await this.post((deviceId) => this.body(deviceId, evidence?.fields()));
     // The device was reset or erased in the meantime; the response is about the earlier device.
     if (this.launch !== launch) return undefined;
     switch (outcome.kind) {

@@ -10,8 +10,8 @@ const PROVIDER_MS = 5_000;
 
 /** Data from native providers. */
 export interface Evidence {
-  /** Fields of `configure`; unavailable values are left out. */
-  fields: Record<string, unknown>;
+  /** Returns the fields of `configure` that the consent allows at this moment; unavailable values are left out. */
+  fields(): object;
   /** What to note when the server has received them. */
   sent: Partial<Launch>;
 }
@@ -54,15 +54,18 @@ async function gather(
     ask(mayRead(device, privacy.record) && providers.advertisingId && (() => providers.advertisingId!()), clock),
     ask(launch.openedUrl !== undefined && providers.userAgent && (() => providers.userAgent!()), clock),
   ]);
-  const fields: Evidence["fields"] = {
-    // An empty object means that the store could not be read, which differs from having no store.
-    installReferrer: referrer ?? (asksReferrer ? {} : undefined),
-    adServicesToken,
+  const idName = device.platform === "ios" ? "idfa" : "gaid";
+  return {
+    fields: () => ({
+      // An empty object means that the store could not be read, which differs from having no store.
+      installReferrer: referrer ?? (asksReferrer ? {} : undefined),
+      adServicesToken,
+      ...(userAgent && { userAgent }),
+      // Consent may have been withdrawn since the id was read.
+      ...(mayRead(device, privacy.record) && { [idName]: id }),
+    }),
+    sent: { ...(referrer && { referrerSent: true }), ...(adServicesToken && { tokenSent: true }) },
   };
-  if (userAgent) fields["userAgent"] = userAgent;
-  // Consent may have been withdrawn in the meantime.
-  if (mayRead(device, privacy.record)) fields[device.platform === "ios" ? "idfa" : "gaid"] = id;
-  return { fields, sent: { ...(referrer && { referrerSent: true }), ...(adServicesToken && { tokenSent: true }) } };
 }
 
 /** Returns the URL that started the app. */

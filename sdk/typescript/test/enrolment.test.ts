@@ -138,6 +138,26 @@ test("stores and sends consent, which controls whether the advertising id is rea
   assert.equal(configureBodies(bench).pop()!["idfa"], undefined);
 });
 
+test("consent and URLs that change while a provider is slow", async () => {
+  const bench = new Bench({ device: { platform: "ios" } });
+  const waiting: (() => void)[] = [];
+  const slow = <T>(value: T): Promise<T> => new Promise((done) => waiting.push(() => done(value)));
+  const advertisingId = (): Promise<string> => slow("6F9619FF-8B86-4011-B42D-00C04FC964FF");
+  const providers = { advertisingId, userAgent: () => "Mozilla/5.0" };
+  await bench.configure({ providers, consent: { tracking: "authorized" } });
+  await bench.clock.pass(0);
+  void bench.sdk.openUrl("https://x/c/1");
+  waiting.splice(0).forEach((done) => done());
+  await bench.clock.pass(0);
+  void bench.sdk.setConsent({ tracking: "denied" });
+  waiting.splice(0).forEach((done) => done());
+  await bench.clock.pass(10);
+  assert.deepEqual(
+    configureBodies(bench).map(({ openedUrl, userAgent, idfa }) => [openedUrl, userAgent, idfa]),
+    [["https://x/c/1", "Mozilla/5.0", undefined]],
+  );
+});
+
 test("reads the install referrer until it is delivered, and reports a failure to the server", async () => {
   const bench = new Bench();
   let gives: InstallReferrer | null = null;
