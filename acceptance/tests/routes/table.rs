@@ -2,8 +2,8 @@
 
 use super::bodies::{
     challenge_body, configure_body, cost_source_body, costs_body, decision_body, decisions_body,
-    enabled_body, evaluate_body, events_body, identify_body, links_body, name_body, notice_body,
-    retry_body, tried_rules_body, web_event_body, web_events_enabled_body,
+    enabled_body, erase_body, evaluate_body, events_body, identify_body, links_body, name_body,
+    notice_body, retry_body, tried_rules_body, web_event_body, web_events_enabled_body,
 };
 use super::{Needs, Route, route};
 

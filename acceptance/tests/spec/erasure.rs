@@ -65,7 +65,7 @@ on_both_engines! {
         sdk.configure(DEVICE, json!({"eraseToken": "too short"})).await;
         sdk.configure(DEVICE, json!({"eraseToken": TOKEN})).await;
         sdk.configure(DEVICE, json!({"eraseToken": other})).await;
-        for (device, token) in [(DEVICE, other.as_str()), ("unknown", TOKEN)] {
+        for (device, token) in [(DEVICE, other.as_str()), ("another-phone", TOKEN)] {
             let refused = erase(device, token).await.expect(403);
             assert_eq!(refused.code(), "invalid_erase_token");
             assert!(!refused.text.contains(token) && !refused.text.contains(device));

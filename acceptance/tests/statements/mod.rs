@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 /// Files whose statements run for taps, web events, SDK events, `configure` calls, billing
 /// notifications, postbacks and deliveries.
-const HOT_FILES: [&str; 26] = [
+const HOT_FILES: [&str; 27] = [
     "app_table.rs",
     "billing/",
     "candidates.rs",
@@ -22,6 +22,7 @@ const HOT_FILES: [&str; 26] = [
     "configure/",
     "conversions.rs",
     "devices/bulk.rs",
+    "devices/erase_tokens.rs",
     "devices/mod.rs",
     "devices/state.rs",
     "devices/tokens.rs",
