@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Tests the conformance suite for SDKs: the reference SDK passes, and faulty SDKs fail.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+# The tests only connect to this host, so they bypass any proxy.
+export no_proxy=127.0.0.1 NO_PROXY=127.0.0.1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# shellcheck source=scripts/node.sh
+source scripts/node.sh
+
+find_node "$target/node-venv"
+status=0
+node --test --test-reporter=spec --test-timeout=100000 sdk/conformance/test/suite.test.mjs | tee "$work/tests" || status=$?
+
+# ./test counts results in cargo's format.
+count() { awk -v what="$1" '$2 == what { found = $3 } END { print found + 0 }' "$work/tests"; }
+passed=$(count pass) failed=$(($(count fail) + $(count cancelled)))
+printf '\nSDK, conformance: %s s\n' "$SECONDS"
+echo "test result: $( ((status == 0)) && echo ok || echo FAILED). $passed passed; $failed failed;"
+exit "$status"
