@@ -16,6 +16,7 @@ const PAUSE_MS = 1_000;
 const PAUSE_MAX_MS = 300_000;
 const RETRY_AFTER_MAX_MS = 3_600_000;
 const CONFIGURE_ERRORS_MAX = 5;
+const REFUSALS = [false, "denied", "restricted"];
 const REFUSED = { adUserData: false, adPersonalization: false };
 
 const newToken = () => randomBytes(32).toString("base64url");
@@ -193,6 +194,7 @@ export class Sdk {
       this.#records.set("enabled", true);
       this.#records.set("configured", true);
       this.#records.set("tokenConfirmed", true);
+      if (this.#revision === revision) this.#records.remove("refusal");
       this.#records.set("answer", outcome.data.attribution);
       return undefined;
     }
@@ -204,7 +206,8 @@ export class Sdk {
     if (outcome.kind !== "later") return this.#handle(outcome);
     // Events of a registered device do not wait. Those of a new device wait for a few error responses.
     const mayPass = this.#records.get("configured") || ++this.#configureErrors >= CONFIGURE_ERRORS_MAX;
-    return outcome.isAnswered && mayPass ? undefined : outcome;
+    // All events wait until the server knows of a refusal.
+    return outcome.isAnswered && mayPass && !this.#records.get("refusal") ? undefined : outcome;
   }
 
   async #sendBatch(batch) {
@@ -287,6 +290,7 @@ export class Sdk {
 
   #mergeConsent(consent) {
     this.#records.set("consent", { ...this.#consent(), ...consent });
+    if (Object.values(consent).some((one) => REFUSALS.includes(one))) this.#records.set("refusal", true);
     this.#revision++;
   }
 

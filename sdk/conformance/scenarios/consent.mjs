@@ -97,6 +97,24 @@ async function withdrawalFirst(t) {
   assertDevice(t, REFUSED);
 }
 
+async function refusalHoldsBack(t) {
+  let driver = await t.open({ consent: GRANTED });
+  await driver.flush();
+  t.server.play("configure", { status: 500 });
+  await driver.track("granted");
+  await driver.do("setConsent", { consent: { adUserData: false } });
+  await driver.advance(10 * 60_000);
+  await driver.kill();
+  driver = await t.open();
+  await driver.track("refused");
+  await driver.advance(10 * 60_000);
+  assert.equal(t.server.to("events").length, 0, "no event is sent before the server knows of the refusal");
+  t.server.play("*", "ok");
+  await driver.flush();
+  await drain(driver);
+  assertConsents(t, [GRANTED, { adUserData: false, adPersonalization: true }]);
+}
+
 async function acrossRestart(t) {
   t.server.offline = true;
   const driver = await t.open();
@@ -180,6 +198,11 @@ export const CONSENT = [
     name: "consent_withdrawal_first",
     requires: "A withdrawal is sent before events that were tracked before it and still wait.",
     run: withdrawalFirst,
+  },
+  {
+    name: "consent_refusal_waits",
+    requires: "While the server does not know of a refusal, no event is sent, even if configure fails.",
+    run: refusalHoldsBack,
   },
   { name: "consent_restart", requires: "Consent survives a kill and a restart.", run: acrossRestart },
   {

@@ -214,6 +214,12 @@ export const BREAKS = [
     to: "if (this.#revision !== this.#sentRevision && (!this.#sentRevision || !this.#queue().length)) {",
   },
   {
+    scenario: "consent_refusal_waits",
+    what: "does not hold events back",
+    from: 'mayPass && !this.#records.get("refusal")',
+    to: "mayPass",
+  },
+  {
     scenario: "consent_restart",
     what: "is forgotten",
     from: "this.#options = { key, baseUrl, ...options };",
