@@ -13,11 +13,12 @@ const TAGS: [&str; 9] = [
     "text", "mermaid", "html", "ts", "swift", // not checked
 ];
 /// Folders with documents. Subfolders are not searched.
-const FOLDERS: [&str; 6] = [
+const FOLDERS: [&str; 7] = [
     "",
     "docs",
     "docs/adr",
     "packaging",
+    "sdk/conformance",
     "sdk/typescript",
     ".github",
 ];

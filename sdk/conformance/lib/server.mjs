@@ -184,7 +184,7 @@ export class FaultServer {
       }
       case "events": {
         const refusal = this.refuses(body);
-        if (refusal) return json(400, errorBody(refusal));
+        if (refusal) return json(422, errorBody(refusal));
         return json(202, { data: this.#accept(body, text, isDelivered) });
       }
       case "identify":
