@@ -13,12 +13,13 @@ const TAGS: [&str; 9] = [
     "text", "mermaid", "html", "ts", "swift", // not checked
 ];
 /// Folders with documents. Subfolders are not searched.
-const FOLDERS: [&str; 7] = [
+const FOLDERS: [&str; 8] = [
     "",
     "docs",
     "docs/adr",
     "packaging",
     "sdk/conformance",
+    "sdk/react-native",
     "sdk/typescript",
     ".github",
 ];

@@ -1,0 +1,7 @@
+package com.facebook.react.bridge;
+
+import org.jetbrains.annotations.NotNull;
+
+public interface NativeModule {
+    @NotNull String getName();
+}

@@ -1,0 +1,5 @@
+package com.facebook.react.bridge;
+
+import java.lang.annotation.*;
+
+@Retention(RetentionPolicy.RUNTIME) public @interface ReactMethod {}

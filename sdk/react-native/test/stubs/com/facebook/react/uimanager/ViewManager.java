@@ -1,0 +1,3 @@
+package com.facebook.react.uimanager;
+
+public abstract class ViewManager<T, C> {}
