@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Tests the conformance suite for SDKs: the reference SDK passes, and faulty SDKs fail.
+# Tests the conformance suite for SDKs: the reference SDK passes, and faulty SDKs fail. Then runs the suite with the
+# TypeScript SDK, which scripts/sdk.sh has built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,13 +13,17 @@ trap 'rm -rf "$work"' EXIT
 # shellcheck source=scripts/node.sh
 source scripts/node.sh
 
+[[ -f sdk/typescript/dist/index.js ]] || die "sdk/typescript/dist is missing; run scripts/sdk.sh"
 find_node "$target/node-venv"
 status=0
 node --test --test-reporter=spec --test-timeout=100000 sdk/conformance/test/suite.test.mjs | tee "$work/tests" || status=$?
+echo
+node sdk/conformance/run.mjs -- node sdk/typescript/test/conformance/driver.mjs | tee "$work/typescript" || status=$?
 
 # ./test counts results in cargo's format.
 count() { awk -v what="$1" '$2 == what { found = $3 } END { print found + 0 }' "$work/tests"; }
-passed=$(count pass) failed=$(($(count fail) + $(count cancelled)))
+scenarios() { awk -v what="$1" '$0 ~ / passed, / { found = $(what) } END { print found + 0 }' "$work/typescript"; }
+passed=$(($(count pass) + $(scenarios 1))) failed=$(($(count fail) + $(count cancelled) + $(scenarios 3)))
 printf '\nSDK, conformance: %s s\n' "$SECONDS"
 echo "test result: $( ((status == 0)) && echo ok || echo FAILED). $passed passed; $failed failed;"
 exit "$status"

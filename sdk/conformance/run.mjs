@@ -52,9 +52,9 @@ function print() {
     const { name, requires } = chosen[printed];
     const { reasons, ms } = results[printed];
     if (reasons.length === 0) passed++;
-    console.log(`${reasons.length === 0 ? "ok    " : "FAILED"} ${name} (${ms} ms)`);
-    if (reasons.length > 0) console.log(`       required: ${requires}`);
-    for (const reason of reasons) console.log(`       ${reason.replaceAll("\n", "\n       ")}`);
+    console.log(`${reasons.length === 0 ? "✔" : "✖"} ${name} (${ms}ms)`);
+    if (reasons.length > 0) console.log(`  required: ${requires}`);
+    for (const reason of reasons) console.log(`  ${reason.replaceAll("\n", "\n  ")}`);
   }
 }
 
