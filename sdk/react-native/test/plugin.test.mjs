@@ -54,6 +54,13 @@ async function prebuild(options, runs = 1) {
   return { manifest: readFileSync(files.manifest, "utf8"), plist: readFileSync(files.plist, "utf8") };
 }
 
+test("has the version of the SDK", () => {
+  const own = require("../package.json");
+  const { version } = require("../../typescript/package.json");
+  assert.equal(own.version, version);
+  assert.equal(own.peerDependencies["tributary-sdk"], version);
+});
+
 const count = (text, part) => text.split(part).length - 1;
 
 test("adds the permission once and keeps the others", async () => {

@@ -10,8 +10,8 @@ const listen = (server: HttpServer): Promise<string> =>
   });
 
 const PAGES: Record<string, [string, string]> = {
-  "/": ["example/index.html", "text/html; charset=utf-8"],
-  "/app.js": ["example/app.js", "text/javascript; charset=utf-8"],
+  "/": ["examples/html/index.html", "text/html; charset=utf-8"],
+  "/app.js": ["examples/html/app.js", "text/javascript; charset=utf-8"],
   "/tributary.js": ["dist/tributary.js", "text/javascript; charset=utf-8"],
 };
 
