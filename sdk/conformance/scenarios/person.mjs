@@ -109,12 +109,19 @@ async function reset(t) {
 }
 
 async function eraseToken(t) {
-  const driver = await t.register();
+  // A disabled SDK registers nothing, so its token is not confirmed.
+  t.server.sdkEnabled = false;
+  const driver = await t.open();
+  await driver.flush();
   const token = t.server.to("configure")[0].body.eraseToken;
   assert.ok(token, "the first configure has an eraseToken");
   await driver.exit();
+  t.server.sdkEnabled = true;
   const again = await t.open();
   await again.flush();
+  assert.equal(t.server.to("configure")[1]?.body.eraseToken, token, "the token is sent until a response confirms it");
+  await again.exit();
+  await (await t.open()).flush();
   const later = t.server.to("configure").map(({ body }) => body.eraseToken ?? token);
   assert.deepEqual(new Set(later), new Set([token]), "the token does not change");
 }
@@ -200,7 +207,7 @@ export const PERSON = [
   },
   {
     name: "erase_token",
-    requires: "The erase token is sent with the first configure and never changes.",
+    requires: "The erase token is sent with configure until a response confirms it, and never changes.",
     run: eraseToken,
   },
   { name: "erase", requires: "eraseMe erases the device on the server, then clears and stops everything.", run: erase },

@@ -276,6 +276,12 @@ export const BREAKS = [
   },
   { scenario: "erase_token", what: "is not sent", from: "isConfirmed ? undefined : eraseToken", to: "undefined" },
   {
+    scenario: "erase_token",
+    what: "counts as confirmed although the SDK is disabled",
+    from: "if (!outcome.data.sdkEnabled) return this.#disable();",
+    to: 'this.#records.set("tokenConfirmed", true); if (!outcome.data.sdkEnabled) return this.#disable();',
+  },
+  {
     scenario: "erase",
     what: "keeps the device id",
     from: 'outcome.kind === "refused") this.#records.clear();',
