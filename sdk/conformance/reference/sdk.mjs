@@ -156,8 +156,8 @@ export class Sdk {
 
   /** Sends until nothing is due. Returns the outcome that stops it. */
   async #round() {
-    if (this.#isHalted) return;
     if (this.#records.get("erase")) return this.#sendErase();
+    if (this.#isHalted) return;
     const { optedOut } = this.#state();
     if (optedOut === "pending") return this.#sendOptOut();
     if (optedOut || this.#isErased) return;

@@ -186,6 +186,21 @@ async function eraseLostResponse(t) {
   );
 }
 
+async function eraseWhileDisabled(t) {
+  const driver = await t.register();
+  const { deviceId } = await driver.state();
+  t.server.sdkEnabled = false;
+  await driver.track("a");
+  await driver.flush();
+  await driver.do("eraseMe");
+  await driver.advance(MINUTE);
+  assert.deepEqual(
+    t.server.erased.map((one) => one.deviceId),
+    [deviceId],
+    "a disabled SDK still erases its device",
+  );
+}
+
 export const PERSON = [
   {
     name: "hashes_only",
@@ -215,5 +230,10 @@ export const PERSON = [
     name: "erase_lost_response",
     requires: "eraseMe is repeated until it is confirmed, also after a kill.",
     run: eraseLostResponse,
+  },
+  {
+    name: "erase_while_disabled",
+    requires: "eraseMe also works after the server has disabled the SDK, because it is the user's right.",
+    run: eraseWhileDisabled,
   },
 ];

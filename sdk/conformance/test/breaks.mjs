@@ -294,6 +294,12 @@ export const BREAKS = [
     to: 'if (outcome.kind === "later") return void this.#records.clear();\n    if (outcome.kind === "done" ||',
   },
   {
+    scenario: "erase_while_disabled",
+    what: "is not sent",
+    from: 'if (this.#records.get("erase")) return',
+    to: 'if (this.#records.get("erase") && !this.#isHalted) return',
+  },
+  {
     scenario: "revenue_table",
     what: "rounds half up",
     file: "revenue.mjs",
