@@ -65,6 +65,8 @@ install_needs() {
     command -v psql >/dev/null || install_packages postgresql-client
     # For the browser tests of the SDK and the dashboard.
     command -v chromium >/dev/null || install_packages chromium
+    # For the Android SDK.
+    command -v javac >/dev/null || install_packages default-jdk-headless
     # The minimal toolchain does not include them.
     local component
     for component in rustfmt clippy; do

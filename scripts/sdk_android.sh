@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Checks the Android SDK: compiles it with the Kotlin compiler from npm, because Gradle's repositories may be out of
+# reach, and runs all tests, with a real server and the conformance suite. It runs on the JVM: no device is involved.
+#
+# sdk_android.sh [SUITE…] runs only these suites. TRIBUTARY_BIN overrides target/debug/tributary. The compiler is installed
+# in sdk/android/node_modules from package-lock.json; compiled files are kept in target/sdk-android.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+TRIBUTARY_BIN=$(realpath -m "${TRIBUTARY_BIN:-$target/debug/tributary}")
+export TRIBUTARY_BIN
+# The tests only connect to this host, so they bypass any proxy.
+export no_proxy=127.0.0.1 NO_PROXY=127.0.0.1
+# Maximum size of the core as a jar.
+core_bytes_max=150000
+
+# shellcheck source=scripts/node.sh
+source scripts/node.sh
+
+as_root() { if ((EUID == 0)); then "$@"; else sudo -n "$@"; fi; }
+
+# Finds a JDK 17 or later. If there is none, it is installed, or without root, unpacked from Debian's packages.
+find_java() { # folder to unpack into
+    local folder=$1 release home
+    is_modern_jdk && return
+    echo "installing: a JDK"
+    if as_root true 2>/dev/null; then
+        as_root apt-get update >/dev/null
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends default-jdk-headless >/dev/null
+        return
+    fi
+    if [[ ! -f $folder/installed ]]; then
+        rm -rf "$folder"
+        mkdir -p "$folder/packages"
+        release=$(apt-cache depends default-jdk-headless | sed -n 's/.*Depends: \(openjdk-[0-9]*\)-jdk-headless/\1/p')
+        [[ -n $release ]] || die "no JDK 17 or later, and no package of one; install a JDK"
+        (cd "$folder/packages" && apt-get download "$release-jre-headless" "$release-jdk-headless" >/dev/null)
+        for package in "$folder"/packages/*.deb; do dpkg -x "$package" "$folder"; done
+        # The packages link to /etc.
+        for home in "$folder"/usr/lib/jvm/*-openjdk-*/; do
+            rm -rf "$home/conf"
+            cp -r "$folder"/etc/java-*-openjdk "$home/conf"
+            find "$home/lib" -maxdepth 1 -type l -lname '/etc/*' -print0 | while IFS= read -r -d '' link; do
+                cp -rfT "$folder$(readlink "$link")" "$link.copy" && mv -fT "$link.copy" "$link"
+            done
+        done
+        touch "$folder/installed"
+    fi
+    for home in "$folder"/usr/lib/jvm/*-openjdk-*/; do PATH=$home/bin:$PATH; done
+    is_modern_jdk || die "the unpacked JDK does not work; install a JDK 17 or later"
+}
+
+is_modern_jdk() {
+    local version
+    command -v java >/dev/null && command -v jar >/dev/null || return 1
+    version=$(javac -version 2>/dev/null | sed -n 's/^javac \([0-9]*\).*/\1/p')
+    ((${version:-0} >= 17))
+}
+
+# Prints a hash of the files that a step reads, including this script.
+fingerprint() { # folders
+    find "$@" scripts/sdk_android.sh sdk/android/package-lock.json -type f -print0 | sort -z | xargs -0 sha256sum |
+        sha256sum | cut -d ' ' -f 1
+}
+
+# Compiles Kotlin, unless the result is already there. Java 8 without newer classes is what Android 5 understands.
+compile() { # output folder, class path, source folders and options
+    local out=$1 path=$2 sources=() print
+    shift 2
+    for argument in "$@"; do [[ $argument == -* ]] || sources+=("$argument"); done
+    print=$(fingerprint "${sources[@]}")
+    [[ -f $out.done && $(<"$out.done") == "$print" ]] && return
+    echo "compiling: ${out##*/}"
+    rm -rf "$out" "$out.done"
+    # The compiler runs for seconds only, so the best optimisation of the JVM is not worth its time.
+    java -Xmx1g -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$kotlin/kotlin-compiler.jar:$kotlin/*" \
+        org.jetbrains.kotlin.cli.jvm.K2JVMCompiler -no-stdlib -no-reflect -language-version 2.2 -api-version 2.2 \
+        -jvm-target 1.8 -Werror -cp "$kotlin/kotlin-stdlib.jar$path" -d "$out" "$@"
+    echo "$print" >"$out.done"
+}
+
+[[ -x $TRIBUTARY_BIN ]] || die "no binary at $TRIBUTARY_BIN; run cargo build"
+find_node "$target/node-venv"
+find_java "$target/jdk"
+(cd sdk/android && install_packages)
+kotlin=$PWD/sdk/android/node_modules/kotlin-compiler/lib
+work=$target/sdk-android
+mkdir -p "$work"
+
+compile "$work/core" "" -Xjdk-release=8 -Xno-source-debug-extension -Xno-call-assertions -Xno-receiver-assertions sdk/android/core/src/main
+jar --create --file "$work/tributary-core.jar" -C "$work/core" .
+bytes=$(stat -c %s "$work/tributary-core.jar")
+echo "core: $bytes bytes as a jar"
+((bytes <= core_bytes_max)) || die "the core has $bytes bytes as a jar; at most $core_bytes_max are allowed"
+compile "$work/tests" ":$work/core" "-Xfriend-paths=$work/core" sdk/android/core/src/test sdk/android/conformance/src/main
+
+run=(java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dtables="$PWD/sdk/tables" -Dcore="$work/core"
+    -cp "$work/tests:$work/core:$kotlin/kotlin-stdlib.jar")
+status=0
+"${run[@]}" dev.tributary.sdk.TestsKt "$@" || status=$?
+if (($# == 0)) && [[ -f sdk/conformance/run.mjs ]]; then
+    node sdk/conformance/run.mjs -- "${run[@]}" dev.tributary.sdk.conformance.DriverKt | tee "$work/conformance" || status=$?
+    # ./test counts results in cargo's format.
+    sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed.*/test result: conformance. \1 passed; \2 failed;/p' "$work/conformance"
+fi
+printf '\nSDK, Android: %s s; core: %s bytes\n' "$SECONDS" "$bytes"
+exit "$status"

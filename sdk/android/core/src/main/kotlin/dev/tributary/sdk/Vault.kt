@@ -1,0 +1,112 @@
+package dev.tributary.sdk
+
+import java.io.Closeable
+import java.io.IOException
+
+/**
+ * The storage with a memory fallback. Records that cannot be written (disk full) stay in memory until the app restarts.
+ */
+internal class Vault(private val context: Context) {
+    private val storage = context.environment.storage
+    private val unwritten = HashMap<String, String>()
+
+    /** Returns a record. Throws if the storage cannot be read. */
+    @Throws(IOException::class)
+    fun get(key: String): String? = unwritten[key] ?: storage.get(key)
+
+    fun getOrNull(key: String): String? = attempt(null) { get(key) }
+
+    fun set(key: String, value: String) {
+        try {
+            storage.set(key, value)
+            unwritten.remove(key)
+        } catch (error: IOException) {
+            unwritten[key] = value
+            failed(error)
+        }
+    }
+
+    fun remove(key: String) {
+        unwritten.remove(key)
+        attempt(Unit) { storage.remove(key) }
+    }
+
+    /** Returns the keys with this prefix in order. */
+    fun keys(start: String): List<String> {
+        val stored = attempt(emptyList()) { storage.keys() }
+        return (stored + unwritten.keys).filter { it.startsWith(start) }.distinct().sorted()
+    }
+
+    @Throws(IOException::class)
+    fun tryLock(): Closeable? = storage.tryLock()
+
+    /** Runs a task that reads and then writes. If the storage has no lock to give, the task runs nevertheless. */
+    fun <T> exclusively(task: () -> T): T {
+        var hasRun = false
+        try {
+            return storage.exclusively {
+                hasRun = true
+                task()
+            }
+        } catch (error: IOException) {
+            if (hasRun) throw error
+            failed(error)
+            return task()
+        }
+    }
+
+    fun failed(error: Exception) = context.report("storage_failed", error.toString())
+
+    private fun <T> attempt(otherwise: T, run: () -> T): T = try {
+        run()
+    } catch (error: IOException) {
+        failed(error)
+        otherwise
+    }
+}
+
+/** The stored state. It is read at every use, because another process of the app may have changed it. */
+internal class Store(private val vault: Vault, clock: Clock) {
+    private var text: String? = null
+    private var current = State.create(clock.now())
+
+    /** Whether the stored state could not be read yet. It may exist, so it must not be overwritten. */
+    var isProvisional = true
+        private set
+
+    /** Returns the state. */
+    fun read(): State {
+        try {
+            val stored = vault.get("state")
+            if (stored != null && stored == text) return current
+        } catch (error: IOException) {
+            vault.failed(error)
+            return current
+        }
+        return update { it }
+    }
+
+    /** Changes the state and returns the new one. */
+    fun update(change: (State) -> State): State = vault.exclusively {
+        var stored: String? = null
+        try {
+            stored = vault.get("state")
+            if (stored != null && stored != text) adopt(stored)
+            isProvisional = false
+        } catch (error: IOException) {
+            vault.failed(error)
+        }
+        current = change(current)
+        val json = current.toJson()
+        if (!isProvisional && json != stored) vault.set("state", json)
+        if (!isProvisional) text = json
+        current
+    }
+
+    /** Takes over the stored state. A consent that was set while it was unreadable is kept. */
+    private fun adopt(stored: String) {
+        val found = State.of(stored) ?: return
+        current = if (isProvisional) found.copy(consent = found.consent.merge(current.consent)) else found
+        text = stored
+    }
+}
