@@ -64,21 +64,35 @@ fingerprint() { # folders
         sha256sum | cut -d ' ' -f 1
 }
 
-# Compiles Kotlin, unless the result is already there. Java 8 without newer classes is what Android 5 understands.
+# Compiles Kotlin, unless the result of the same sources and of the steps before is already there.
+before=''
 compile() { # output folder, class path, source folders and options
-    local out=$1 path=$2 sources=() print
+    local out=$1 path=$2 sources=() argument
     shift 2
     for argument in "$@"; do [[ $argument == -* ]] || sources+=("$argument"); done
-    print=$(fingerprint "${sources[@]}")
-    [[ -f $out.done && $(<"$out.done") == "$print" ]] && return
+    before=$before$(fingerprint "${sources[@]}")
+    [[ -f $out.done && $(<"$out.done") == "$before" ]] && return
     echo "compiling: ${out##*/}"
     rm -rf "$out" "$out.done"
     # The compiler runs for seconds only, so the best optimisation of the JVM is not worth its time.
     java -Xmx1g -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$kotlin/kotlin-compiler.jar:$kotlin/*" \
         org.jetbrains.kotlin.cli.jvm.K2JVMCompiler -no-stdlib -no-reflect -language-version 2.2 -api-version 2.2 \
-        -jvm-target 1.8 -Werror -cp "$kotlin/kotlin-stdlib.jar$path" -d "$out" "$@"
-    echo "$print" >"$out.done"
+        -jvm-target 1.8 -Werror -cp "$kotlin/kotlin-stdlib.jar:$path" -d "$out" "$@"
+    echo "$before" >"$out.done"
 }
+
+# Compiles Java.
+compile_java() { # output folder, class path, source folder
+    # shellcheck disable=SC2046 # paths in this repository have no blanks
+    javac -nowarn -Xlint:-options --release 8 -cp "$2" -d "$1" $(find "$3" -name '*.java')
+}
+
+# One version number with the server.
+version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+for place in "version=$version:gradle.properties" "tributary-android:$version:README.md" \
+    "android-$version:core/src/main/kotlin/dev/tributary/sdk/Limits.kt"; do
+    grep -qF "${place%:*}" "sdk/android/${place##*:}" || die "the version in sdk/android/${place##*:} is not $version"
+done
 
 [[ -x $TRIBUTARY_BIN ]] || die "no binary at $TRIBUTARY_BIN; run cargo build"
 find_node "$target/node-venv"
@@ -88,17 +102,24 @@ kotlin=$PWD/sdk/android/node_modules/kotlin-compiler/lib
 work=$target/sdk-android
 mkdir -p "$work"
 
-compile "$work/core" "" -Xjdk-release=8 -Xno-source-debug-extension -Xno-call-assertions -Xno-receiver-assertions sdk/android/core/src/main
+# What is published sees only the classes of Java 8, and the Android layer only the public part of the core.
+published=(-Xjdk-release=8 -Xno-source-debug-extension -Xno-call-assertions -Xno-receiver-assertions)
+compile "$work/core" "" "${published[@]}" sdk/android/core/src/main
 jar --create --file "$work/tributary-core.jar" -C "$work/core" .
 bytes=$(stat -c %s "$work/tributary-core.jar")
 echo "core: $bytes bytes as a jar"
 ((bytes <= core_bytes_max)) || die "the core has $bytes bytes as a jar; at most $core_bytes_max are allowed"
-compile "$work/tests" ":$work/core" "-Xfriend-paths=$work/core" sdk/android/core/src/test sdk/android/conformance/src/main
+compile_java "$work/stubs" "" sdk/android/stubs/src
+before=$before$(fingerprint sdk/android/stubs/src)
+compile "$work/android" "$work/core:$work/stubs" "${published[@]}" sdk/android/android/src/main sdk/android/sample/src/main
+compile_java "$work/java" "$work/android:$work/core:$work/stubs:$kotlin/kotlin-stdlib.jar" sdk/android/android/src/test/java
+compile "$work/tests" "$work/android:$work/core:$work/stubs" "-Xfriend-paths=$work/core,$work/android" \
+    sdk/android/core/src/test sdk/android/android/src/test/kotlin sdk/android/conformance/src/main
 
-run=(java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dtables="$PWD/sdk/tables" -Dcore="$work/core"
-    -cp "$work/tests:$work/core:$kotlin/kotlin-stdlib.jar")
+run=(java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dtables="$PWD/sdk/tables" -Dclasses="$work/core:$work/android"
+    -Dapi="$PWD/sdk/android/api21.txt" -cp "$work/tests:$work/android:$work/core:$work/stubs:$kotlin/kotlin-stdlib.jar")
 status=0
-"${run[@]}" dev.tributary.sdk.TestsKt "$@" || status=$?
+"${run[@]}" dev.tributary.sdk.AllTestsKt "$@" || status=$?
 if (($# == 0)) && [[ -f sdk/conformance/run.mjs ]]; then
     node sdk/conformance/run.mjs -- "${run[@]}" dev.tributary.sdk.conformance.DriverKt | tee "$work/conformance" || status=$?
     # ./test counts results in cargo's format.

@@ -87,7 +87,8 @@ internal class Enrolment(private val context: Context) {
             val sent = store.update { if (it.isOptedOut || it.isErased) it else it.copy(isContacted = true) }
             // The user opted out in the meantime.
             if (sent.isOptedOut || sent.isErased) return@gather done(null)
-            val revision = revision
+            // Evidence that no longer fits is completed by another request.
+            val revision = if (evidence.fits(sent)) revision else revision - 1
             context.http.post("configure", body(sent, evidence)) { done(settle(it, sent, evidence, revision)) }
         }
     }
@@ -106,7 +107,7 @@ internal class Enrolment(private val context: Context) {
     private fun later(outcome: Outcome, revision: Int): Verdict? {
         val state = store.read()
         if (outcome.isAnswered) errors++
-        // A known device's events do not wait; a new device's wait for a few errors. A withdrawn consent holds all back,
+        // A known device's events do not wait; a new device's wait for a few errors. A withdrawal holds all back,
         // because earlier events carry the consent that was withdrawn.
         val mayGoOn = outcome.isAnswered && !state.hasUnsentWithdrawal &&
             (state.isConfigured || errors >= Limits.CONFIGURE_ERRORS)
@@ -127,7 +128,7 @@ internal class Enrolment(private val context: Context) {
                 isConfigured = true,
                 isEnabled = true,
                 isReferrerSent = it.isReferrerSent || evidence.installReferrer != null,
-                openedUrl = if (it.openedUrl == sent.openedUrl) null else it.openedUrl,
+                openedUrl = if (it.openedUrl == evidence.openedUrl) null else it.openedUrl,
                 attribution = raw,
             )
         }
@@ -172,9 +173,13 @@ internal class Enrolment(private val context: Context) {
         body["sdkVersion"] = Limits.VERSION
         body["userId"] = userId
         body["userIdSignature"] = userIdSignature
-        body["openedUrl"] = state.openedUrl
+        // A URL that came while the evidence was gathered follows with the next request, which has its user agent.
+        body["openedUrl"] = evidence.openedUrl
         body["userAgent"] = evidence.userAgent
-        body[if (device.platform == "ios") "idfa" else "gaid"] = evidence.advertisingId
+        // The user may have refused since it was read.
+        if (mayReadAdvertisingId(device, state.consent)) {
+            body[if (device.platform == "ios") "idfa" else "gaid"] = evidence.advertisingId
+        }
         // An empty object means that the store could not be read, which differs from having no store.
         if (hasReferrer) body["installReferrer"] = evidence.installReferrer?.toMap() ?: emptyMap<String, Any?>()
         body["consent"] = state.consent.toMap()
@@ -188,7 +193,13 @@ internal class Evidence(private val environment: Environment, private val state:
     var installReferrer: InstallReferrer? = null
     var advertisingId: String? = null
     var userAgent: String? = null
+    val openedUrl get() = state.openedUrl
     private var pending = 1
+
+    /** Returns whether the state still asks for the same evidence. */
+    fun fits(now: State): Boolean = now.openedUrl == openedUrl && mayReadId(now) == mayReadId(state)
+
+    private fun mayReadId(state: State) = mayReadAdvertisingId(environment.device, state.consent)
 
     /** Calls the providers whose data the server has not received yet, all at the same time. */
     fun gather(done: (Evidence) -> Unit) {
@@ -197,7 +208,7 @@ internal class Evidence(private val environment: Environment, private val state:
         if (providers.hasInstallReferrer && !state.isReferrerSent) {
             ask({ it.installReferrer() }, finish) { installReferrer = it }
         }
-        if (mayReadAdvertisingId()) ask({ it.advertisingId() }, finish) { advertisingId = it }
+        if (mayReadId(state)) ask({ it.advertisingId() }, finish) { advertisingId = it }
         if (state.openedUrl != null) ask({ it.userAgent() }, finish) { userAgent = it }
         finish()
     }
@@ -218,12 +229,5 @@ internal class Evidence(private val environment: Environment, private val state:
                 finish()
             }
         }
-    }
-
-    /** Returns whether consent allows reading the advertising id: opt-in on iOS, opt-out on Android. */
-    private fun mayReadAdvertisingId(): Boolean = when (environment.device.platform) {
-        "ios" -> state.consent.tracking == Tracking.AUTHORIZED
-        "android" -> !state.consent.refusesTracking
-        else -> false
     }
 }

@@ -34,13 +34,14 @@ internal fun trackCall(name: String, params: Map<String, *>?, eventId: String?, 
 }
 
 /**
- * Validates a call and returns the event as sent to the server. An event with an invalid name is dropped; invalid revenue or parameters are left out. Both are
- * reported.
+ * Validates a call and returns the event as sent to the server. An event with an invalid name is dropped; invalid
+ * revenue or parameters are left out. Both are reported.
  */
 internal class EventReader(private val context: Context) {
     fun read(call: TrackCall, timestampMs: Long, consent: Consent, globals: Map<String, Any?>): Map<String, Any?>? {
         if (call.name.isEmpty() || '\u0000' in call.name) {
-            context.report("invalid_name", "The event name must be a non-empty string without NUL; the event was not recorded.")
+            val message = "The event name must be a non-empty string without NUL; the event was not recorded."
+            context.report("invalid_name", message)
             return null
         }
         val eventId = customId(call.eventId) ?: UUID.randomUUID().toString()
@@ -64,7 +65,8 @@ internal class EventReader(private val context: Context) {
     /** Returns the custom event id if it is valid. */
     private fun customId(eventId: String?): String? {
         if (eventId == null) return null
-        val isValid = eventId.isNotEmpty() && '\u0000' !in eventId && eventId.toByteArray().size <= Limits.EVENT_ID_BYTES
+        val bytes = eventId.toByteArray().size
+        val isValid = bytes in 1..Limits.EVENT_ID_BYTES && '\u0000' !in eventId
         if (isValid) return eventId
         val message = "eventId must be a string of 1 to 255 bytes without NUL; the event is sent with a random id."
         context.report("invalid_event_id", message)

@@ -45,7 +45,7 @@ internal class Http(private val context: Context) {
         val request = HttpRequest("POST", "${options.baseUrl.trimEnd('/')}/api/track/$endpoint", headers, body)
         context.environment.blocking({ it.transport.send(request) }) { response, error ->
             context.debug("$endpoint: ${response?.status ?: error}")
-            done(if (response == null) Outcome(Kind.LATER, isAnswered = false) else classify(response))
+            done(if (response == null) Outcome(Kind.LATER, isAnswered = false) else classify(endpoint, response))
         }
     }
 
@@ -53,20 +53,20 @@ internal class Http(private val context: Context) {
      * Classifies a response. Only recognisable Tributary responses count: a captive portal returns 200 for everything,
      * and trusting it would lose events.
      */
-    private fun classify(response: HttpResponse): Outcome {
+    private fun classify(endpoint: String, response: HttpResponse): Outcome {
         val status = response.status
         if (status == 204) return Outcome(Kind.DONE)
         val body = Json.readObject(response.body)
         if (status in 200..299) {
-            // The response to `erase` has no data.
-            val data = body?.get("data") ?: body?.takeIf { it["status"] is String } ?: return foreign()
+            val data = body?.get("data") ?: return foreign()
             return Outcome(Kind.DONE, data)
         }
         if (status >= 500 || status == 429 || status == 408) return Outcome(Kind.LATER, afterMs = retryAfter(response))
         val code = body?.get("error").asObject()?.get("code") as? String
+        // Tributary does not redirect and has these endpoints; only servers without erasure lack that one.
+        val isForeign = status < 400 || ((status == 404 || status == 405) && endpoint != "erase")
         return when {
-            // Tributary does not redirect.
-            code == null || status < 400 -> foreign()
+            code == null || isForeign -> foreign()
             code == "sdk_disabled" -> Outcome(Kind.DISABLED)
             status == 401 -> Outcome(Kind.LOCKED)
             else -> Outcome(Kind.REFUSED, code = code)

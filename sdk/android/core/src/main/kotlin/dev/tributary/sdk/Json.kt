@@ -63,7 +63,7 @@ internal object Json {
         }
     }
 
-    private inline fun <T> appendAll(out: StringBuilder, open: Char, close: Char, items: Iterable<T>, add: (T) -> Unit) {
+    private fun <T> appendAll(out: StringBuilder, open: Char, close: Char, items: Iterable<T>, add: (T) -> Unit) {
         out.append(open)
         var isFirst = true
         for (item in items) {

@@ -5,7 +5,8 @@ import java.math.BigInteger
 import java.math.MathContext
 import java.math.RoundingMode
 
-// Parses amounts as exact decimals with the server's rules, so that the server accepts every amount that the SDK accepts.
+// Parses amounts as exact decimals with the server's rules, so that the server accepts every amount that the SDK
+// accepts.
 
 private const val DECIMALS_MAX = 6
 private val AMOUNT = Regex("-?[0-9]{1,12}(\\.[0-9]{1,6})?")
@@ -19,7 +20,7 @@ internal fun decimal(revenue: Any?): String? = when (revenue) {
     else -> null
 }
 
-/** Returns the decimal that a number is written as. For floats, this is the shortest one that reads as the same float. */
+/** Returns the decimal that a number is written as. For a float, this is the shortest one that reads as that float. */
 private fun exact(number: Number): BigDecimal? = when (number) {
     is BigDecimal -> number
     is BigInteger -> BigDecimal(number)

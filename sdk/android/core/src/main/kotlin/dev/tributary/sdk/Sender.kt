@@ -189,7 +189,9 @@ internal class Sender(private val context: Context, private val enrolment: Enrol
             val result = item.asObject() ?: return false
             if (result["status"] != "rejected") continue
             val details = result["error"].asObject()?.get("details") as? List<*> ?: emptyList<Any?>()
-            val reasons = details.joinToString(" ") { "${it.asObject()?.get("field")}: ${it.asObject()?.get("message")}" }
+            val reasons = details.joinToString(" ") { detail ->
+                detail.asObject().let { "${it?.get("field")}: ${it?.get("message")}" }
+            }
             context.report("event_rejected", reasons, result["eventId"] as? String)
         }
         return true
@@ -199,7 +201,7 @@ internal class Sender(private val context: Context, private val enrolment: Enrol
     private fun erase(erasure: Pledge) {
         val body = mapOf("deviceId" to erasure.deviceId, "eraseToken" to erasure.token)
         request("erase", Json.write(body)) { outcome ->
-            val verdict = priorVerdict(outcome)
+            val verdict = priorVerdict(outcome, "status")
             if (verdict == null) {
                 if (outcome.kind == Kind.REFUSED) {
                     context.report("erase_refused", "The server rejected the erasure: ${outcome.code}.")
@@ -220,7 +222,7 @@ internal class Sender(private val context: Context, private val enrolment: Enrol
             "eraseToken" to refusal.token,
         )
         request("configure", Json.write(body)) { outcome ->
-            val verdict = priorVerdict(outcome)
+            val verdict = priorVerdict(outcome, "sdkEnabled")
             if (verdict == null) {
                 if (outcome.kind == Kind.REFUSED) context.report("request_refused", "configure: ${outcome.code}")
                 store.update { it.copy(refusals = it.refusals - refusal) }
@@ -229,10 +231,12 @@ internal class Sender(private val context: Context, private val enrolment: Enrol
         }
     }
 
-    /** Returns the verdict if an erasure or refusal must be sent again. */
-    private fun priorVerdict(outcome: Outcome): Verdict? {
+    /** Returns the verdict if an erasure or refusal must be sent again. `proof` is a field of a valid response. */
+    private fun priorVerdict(outcome: Outcome, proof: String): Verdict? {
         if (outcome.kind == Kind.LATER) return context.later(outcome.afterMs)
         if (outcome.kind == Kind.LOCKED) return context.reportInvalidKey()
-        return if (outcome.kind == Kind.DONE && outcome.data == null) Verdict.LATER else null
+        // A response that says something else is not Tributary's.
+        val isOdd = outcome.kind == Kind.DONE && outcome.data.asObject()?.get(proof) == null
+        return if (isOdd) Verdict.LATER else null
     }
 }

@@ -90,7 +90,8 @@ internal class Session(environment: Environment, private val options: TributaryO
         val user = userId?.let { sha256(if (signature == null) it else "$it\n$signature") }
         val state = store.read()
         if (!state.isRecording || user == state.user) return
-        identify(mapWithoutNulls("userId" to userId, "userIdSignature" to enrolment.userIdSignature)) { it.copy(user = user) }
+        val body = mapWithoutNulls("userId" to userId, "userIdSignature" to enrolment.userIdSignature)
+        identify(body) { it.copy(user = user) }
     }
 
     fun setMatching(email: String?, phone: String?) {
@@ -181,11 +182,11 @@ internal class Session(environment: Environment, private val options: TributaryO
         enrolment.userIdSignature = null
     }
 
-    /** Stores the identity and queues the change, ahead of the events that follow. */
+    /** Queues a change of the identity, ahead of the events that follow, and remembers it. */
     private fun identify(body: Map<String, Any?>, change: (State) -> State) {
-        val state = store.update(change)
-        if (body.isEmpty()) return
-        queue.add(IDENTITY, entryDevice(state), Json.write(body))
+        // In this order, a kill in between sends the change twice, instead of never.
+        if (body.isNotEmpty()) queue.add(IDENTITY, entryDevice(store.read()), Json.write(body))
+        store.update(change)
         sender.soon(0)
     }
 

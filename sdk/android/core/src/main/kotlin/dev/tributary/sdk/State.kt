@@ -66,6 +66,8 @@ internal data class State(
         val own = if (isContacted) listOf(Pledge(deviceId, eraseToken)) else emptyList()
         return create(firstAt).copy(
             isErased = true,
+            // The click of the install would count twice.
+            isReferrerSent = isReferrerSent,
             isEnabled = isEnabled,
             isOptedOut = isOptedOut,
             erasures = erasures + own,
@@ -90,8 +92,13 @@ internal data class State(
     }
 
     /** Returns the state with the app's own device id. */
-    fun withDevice(id: String) =
-        if (id == deviceId) this else renewed().copy(deviceId = id, consent = consent, hasUnsentWithdrawal = hasUnsentWithdrawal)
+    fun withDevice(id: String): State {
+        if (id == deviceId) return this
+        return renewed().copy(deviceId = id, consent = consent, hasUnsentWithdrawal = hasUnsentWithdrawal)
+    }
+
+    /** The generated function would use methods that Android 5 does not have. */
+    override fun hashCode() = deviceId.hashCode()
 
     fun toJson(): String = Json.write(
         mapWithoutNulls(
@@ -153,7 +160,8 @@ internal data class State(
                 for (item in value) {
                     val map = item.asObject() ?: continue
                     val consent = Consent.of(map["consent"].asObject())
-                    pledges.add(Pledge(map["deviceId"] as? String ?: continue, map["token"] as? String ?: continue, consent))
+                    val deviceId = map["deviceId"] as? String ?: continue
+                    pledges.add(Pledge(deviceId, map["token"] as? String ?: continue, consent))
                 }
             }
             return pledges

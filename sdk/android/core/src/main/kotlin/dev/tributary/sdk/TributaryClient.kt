@@ -16,7 +16,8 @@ class TributaryClient {
 
     /** Starts the SDK. A second call without `shutdown` in between is ignored. Throws if an option is missing. */
     fun configure(options: TributaryOptions, environment: Environment): Promise<Unit> {
-        require(options.key.isNotBlank() && options.baseUrl.isNotBlank()) { "Tributary: configure needs key and baseUrl." }
+        val isComplete = options.key.isNotBlank() && options.baseUrl.isNotBlank()
+        require(isComplete) { "Tributary: configure needs key and baseUrl." }
         val loaded = Promise<Unit>()
         synchronized(lock) {
             if (session != null) return loaded.also { it.complete(Unit) }
@@ -70,7 +71,8 @@ class TributaryClient {
         call { session, done -> session.getAttribution(timeoutMs).then { done.complete(it) } }
 
     /** Returns the attribution if it is known, without waiting for the server. */
-    fun getKnownAttribution(): Promise<Attribution?> = call { session, done -> done.complete(session.knownAttribution()) }
+    fun getKnownAttribution(): Promise<Attribution?> =
+        call { session, done -> done.complete(session.knownAttribution()) }
 
     /** Returns the id of the click that led to the app; null if there is none. */
     fun getClickId(): Promise<String?> = call { session, done -> done.complete(session.getClickId()) }

@@ -137,6 +137,8 @@ class Device @JvmOverloads constructor(
         "bundleId" to bundleId,
         "locale" to locale,
         "timezone" to timezone,
-        "screen" to mapOf("width" to screenWidth, "height" to screenHeight, "scale" to screenScale).takeIf { screenWidth > 0 },
+        "screen" to if (screenWidth <= 0) null else screen(),
     )
+
+    private fun screen() = mapOf("width" to screenWidth, "height" to screenHeight, "scale" to screenScale)
 }

@@ -45,7 +45,8 @@ class UrlTransport : Transport {
             val count = stream.read(buffer)
             if (count < 0) return String(bytes.toByteArray(), Charsets.UTF_8)
             bytes.write(buffer, 0, count)
-            if (bytes.size() > Limits.RESPONSE_BYTES || System.nanoTime() > end) throw IOException("the response is too long")
+            val isTooLong = bytes.size() > Limits.RESPONSE_BYTES || System.nanoTime() > end
+            if (isTooLong) throw IOException("the response is too long")
         }
     }
 }

@@ -59,16 +59,28 @@ internal fun kindOf(key: String): Char = key.split('.').getOrNull(2)?.firstOrNul
 /** Returns the sequence number of a queue entry. */
 internal fun sequenceOf(key: String): Long = key.split('.').getOrNull(1)?.toLongOrNull() ?: 0
 
+/** Returns whether consent allows reading the advertising id: opt-in on iOS, opt-out on Android. */
+internal fun mayReadAdvertisingId(device: Device, consent: Consent): Boolean = when (device.platform) {
+    "ios" -> consent.tracking == Tracking.AUTHORIZED
+    "android" -> !consent.refusesTracking
+    else -> false
+}
+
 /** Runs a blocking task on the network executor. `done` gets its result, or the failure, on the scheduler. */
 internal fun <T> Environment.blocking(task: (Environment) -> T, done: (T?, Throwable?) -> Unit) {
-    network.execute {
-        var result: T? = null
-        var failure: Throwable? = null
-        try {
-            result = task(this)
-        } catch (error: Throwable) {
-            failure = error
+    try {
+        network.execute {
+            var result: T? = null
+            var failure: Throwable? = null
+            try {
+                result = task(this)
+            } catch (error: Throwable) {
+                failure = error
+            }
+            scheduler.execute { done(result, failure) }
         }
-        scheduler.execute { done(result, failure) }
+    } catch (error: RuntimeException) {
+        // All threads are busy.
+        scheduler.execute { done(null, error) }
     }
 }

@@ -125,13 +125,15 @@ fun answerTests() = Suite("answers").apply {
             respond(202, """{"data":[]}"""),
             respond(200, """{"data":{"ok":true}}"""),
             respond(404, "Not found"),
-            respond(302, ""),
+            respond(302, """{"error":{"code":"moved"}}"""),
+            respond(404, """{"error":{"code":"not_found"}}"""),
+            respond(405, """{"error":{"code":"method_not_allowed"}}"""),
         )
         bench.network.answer = { if (odd.isEmpty()) acceptAll(it) else odd.removeAt(0) }
         bench.track("a")
         bench.track("b")
-        bench.world.pass(120_000)
-        assertEquals(List(6) { listOf("a", "b") }, bench.network.batches)
+        bench.world.pass(600_000)
+        assertEquals(List(8) { listOf("a", "b") }, bench.network.batches)
         assertEquals(0, bench.queued)
     }
     test("damaged records do not affect other records") {

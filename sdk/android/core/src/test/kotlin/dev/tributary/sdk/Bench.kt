@@ -134,7 +134,7 @@ fun acceptAll(request: Recorded): HttpResponse = when (request.endpoint) {
         val results = request.events.map { mapOf("eventId" to it["eventId"], "status" to "accepted") }
         respond(202, Json.write(mapOf("data" to results)))
     }
-    "erase" -> respond(200, """{"status":"erased"}""")
+    "erase" -> respond(200, """{"data":{"status":"erased"}}""")
     else -> respond(
         200,
         """{"data":{"sdkEnabled":true,"firstOpen":true,"attribution":{"id":"att_1","network":"organic"},"opened":null,"skan":null}}""",

@@ -129,6 +129,17 @@ fun enrolmentTests() = Suite("enrolment").apply {
         bench.world.pass(10)
         assertEquals(listOf(null, "38400000-8cf0-11bd-b23e-10b96e40000d", null), bench.network.bodies("configure").map { it["gaid"] })
     }
+    test("a refusal while the advertising id is read keeps it on the device; a URL meanwhile gets its user agent") {
+        val bench = Bench()
+        bench.providers = TestProviders(id = { "38400000-8cf0-11bd-b23e-10b96e40000d" }, agent = { "Mozilla/5.0" })
+        bench.configure()
+        bench.consent(null, tracking = Tracking.DENIED)
+        bench.sdk.openUrl("https://x/c/1")
+        bench.world.pass(10)
+        val bodies = bench.network.bodies("configure")
+        assertTrue(bodies.none { "gaid" in it }, "no id")
+        assertEquals(listOf<Any?>("Mozilla/5.0"), bodies.filter { "openedUrl" in it }.map { it["userAgent"] })
+    }
     test("reads the install referrer until it is delivered, and reports a failure to the server") {
         val bench = Bench()
         var gives: InstallReferrer? = null

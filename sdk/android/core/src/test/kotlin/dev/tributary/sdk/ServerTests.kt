@@ -131,6 +131,61 @@ fun serverTests(server: Server) = Suite("server").apply {
         assertEquals<Any?>(mapOf("sku" to "coins", "nested" to mapOf("deep" to listOf(1L, "ä"))), event["params"])
         assertEquals(emptyList<String>(), bench.codes)
     }
+    test("every event carries its consent, and a withdrawal is on the server before the events that follow") {
+        val app = server.app()
+        val bench = bench(app)
+        bench.configure()
+        bench.consent(true)
+        bench.track("granted")
+        drain(bench)
+        bench.track("still granted")
+        bench.consent(false)
+        bench.track("refused")
+        drain(bench)
+        val events = server.events(app)
+        assertEquals<List<Any?>>(listOf(true, true, false), events.map { it["consent"].asObject()?.get("adUserData") })
+        val sent = bench.network.endpoints.takeLast(2)
+        assertEquals(listOf("configure", "events"), sent)
+    }
+    test("eraseMe erases the device, also if the response is lost, and the next start is another device") {
+        val app = server.app()
+        val bench = bench(app)
+        bench.configure()
+        bench.sdk.setUserId("user-42")
+        bench.track("before", "note" to "private")
+        drain(bench)
+        val id = bench.state.deviceId
+        bench.network.script.add(Mode.LOST)
+        bench.sdk.eraseMe()
+        drain(bench)
+        assertEquals(2, bench.network.count("erase"))
+        val event = server.events(app).single()
+        assertTrue((event["deviceId"] as String).startsWith("erased-"), "pseudonym")
+        assertEquals(listOf<Any?>(null, null), listOf(event["userId"], event["params"]))
+        bench.restart()
+        bench.world.wall += 60_000
+        bench.track("after")
+        drain(bench)
+        assertTrue(server.events(app).last()["deviceId"].let { it != id && it == bench.state.deviceId }, "another device")
+        assertEquals(emptyList<String>(), bench.codes)
+    }
+    test("optOut reaches the server, and nothing follows") {
+        val app = server.app()
+        val bench = bench(app)
+        bench.configure()
+        bench.track("before")
+        drain(bench)
+        bench.sdk.optOut()
+        drain(bench)
+        val count = bench.network.requests.size
+        assertEquals(null, bench.track("after"))
+        bench.restart()
+        bench.world.pass(10_000)
+        assertEquals(count, bench.network.requests.size)
+        val found = server.rest("GET", "/apps/${app.id}/devices/${bench.state.deviceId}")["data"].asObject()!!
+        val consent = found["device"].asObject()!!["consent"].asObject()!!
+        assertEquals(listOf<Any?>(false, false), listOf(consent["adUserData"], consent["adPersonalization"]))
+    }
     test("sdk.enabled: false stops the SDK, true enables it at the next start") {
         val app = server.app()
         val bench = bench(app)

@@ -88,6 +88,7 @@ private class Driver(private val folder: File) {
     private val clock = StandingClock()
     private val sdk = TributaryClient()
     private val problems = ArrayList<String>()
+    private var isConfigured = false
 
     fun run(command: Map<String, Any?>): Map<String, Any?> {
         fun text(name: String) = command[name] as? String
@@ -137,8 +138,6 @@ private class Driver(private val folder: File) {
         isConfigured = true
     }
 
-    private var isConfigured = false
-
     /** Waits until a call is stored. Before `configure`, calls are only buffered. */
     private fun done(future: Future<*>) {
         if (isConfigured) future.get()
@@ -156,7 +155,8 @@ private class Driver(private val folder: File) {
 }
 
 fun main() {
-    val driver = Driver(File(System.getenv("TRIBUTARY_STORAGE") ?: throw IllegalStateException("TRIBUTARY_STORAGE is not set")))
+    val folder = System.getenv("TRIBUTARY_STORAGE") ?: throw IllegalStateException("TRIBUTARY_STORAGE is not set")
+    val driver = Driver(File(folder))
     for (line in generateSequence { readLine() }) {
         val command = Json.readObject(line) ?: emptyMap()
         if (command["do"] == "exit") {

@@ -1,12 +1,9 @@
 package dev.tributary.sdk
 
-/** Runs the tests: all, or the suites that are named. */
+/** Runs all tests, or the suites that are named. */
 fun main(arguments: Array<String>) {
     val wanted = arguments.toList()
     val server = if (wanted.isEmpty() || "server" in wanted) Server.start() else null
-    val suites = listOf(
-        tableTests(), jsonTests(), queueTests(), answerTests(), enrolmentTests(), privacyTests(), storageTests(),
-        interleavingTests(),
-    )
+    val suites = coreSuites() + androidTests() + apiTests()
     runSuites(suites + listOfNotNull(server?.let { serverTests(it) }), wanted) { server?.stop() }
 }

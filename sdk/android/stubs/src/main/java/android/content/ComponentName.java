@@ -1,0 +1,4 @@
+package android.content;
+
+/** Compile-time stub. */
+public final class ComponentName {}

@@ -1,0 +1,4 @@
+package android.net;
+
+/** Compile-time stub. */
+public class Network {}

@@ -1,0 +1,4 @@
+package android.os;
+
+/** Compile-time stub. */
+public class RemoteException extends Exception {}

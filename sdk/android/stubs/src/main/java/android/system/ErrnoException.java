@@ -1,0 +1,4 @@
+package android.system;
+
+/** Compile-time stub. */
+public final class ErrnoException extends Exception {}
