@@ -10,9 +10,9 @@ plugins {
 subprojects {
     pluginManager.withPlugin("maven-publish") {
         extensions.configure<PublishingExtension> {
-            val url = providers.gradleProperty("mavenUrl")
-            if (url.isPresent) {
-                repositories.maven(url.get()) {
+            val repository = providers.gradleProperty("mavenUrl")
+            if (repository.isPresent) {
+                repositories.maven(repository.get()) {
                     credentials {
                         username = providers.gradleProperty("mavenUser").orNull
                         password = providers.gradleProperty("mavenPassword").orNull

@@ -102,7 +102,8 @@ fun androidTests() = Suite("android").apply {
         val context = FakeContext(File("/nonexistent"))
         context.services[REFERRER] = ::playStore
         val found = AndroidProviders(context).installReferrer()!!.toMap()
-        assertEquals<Any?>(mapOf("referrer" to "utm_source=x", "clickAtSeconds" to 1L, "installBeginAtSeconds" to 2L, "clickAtServerSeconds" to 3L), found)
+        val seconds = mapOf("clickAtSeconds" to 1L, "installBeginAtSeconds" to 2L, "clickAtServerSeconds" to 3L)
+        assertEquals<Any?>(mapOf("referrer" to "utm_source=x") + seconds, found)
         assertEquals(0, context.bound)
     }
     test("a missing or failing service is an exception, which the SDK ignores, and is unbound") {
@@ -133,7 +134,8 @@ fun androidTests() = Suite("android").apply {
         val requests = CopyOnWriteArrayList<Recorded>()
         val server = HttpServer.create(InetSocketAddress("127.0.0.1", 0), 0)
         server.createContext("/api/track/") { exchange ->
-            val recorded = Recorded(exchange.requestURI.path.substringAfter("/api/track/"), exchange.requestBody.readBytes().toString(Charsets.UTF_8))
+            val text = exchange.requestBody.readBytes().toString(Charsets.UTF_8)
+            val recorded = Recorded(exchange.requestURI.path.substringAfter("/api/track/"), text)
             requests.add(recorded)
             val response = acceptAll(recorded)
             val bytes = response.body.toByteArray()
@@ -170,7 +172,8 @@ private fun useApp(folder: File, url: String, requests: List<Recorded>) {
     val configured = requests.filter { it.endpoint == "configure" }
     assertEquals(1, configured.count { it.body["openedUrl"] != null })
     val body = configured.first().body
-    assertEquals(listOf<Any?>("android", "14", "Pixel 8", "Google", "3.1", "com.example.app"), listOf("platform", "osVersion", "model", "manufacturer", "appVersion", "bundleId").map { body[it] })
+    val names = listOf("platform", "osVersion", "model", "manufacturer", "appVersion", "bundleId")
+    assertEquals(listOf<Any?>("android", "14", "Pixel 8", "Google", "3.1", "com.example.app"), names.map { body[it] })
     assertEquals<Any?>(mapOf("width" to 432L, "height" to 960L, "scale" to 2.5), body["screen"])
     assertEquals<Any?>("utm_source=x", configured.mapNotNull { it.body["installReferrer"].asObject()?.get("referrer") }.single())
     assertTrue(configured.first { it.body["openedUrl"] != null }.body["userAgent"] != null, "user agent")

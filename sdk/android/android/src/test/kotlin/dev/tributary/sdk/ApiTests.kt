@@ -38,7 +38,8 @@ private fun references(file: File): List<String> = DataInputStream(file.inputStr
 fun apiTests() = Suite("api").apply {
     test("only classes and methods that Android 5.0 (API 21) has: api21.txt lists them") {
         val allowed = File(System.getProperty("api")).readLines().filter { it.isNotBlank() && !it.startsWith("#") }.toSet()
-        val files = System.getProperty("classes").split(':').flatMap { folder -> File(folder, "dev/tributary/sdk").walk().filter { it.extension == "class" } }
+        val folders = System.getProperty("classes").split(':').map { File(it, "dev/tributary/sdk") }
+        val files = folders.flatMap { folder -> folder.walk().filter { it.extension == "class" } }
         assertTrue(files.size > 50, "class files")
         val used = files.flatMap { references(it) }.filter { it.startsWith("java") || it.startsWith("android/") }.toSortedSet()
         (used - allowed).forEach { println("new: $it") }

@@ -16,7 +16,7 @@ internal enum class Verdict {
 }
 
 /** Registers the device with `configure` and stores the attribution. */
-internal class Enrolment(private val context: Context) {
+internal class Enrolment(private val context: SessionContext) {
     private val store = context.store
 
     /** Current revision of the data to send, and the last revision and device that were sent. */

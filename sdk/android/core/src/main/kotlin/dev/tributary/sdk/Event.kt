@@ -37,7 +37,7 @@ internal fun trackCall(name: String, params: Map<String, *>?, eventId: String?, 
  * Validates a call and returns the event as sent to the server. An event with an invalid name is dropped; invalid
  * revenue or parameters are left out. Both are reported.
  */
-internal class EventReader(private val context: Context) {
+internal class EventReader(private val context: SessionContext) {
     fun read(call: TrackCall, timestampMs: Long, consent: Consent, globals: Map<String, Any?>): Map<String, Any?>? {
         if (call.name.isEmpty() || '\u0000' in call.name) {
             val message = "The event name must be a non-empty string without NUL; the event was not recorded."

@@ -31,7 +31,7 @@ internal class Outcome(
 )
 
 /** HTTP client for the tracking endpoints. */
-internal class Http(private val context: Context) {
+internal class Http(private val context: SessionContext) {
     private var isForeignReported = false
 
     /** Sends a request on the network executor and calls back on the scheduler. */

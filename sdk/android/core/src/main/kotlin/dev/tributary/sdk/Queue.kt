@@ -22,7 +22,7 @@ internal class Entry(
 }
 
 /** The persistent queue. Each entry is a separate record, so processes cannot overwrite each other's entries. */
-internal class Queue(private val context: Context) {
+internal class Queue(private val context: SessionContext) {
     private val vault = context.vault
     private val limit = context.options.queueLimit
     private var sequence = 0L

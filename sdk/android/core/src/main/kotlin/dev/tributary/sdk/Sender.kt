@@ -3,7 +3,7 @@ package dev.tributary.sdk
 import java.io.Closeable
 
 /** Sends the queue in order, one request at a time, until it is empty. */
-internal class Sender(private val context: Context, private val enrolment: Enrolment) {
+internal class Sender(private val context: SessionContext, private val enrolment: Enrolment) {
     private val store = context.store
     private val queue = context.queue
     private var timer: Cancellable? = null

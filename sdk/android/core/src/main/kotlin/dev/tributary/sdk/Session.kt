@@ -1,7 +1,7 @@
 package dev.tributary.sdk
 
 /** What the parts of a session share. */
-internal class Context(val environment: Environment, val options: TributaryOptions) {
+internal class SessionContext(val environment: Environment, val options: TributaryOptions) {
     val vault = Vault(this)
     val store = Store(vault, environment.clock)
     val queue = Queue(this)
@@ -48,7 +48,7 @@ internal class Context(val environment: Environment, val options: TributaryOptio
 
 /** The SDK from `configure` to `shutdown`. All methods run on the scheduler. */
 internal class Session(environment: Environment, private val options: TributaryOptions) {
-    private val context = Context(environment, options)
+    private val context = SessionContext(environment, options)
     private val store = context.store
     private val queue = context.queue
     private val enrolment = Enrolment(context)

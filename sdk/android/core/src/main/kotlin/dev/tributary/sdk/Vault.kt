@@ -6,7 +6,7 @@ import java.io.IOException
 /**
  * The storage with a memory fallback. Records that cannot be written (disk full) stay in memory until the app restarts.
  */
-internal class Vault(private val context: Context) {
+internal class Vault(private val context: SessionContext) {
     private val storage = context.environment.storage
     private val unwritten = HashMap<String, String>()
 

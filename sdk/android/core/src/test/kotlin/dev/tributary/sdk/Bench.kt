@@ -175,6 +175,11 @@ class Network(private val forward: Transport? = null) : Transport {
     val endpoints get() = requests.map { it.endpoint }
 }
 
+/** An environment with real threads and time. */
+fun realEnvironment(storage: Storage, network: Network) = Environment(
+    Device("android", osVersion = "14"), storage, network, SystemScheduler(), NetworkExecutor(), { it.run() },
+)
+
 /** Jitter-free back-off. */
 class FullJitter : Random() {
     override fun nextDouble() = 1.0

@@ -94,7 +94,8 @@ fun enrolmentTests() = Suite("enrolment").apply {
         bench.world.pass(0)
         assertEquals(listOf("organic"), reported)
         bench.network.answer = {
-            respond(200, """{"data":{"sdkEnabled":true,"attribution":{"id":"att_1","network":"network_a","clickId":"c1","confidence":0.5,"campaign":{"name":"x","id":null}}}}""")
+            val better = """{"id":"att_1","network":"network_a","clickId":"c1","confidence":0.5,"campaign":{"name":"x","id":null}}"""
+            respond(200, """{"data":{"sdkEnabled":true,"attribution":$better}}""")
         }
         bench.restart()
         bench.world.pass(0)
@@ -113,7 +114,8 @@ fun enrolmentTests() = Suite("enrolment").apply {
         bench.sdk.openUrl("https://go.example.com/c/spring?x=1&ar_click_id=a%2Db#top")
         bench.world.pass(10)
         val last = bench.network.bodies("configure").last()
-        assertEquals(listOf<Any?>("https://go.example.com/c/spring?x=1&ar_click_id=a%2Db#top", "Mozilla/5.0 (Android)"), listOf(last["openedUrl"], last["userAgent"]))
+        assertEquals<Any?>("https://go.example.com/c/spring?x=1&ar_click_id=a%2Db#top", last["openedUrl"])
+        assertEquals<Any?>("Mozilla/5.0 (Android)", last["userAgent"])
         assertEquals("a-b", bench.wait(bench.sdk.getClickId()))
     }
     test("consent controls whether the advertising id is read") {
@@ -153,7 +155,8 @@ fun enrolmentTests() = Suite("enrolment").apply {
         bench.restart()
         bench.world.pass(0)
         val sent = bench.network.bodies("configure").map { it["installReferrer"] }
-        assertEquals(listOf<Any?>(emptyMap<String, Any?>(), mapOf("referrer" to "utm_source=x", "installBeginAtServerSeconds" to 5L), null), sent)
+        val delivered = mapOf("referrer" to "utm_source=x", "installBeginAtServerSeconds" to 5L)
+        assertEquals(listOf<Any?>(emptyMap<String, Any?>(), delivered, null), sent)
         assertEquals(2, calls)
     }
     test("a hanging provider times out") {
@@ -165,7 +168,10 @@ fun enrolmentTests() = Suite("enrolment").apply {
         val hanging = ArrayList<Runnable>()
         val options = TributaryOptions("pk", "http://127.0.0.1:9")
         val executor = java.util.concurrent.Executor { if (isHanging) hanging.add(it) else world.network.execute(it) }
-        bench.sdk.configure(options, Environment(Device("android"), bench.storage, bench.network, world, executor, { it.run() }, world, bench.providers))
+        val environment = Environment(
+            Device("android"), bench.storage, bench.network, world, executor, { it.run() }, world, bench.providers,
+        )
+        bench.sdk.configure(options, environment)
         world.pass(4_900)
         isHanging = false
         assertEquals(0, bench.network.requests.size)
@@ -185,7 +191,9 @@ fun enrolmentTests() = Suite("enrolment").apply {
         bench.network.mode = Mode.FINE
         bench.network.answer = {
             val url = it.body["openedUrl"]
-            if (url == null) acceptAll(it) else respond(200, """{"data":{"sdkEnabled":true,"attribution":null,"opened":{"linkId":"$url","deepLink":null,"customData":{},"queryParams":{}}}}""")
+            val link = """{"linkId":"$url","deepLink":null,"customData":{},"queryParams":{}}"""
+            val opened = """{"data":{"sdkEnabled":true,"attribution":null,"opened":$link}}"""
+            if (url == null) acceptAll(it) else respond(200, opened)
         }
         bench.restart()
         bench.world.pass(10)

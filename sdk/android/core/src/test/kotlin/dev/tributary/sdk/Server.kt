@@ -77,7 +77,8 @@ class Server private constructor(private val process: Process, private val folde
             try {
                 until("the server", 30_000) {
                     if (!process.isAlive) throw IOException("the server did not start: ${log.readText().takeLast(2_000)}")
-                    runCatching { UrlTransport().send(HttpRequest("GET", "$url/readyz", emptyMap(), null)).status == 200 }.getOrDefault(false)
+                    val probe = HttpRequest("GET", "$url/readyz", emptyMap(), null)
+                    runCatching { UrlTransport().send(probe).status }.getOrDefault(0) == 200
                 }
                 val key = command(folder, port, "admin", "key", "create", "--permission", "full").start()
                 val text = key.inputStream.readBytes().toString(Charsets.UTF_8).trim()

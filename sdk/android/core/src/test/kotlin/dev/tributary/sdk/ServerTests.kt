@@ -41,7 +41,8 @@ fun serverTests(server: Server) = Suite("server").apply {
         server.rest("POST", "/apps/${app.id}/links", mapOf("name" to "Spring", "slug" to slug, "network" to "network_a"))
         val tap = URL("${server.url}/c/$slug?fbclid=abc").openConnection() as HttpURLConnection
         tap.instanceFollowRedirects = false
-        tap.setRequestProperty("User-Agent", "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 Chrome/130.0 Mobile Safari/537.36")
+        val phone = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 Chrome/130.0 Mobile Safari/537.36"
+        tap.setRequestProperty("User-Agent", phone)
         val target = tap.getHeaderField("Location")
         val referrer = URLDecoder.decode(target.substringAfter("referrer=").substringBefore('&'), "UTF-8")
 
@@ -64,11 +65,14 @@ fun serverTests(server: Server) = Suite("server").apply {
     test("stores all events once if the app is killed before sending or before the response") {
         val app = server.app()
         withFolder { folder ->
-            for ((prefix, mode, word) in listOf(Triple("queued", Mode.OFFLINE, "tracked"), Triple("sent", Mode.LOST, "sent"), Triple("again", Mode.OFFLINE, "tracked"))) {
+            fun kill(prefix: String, mode: Mode, word: String) {
                 val victim = Victim.start(folder, server.url, app.key, prefix, mode, 5)
                 Victim.await(victim, word)
                 victim.destroyForcibly().waitFor()
             }
+            kill("queued", Mode.OFFLINE, "tracked")
+            kill("sent", Mode.LOST, "sent")
+            kill("again", Mode.OFFLINE, "tracked")
             val bench = bench(app, storage = FileStorage(folder))
             bench.configure()
             bench.track("last")
@@ -163,6 +167,7 @@ fun serverTests(server: Server) = Suite("server").apply {
         assertTrue((event["deviceId"] as String).startsWith("erased-"), "pseudonym")
         assertEquals(listOf<Any?>(null, null), listOf(event["userId"], event["params"]))
         bench.restart()
+        // The log is sorted by time.
         bench.world.wall += 60_000
         bench.track("after")
         drain(bench)
@@ -199,6 +204,8 @@ fun serverTests(server: Server) = Suite("server").apply {
         server.rest("PATCH", "/apps/${app.id}", mapOf("sdk" to mapOf("enabled" to true)))
         bench.restart()
         drain(bench)
+        // The log is sorted by time.
+        bench.world.wall += 60_000
         bench.track("after")
         drain(bench)
         assertEquals<List<Any?>>(listOf("before", "after"), server.events(app).map { it["name"] })

@@ -77,7 +77,7 @@ fun storageTests() = Suite("storage").apply {
             val network = Network()
             val sdk = TributaryClient()
             val options = TributaryOptions("pk", "http://127.0.0.1:9").apply { flushDelayMs = 0; logLevel = LogLevel.NONE }
-            val environment = Environment(Device("android"), FileStorage(folder), network, SystemScheduler(), NetworkExecutor(), { it.run() })
+            val environment = realEnvironment(FileStorage(folder), network)
             val start = CountDownLatch(1)
             val threads = List(4) { thread ->
                 Thread {

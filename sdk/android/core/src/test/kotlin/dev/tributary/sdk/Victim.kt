@@ -16,8 +16,7 @@ object Victim {
         if (network.mode == Mode.LOST) network.script.add(Mode.FINE)
         val sdk = TributaryClient()
         val options = TributaryOptions(key, url).apply { flushDelayMs = 0; logLevel = LogLevel.NONE }
-        val device = Device("android", osVersion = "14")
-        sdk.configure(options, Environment(device, FileStorage(File(folder)), network, SystemScheduler(), NetworkExecutor(), { it.run() }))
+        sdk.configure(options, realEnvironment(FileStorage(File(folder)), network))
         val futures = (1..arguments[5].toInt()).map { sdk.trackEvent("$prefix$it", mapOf("number" to it)) }
         futures.forEach { it.get() }
         println("tracked")
@@ -36,13 +35,17 @@ object Victim {
     /** Starts the process. */
     fun start(folder: File, url: String, key: String, prefix: String, mode: Mode, count: Int): Process {
         val java = File(System.getProperty("java.home"), "bin/java").path
-        val options = listOf(java, "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", System.getProperty("java.class.path"), "dev.tributary.sdk.Victim")
-        return ProcessBuilder(options + listOf(folder.path, url, key, prefix, mode.name, "$count")).redirectError(ProcessBuilder.Redirect.INHERIT).start()
+        val classPath = System.getProperty("java.class.path")
+        val command = listOf(java, "-XX:TieredStopAtLevel=1", "-cp", classPath, "dev.tributary.sdk.Victim")
+        val arguments = listOf(folder.path, url, key, prefix, mode.name, "$count")
+        return ProcessBuilder(command + arguments).redirectError(ProcessBuilder.Redirect.INHERIT).start()
     }
 
     /** Waits until a process prints a word. */
     fun await(process: Process, word: String) {
         val reader = process.inputStream.bufferedReader()
-        while (true) if ((reader.readLine() ?: throw AssertionError("the process ended before it printed $word")) == word) return
+        do {
+            val line = reader.readLine() ?: throw AssertionError("the process ended before it printed $word")
+        } while (line != word)
     }
 }
