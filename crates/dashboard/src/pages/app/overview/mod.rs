@@ -11,7 +11,7 @@ pub(super) mod plot;
 mod retention;
 pub(crate) mod shared;
 
-use crate::access::{PageContext, ReportContext};
+use crate::access::ReportContext;
 use crate::analysis::{AnalysisBar, Obstacle};
 use crate::chart::Chart;
 use crate::failure::Failure;
