@@ -178,6 +178,7 @@ impl ConfigureBatchTable for Tx {
         writes: &ConfigureWrites<'_>,
         installs: &[&Event],
     ) -> Result<Vec<bool>, Failure> {
-        write::write(self, writes, installs).await
+        // Boxed because the future is large.
+        Box::pin(write::write(self, writes, installs)).await
     }
 }
