@@ -360,7 +360,7 @@ test("an export is checked before it is saved, and a refused cost source says wh
   assert.match(await page.locator("#mapping").innerText(), /Google Ads[\s\S]+1 row with totals is left out/);
   await inspect("costs-mapping");
   await submit("Save costs");
-  assert.match(await page.locator("tbody").innerText(), /Brand\s+Entered\s+1212\.5 USD/);
+  assert.match(await page.locator("tbody").innerText(), /Brand\s+Entered\s+1,212\.50 USD/);
   await page.getByRole("link", { name: "Set up: TikTok" }).click();
   await page.getByLabel("Advertiser id").fill("1234567890");
   await submit("Save");
@@ -388,7 +388,7 @@ test("filters, dates and columns stay in the URL and between reports", async () 
   await page.getByLabel("Clicks", { exact: true }).uncheck();
   await page.getByLabel("Trials", { exact: true }).check();
   await Promise.all([page.waitForNavigation(), page.locator(".column-form").getByRole("button", { name: "Apply" }).click()]);
-  const heads = await page.locator("thead").innerText();
+  const heads = await page.locator("#report thead").innerText();
   assert.match(heads, /Trials/);
   assert.doesNotMatch(heads, /Clicks/);
   await inspect("explore-columns");
@@ -396,7 +396,7 @@ test("filters, dates and columns stay in the URL and between reports", async () 
   await page.setViewportSize({ width: 1280, height: 420 });
   await page.evaluate(() => window.scrollTo(0, 120));
   const before = await page.evaluate(() => window.scrollY);
-  await page.getByRole("columnheader", { name: /Installs/ }).getByRole("link").click();
+  await page.getByRole("region", { name: "Report" }).getByRole("columnheader", { name: /Installs/ }).getByRole("link").click();
   await page.waitForURL(/sort=installs/);
   await page.waitForFunction((top) => window.scrollY === top, before);
   await page.setViewportSize({ width: 1280, height: 900 });
