@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::erasure::{
-    Erasure, Trace, billing_event_ids, check_erase_proof, clicks_to_erase, people_of,
+    Erasure, ErasureReach, ErasureRequester, Trace, billing_event_ids, check_erase_proof,
+    clicks_to_erase, people_of,
 };
 use tributary_domain::forwarding::lifecycle::ERASED;
 use tributary_domain::install::DeviceState;
@@ -28,15 +29,26 @@ pub async fn erase_device<T: Tables>(
     pseudonym: &DeviceKey,
     origin: &AuditContext,
 ) -> Result<(), T::Failure> {
+    let by = ErasureRequester::Operator;
+    erase_and_audit(tables, organization, (device, by), pseudonym, origin).await
+}
+
+async fn erase_and_audit<T: Tables>(
+    tables: &T,
+    organization: OrganizationId,
+    (device, by): (DeviceRef<'_>, ErasureRequester),
+    pseudonym: &DeviceKey,
+    origin: &AuditContext,
+) -> Result<(), T::Failure> {
     tables.require_app(organization, device.app).await?;
-    erase(tables, device, pseudonym, origin.at).await?;
+    erase(tables, (device, by), pseudonym, origin.at).await?;
     let (action, target) = (Action::DeviceErased, pseudonym.as_str());
     let row = audit_row(organization, origin, action, Some(device.app), target, &[]);
     tables.insert_audit(&row).await
 }
 
-/// Erases a device at the request of its user, who proves it with a token. An operator's erasure
-/// keeps the proof, so that the user can erase what the app sent afterwards.
+/// Erases a device at the request of its user, who proves it with a token. The device's users are
+/// erased only if their claims are signed. An operator's erasure keeps the proof, so that the user can erase what the app sent afterwards.
 pub async fn erase_own_device<T: Tables>(
     tables: &T,
     request: &EraseRequest,
@@ -49,12 +61,13 @@ pub async fn erase_own_device<T: Tables>(
     let stored = tables.erase_proofs(device, &request.proof).await?;
     check_erase_proof(&stored, &request.proof)?;
     let (pseudonym, origin) = (&request.pseudonym, &request.origin);
-    erase_device(tables, request.organization, device, pseudonym, origin).await
+    let of = (device, ErasureRequester::DeviceUser);
+    erase_and_audit(tables, request.organization, of, pseudonym, origin).await
 }
 
 async fn erase<T: Tables>(
     tables: &T,
-    device: DeviceRef<'_>,
+    (device, by): (DeviceRef<'_>, ErasureRequester),
     pseudonym: &DeviceKey,
     at: Timestamp,
 ) -> Result<(), T::Failure> {
@@ -66,10 +79,17 @@ async fn erase<T: Tables>(
     if state.is_empty() && traces.is_empty() {
         return Err(Refusal::DeviceNotFound.into());
     }
-    let erasure = erasure(tables, device, pseudonym, &state, &traces).await?;
+    let reach = reach(tables, (device, by), &state, &traces).await?;
+    let keeps_billing = reach.keeps_billing;
+    let erasure = Erasure::of(device.key.clone(), pseudonym.clone(), &state, reach);
     let scope = (device.app, device.environment);
     traces.extend(tables.traces_of_people(scope, &erasure.people).await?);
-    erase_subscriptions(tables, device, &erasure, &billing_event_ids(&traces)).await?;
+    let mut payments = billing_event_ids(&traces);
+    if keeps_billing {
+        payments.clear();
+        tables.rename_billing_events(device, pseudonym).await?;
+    }
+    erase_subscriptions(tables, device, &erasure, &payments).await?;
     tables
         .erase_events_of_people(scope, &erasure.people)
         .await?;
@@ -97,20 +117,19 @@ async fn erase<T: Tables>(
     tables.rename_cohort_device(device, pseudonym).await
 }
 
-/// Collects the ids to erase.
-async fn erasure<T: Tables>(
+/// Decides how far the erasure reaches. Users that another device is linked to are left out.
+async fn reach<T: Tables>(
     tables: &T,
-    device: DeviceRef<'_>,
-    pseudonym: &DeviceKey,
+    (device, by): (DeviceRef<'_>, ErasureRequester),
     state: &DeviceState,
     traces: &[Trace],
-) -> Result<Erasure, T::Failure> {
+) -> Result<ErasureReach, T::Failure> {
     let linked = tables.linked_people(device).await?;
-    let mut people = people_of(state, linked, traces);
-    let shared = tables.shared_people(device, &people).await?;
-    people.retain(|person| !shared.contains(person));
-    let (device, pseudonym) = (device.key.clone(), pseudonym.clone());
-    Ok(Erasure::of(device, pseudonym, state, people))
+    let signed = tables.signed_people(device).await?;
+    let mut reach = ErasureReach::of(by, people_of(state, linked, traces), &signed);
+    let shared = tables.shared_people(device, &reach.people).await?;
+    reach.people.retain(|person| !shared.contains(person));
+    Ok(reach)
 }
 
 /// Erases the subscribers of subscriptions. The subscriptions continue under the device's

@@ -214,6 +214,22 @@ impl EventTable for Tx {
         traces(self, of, condition, column(people, UserKey::as_str)).await
     }
 
+    async fn rename_billing_events(
+        &self,
+        device: DeviceRef<'_>,
+        pseudonym: &DeviceKey,
+    ) -> Result<(), Failure> {
+        let (app, environment, key) = device.columns();
+        let billing = EventSource::Billing.as_str();
+        self.execute(
+            "update events set device_id = $4
+             where app_id = $1 and environment = $2 and device_id = $3 and source = $5",
+            &[&app, &environment, &key, &pseudonym.as_str(), &billing],
+        )
+        .await?;
+        Ok(())
+    }
+
     async fn erase_events_of_device(
         &self,
         device: DeviceRef<'_>,

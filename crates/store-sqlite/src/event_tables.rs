@@ -186,6 +186,23 @@ impl EventTable for SqliteTables<'_> {
         Ok(found)
     }
 
+    async fn rename_billing_events(
+        &self,
+        device: DeviceRef<'_>,
+        pseudonym: &DeviceKey,
+    ) -> Result<(), Failure> {
+        let sql = "update events set device_id = ?4
+             where app_id = ?1 and environment = ?2 and device_id = ?3 and source = ?5";
+        self.0.prepare_cached(sql)?.execute(params![
+            device.app.as_bytes(),
+            device.environment.as_str(),
+            device.key.as_str(),
+            pseudonym.as_str(),
+            EventSource::Billing.as_str()
+        ])?;
+        Ok(())
+    }
+
     async fn erase_events_of_device(
         &self,
         device: DeviceRef<'_>,

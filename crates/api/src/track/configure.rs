@@ -22,6 +22,7 @@ use tributary_domain::click::Click;
 use tributary_domain::click::address::{ComparableAddress, classify};
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::AdvertisingId;
+use tributary_domain::erasure::may_have_erase_token;
 use tributary_domain::install::ConfigureCommand;
 use tributary_domain::ledger::sdk_policy;
 use tributary_domain::skan::device::DeviceDocument;
@@ -197,6 +198,7 @@ fn configure_command(
         advertising_hash: advertised.map(|id| hasher.advertising_id(id)),
         erase_proof: request
             .erase_token
+            .filter(|_| may_have_erase_token(&request.device))
             .map(|token| token.proof(&request.device)),
         device: request.device,
         traits: request.traits,

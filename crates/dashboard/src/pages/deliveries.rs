@@ -106,7 +106,7 @@ pub(crate) async fn show(
         .deliveries(caller, app.id, filter, request)
         .await?;
     let last = found.items.last().map(|one| one.delivery.id.to_string());
-    let older = paging::older(&context.query, found.has_more, last);
+    let older = paging::older(&context.query, found.has_more && is_valid, last);
     let now = handles.runtime.now();
     let row = |one: tributary_store::DeliveryWithEvent| Row {
         at: text::moment(one.delivery.event.at(), &app.timezone),

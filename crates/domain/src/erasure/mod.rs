@@ -7,12 +7,14 @@
 //! A store that erases many events at once clears columns in SQL. The result must be the same as
 //! that of [`Erasure::erase_event`].
 
+mod reach;
 mod subscription;
 mod token;
 mod traces;
 
+pub use reach::{ErasureReach, ErasureRequester};
 pub use subscription::continues_erased_subscription;
-pub use token::{ERASE_TOKEN_CHARS, EraseToken, check_erase_proof};
+pub use token::{ERASE_TOKEN_CHARS, EraseToken, check_erase_proof, may_have_erase_token};
 pub use traces::{ErasedChain, Trace, billing_event_ids, clicks_to_erase, people_of};
 
 use crate::attribution::{Decision, MatchMethod};

@@ -35,6 +35,14 @@ impl EraseToken {
     }
 }
 
+/// Returns whether a device's user may register a token: only if the device id is a random UUID. The
+/// first token of a device holds, so a stranger could register one for an id that is easy to guess,
+/// such as an account number.
+pub fn may_have_erase_token(device: &DeviceKey) -> bool {
+    let id = uuid::Uuid::try_parse(device.as_str());
+    id.is_ok_and(|id| id.get_version() == Some(uuid::Version::Random))
+}
+
 impl fmt::Debug for EraseToken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("EraseToken(…)")
@@ -78,6 +86,17 @@ mod tests {
     fn a_token_is_not_printed() {
         let token = EraseToken::parse(TOKEN).unwrap();
         assert_eq!(format!("{token:?}"), "EraseToken(…)");
+    }
+
+    #[rstest]
+    #[case::random(LOWER, true)]
+    #[case::upper_case(UPPER, true)]
+    #[case::ordered("018f2d3c-7b1a-7c3d-9e4f-0123456789ab", false)]
+    #[case::account_number("1001", false)]
+    #[case::pseudonym("erased-6f9619ff-8b86-4011-b42d-00c04fc964ff", false)]
+    fn only_a_random_device_id_has_a_token(#[case] device: &str, #[case] expected: bool) {
+        let device = DeviceKey::parse(device).unwrap();
+        assert_eq!(may_have_erase_token(&device), expected);
     }
 
     fn proof(token: &str, device: &str) -> Digest {

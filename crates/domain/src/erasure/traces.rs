@@ -1,6 +1,6 @@
 //! Links from a device to the data that is erased with it.
 
-use super::{Erasure, clicks_of_person};
+use super::{Erasure, ErasureReach, clicks_of_person};
 use crate::billing::{Notification, advertising_key, device_key, person_key};
 use crate::click::StoredClick;
 use crate::device::{DeviceKey, DeviceRef, UserKey};
@@ -70,14 +70,15 @@ impl Erasure {
         device: DeviceKey,
         pseudonym: DeviceKey,
         known: &DeviceState,
-        people: BTreeSet<UserKey>,
+        reach: ErasureReach,
     ) -> Self {
         let device_known = known.device.as_ref();
         let advertising = device_known.and_then(|device| device.advertising_id.clone());
+        let advertising = advertising.filter(|_| reach.follows_advertising_id);
         Self {
             device,
             pseudonym,
-            people: people.into_iter().collect(),
+            people: reach.people.into_iter().collect(),
             advertising: advertising.into_iter().collect(),
         }
     }

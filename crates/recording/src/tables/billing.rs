@@ -148,6 +148,12 @@ pub trait UserLinkTable: EngineTransaction {
         device: DeviceRef<'_>,
     ) -> Result<BTreeSet<UserKey>, Self::Failure>;
 
+    /// Returns the users of a device's used links whose claims are signed.
+    async fn signed_people(
+        &self,
+        device: DeviceRef<'_>,
+    ) -> Result<BTreeSet<UserKey>, Self::Failure>;
+
     /// Returns the given users that another device has a used link to.
     async fn shared_people(
         &self,

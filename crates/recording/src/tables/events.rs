@@ -84,6 +84,13 @@ pub trait EventTable: EngineTransaction {
         people: &[UserKey],
     ) -> Result<Vec<Trace>, Self::Failure>;
 
+    /// Moves a device's billing events to the device's pseudonym, with their users and parameters.
+    async fn rename_billing_events(
+        &self,
+        device: DeviceRef<'_>,
+        pseudonym: &DeviceKey,
+    ) -> Result<(), Self::Failure>;
+
     /// Erases a device's events, and moves them to the device's pseudonym.
     async fn erase_events_of_device(
         &self,

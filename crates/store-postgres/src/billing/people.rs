@@ -235,6 +235,18 @@ impl UserLinkTable for Tx {
         rows.iter().map(person).collect()
     }
 
+    async fn signed_people(&self, device: DeviceRef<'_>) -> Result<BTreeSet<UserKey>, Failure> {
+        let (app, environment, key) = device.columns();
+        let rows = self
+            .query(
+                "select user_id from user_links
+                 where app_id = $1 and environment = $2 and device_id = $3 and is_used and is_signed",
+                &[&app, &environment, &key],
+            )
+            .await?;
+        rows.iter().map(person).collect()
+    }
+
     async fn shared_people(
         &self,
         device: DeviceRef<'_>,

@@ -200,6 +200,22 @@ impl UserLinkTable for SqliteTables<'_> {
         Ok(people)
     }
 
+    async fn signed_people(&self, device: DeviceRef<'_>) -> Result<BTreeSet<UserKey>, Failure> {
+        let (app, environment) = (device.app.as_bytes(), device.environment.as_str());
+        let people = self
+            .0
+            .prepare_cached(
+                "select user_id from user_links
+                 where app_id = ?1 and environment = ?2 and device_id = ?3 and is_used = 1
+                     and is_signed = 1",
+            )?
+            .query_map(params![app, environment, device.key.as_str()], |row| {
+                Ok(UserKey::stored(row.get(0)?))
+            })?
+            .collect::<Result<_, _>>()?;
+        Ok(people)
+    }
+
     async fn shared_people(
         &self,
         device: DeviceRef<'_>,

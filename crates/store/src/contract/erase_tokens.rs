@@ -1,13 +1,15 @@
 //! Erasing a device at its user's request.
 
-use super::erasure_fixtures::{DEVICE, device, person_proof, person_scenario};
+use super::erasure_fixtures::{DEVICE, PERSON, device, person, person_proof, person_scenario};
 use super::fixtures::{SharedStore, first_page, origin, refusal};
 use super::sdk_fixtures::{Tenant, tenant};
 use crate::{EraseRequest, StoreResult};
+use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::{Actor, Authorized, Environment};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::erasure::{EraseToken, pseudonym};
+use tributary_domain::event::{Event, EventFilter, EventSource};
 use tributary_domain::refusal::Refusal;
 
 const PHONE: &str = "phone";
@@ -159,4 +161,41 @@ pub async fn an_own_erasure_is_audited(store: &SharedStore) {
         ("device.erased", Actor::DeviceUser, None)
     );
     assert_eq!(latest.target, name.as_str());
+}
+
+/// Anyone can claim a user id, so a device's token erases neither the payments that a provider
+/// reported for that user nor the figures.
+pub async fn an_own_erasure_spares_users_with_unsigned_claims(store: &SharedStore) {
+    let scenario = person_scenario(store).await;
+    let tenant = scenario.tenant();
+    let of_person = || EventFilter {
+        user: Some(person(PERSON)),
+        ..EventFilter::default()
+    };
+    let payments = |log: BTreeMap<String, Event>| -> BTreeSet<String> {
+        let billed = log.into_iter();
+        let billed = billed.filter(|(_, event)| event.source == EventSource::Billing);
+        billed.map(|(id, _)| id).collect()
+    };
+    let (before, figures) = (
+        payments(scenario.log(of_person()).await),
+        scenario.figures().await,
+    );
+    assert!(
+        !before.is_empty(),
+        "a provider reported payments of the user"
+    );
+    let request = EraseRequest {
+        proof: person_proof(),
+        ..tenant.erase_request(TOKEN, device(DEVICE), 7)
+    };
+    let erased = store.erase_own_device(request).await;
+    erased.expect("the device is erased");
+    assert_eq!(payments(scenario.log(of_person()).await), before);
+    assert_eq!(scenario.figures().await, figures);
+    let of_device = EventFilter {
+        device: Some(device(DEVICE)),
+        ..EventFilter::default()
+    };
+    assert!(scenario.log(of_device).await.is_empty());
 }

@@ -21,14 +21,17 @@ impl NameSources {
     /// Reads the names. Unreadable texts are skipped, because a report is useful without names.
     pub fn names(&self) -> CampaignNames {
         let links = distinct(&self.links).filter_map(link_campaign);
-        let installs = distinct(&self.installs).filter_map(campaign_from_json);
+        let installs = self.installs.iter();
+        let installs = installs.filter_map(|text| campaign_from_json(text));
         let clicks = self.clicks.iter();
         let clicks = clicks.filter_map(|text| captured_campaign(text));
-        CampaignNames::of(links.chain(installs).chain(clicks))
+        CampaignNames::of(links)
+            .with_reported(installs)
+            .with_reported(clicks)
     }
 }
 
-/// Leaves repeated texts out. Many installs have the same campaign.
+/// Leaves repeated texts out. Many links have the same campaign.
 fn distinct(texts: &[String]) -> impl Iterator<Item = &str> {
     let mut seen = HashSet::new();
     let texts = texts.iter().map(String::as_str);

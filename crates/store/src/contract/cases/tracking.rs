@@ -116,6 +116,7 @@ macro_rules! tracking_cases {
                 an_erased_device_keeps_its_proof,
                 a_token_survives_an_operators_erasure,
                 an_own_erasure_is_audited,
+                an_own_erasure_spares_users_with_unsigned_claims,
             }
             consent: {
                 an_event_keeps_its_consent,
