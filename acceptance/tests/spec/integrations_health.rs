@@ -64,7 +64,7 @@ on_both_engines! {
             let path = format!("{}/integrations/network_a", site.app);
             server.get(&path, key).await.expect(200).data()["health"]["skipped7d"].clone()
         };
-        assert_eq!(skipped(&site.key).await, json!([{"reason": "amount_not_forwardable", "count": 2}]));
+        assert_eq!(skipped(&site.key).await, json!([{"reason": "amount_not_forwardable", "count": 2, "events": [{"name": "purchase", "count": 2}]}]));
         assert_eq!(read_network_a(&site).await["health"]["skipped7dStoppedEarly"], false);
         server.clock.advance(Duration::from_hours(7 * 24 + 1));
         assert_eq!(skipped(&site.key).await, json!([]), "a week later");

@@ -145,6 +145,11 @@ pub fn describe() {
         "tributary_cost_pulls_total",
         "Imports of costs by network and outcome: done, failed, refused, lost."
     );
+    metrics::counter!("tributary_notices_unreadable_total").increment(0);
+    metrics::describe_counter!(
+        "tributary_notices_unreadable_total",
+        "Notices and messages that could not be read."
+    );
     metrics::counter!("tributary_rates_refused_total").increment(0);
     metrics::counter!("tributary_connections_rejected_total").increment(0);
     metrics::describe_counter!(
