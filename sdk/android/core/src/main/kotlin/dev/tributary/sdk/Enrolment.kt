@@ -8,6 +8,9 @@ internal enum class Verdict {
     /** The rest is sent after a pause. */
     LATER,
 
+    /** Everything is sent except erasures, which the server did not understand. */
+    PARTLY,
+
     /** Another process is sending. */
     BUSY,
 

@@ -28,6 +28,8 @@ internal class Outcome(
     /** Whether the server responded, and the time that it asked to wait. */
     val isAnswered: Boolean = true,
     val afterMs: Long = 0,
+    /** Whether the response was not Tributary's, or that of a server without this endpoint. */
+    val isForeign: Boolean = false,
 )
 
 /** HTTP client for the tracking endpoints. */
@@ -45,7 +47,7 @@ internal class Http(private val context: SessionContext) {
         val request = HttpRequest("POST", "${options.baseUrl.trimEnd('/')}/api/track/$endpoint", headers, body)
         context.environment.blocking({ it.transport.send(request) }) { response, error ->
             context.debug("$endpoint: ${response?.status ?: error}")
-            done(if (response == null) Outcome(Kind.LATER, isAnswered = false) else classify(endpoint, response))
+            done(if (response == null) Outcome(Kind.LATER, isAnswered = false) else classify(response))
         }
     }
 
@@ -53,7 +55,7 @@ internal class Http(private val context: SessionContext) {
      * Classifies a response. Only recognisable Tributary responses count: a captive portal returns 200 for everything,
      * and trusting it would lose events.
      */
-    private fun classify(endpoint: String, response: HttpResponse): Outcome {
+    private fun classify(response: HttpResponse): Outcome {
         val status = response.status
         if (status == 204) return Outcome(Kind.DONE)
         val body = Json.readObject(response.body)
@@ -63,10 +65,9 @@ internal class Http(private val context: SessionContext) {
         }
         if (status >= 500 || status == 429 || status == 408) return Outcome(Kind.LATER, afterMs = retryAfter(response))
         val code = body?.get("error").asObject()?.get("code") as? String
-        // Tributary does not redirect and has these endpoints; only servers without erasure lack that one.
-        val isForeign = status < 400 || ((status == 404 || status == 405) && endpoint != "erase")
         return when {
-            code == null || isForeign -> foreign()
+            // Tributary does not redirect and has these endpoints. An older node may lack one during an upgrade.
+            code == null || status < 400 || status == 404 || status == 405 -> foreign()
             code == "sdk_disabled" -> Outcome(Kind.DISABLED)
             status == 401 -> Outcome(Kind.LOCKED)
             else -> Outcome(Kind.REFUSED, code = code)
@@ -80,7 +81,7 @@ internal class Http(private val context: SessionContext) {
                 "sign-in page can also be the cause. The SDK keeps trying."
             context.report("wrong_base_url", message)
         }
-        return Outcome(Kind.LATER, isAnswered = false)
+        return Outcome(Kind.LATER, isAnswered = false, isForeign = true)
     }
 
     private fun retryAfter(response: HttpResponse): Long {

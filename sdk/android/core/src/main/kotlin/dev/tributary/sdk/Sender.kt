@@ -10,6 +10,10 @@ internal class Sender(private val context: SessionContext, private val enrolment
     private var running: Promise<Boolean>? = null
     private var lock: Closeable? = null
     private var isDueAgain = false
+
+    /** Whether the round goes on without the erasures, and whether the timer waits for nothing else. */
+    private var skipsErasures = false
+    private var isTimerForErasures = false
     private var isHalted = false
     private var failures = 0
 
@@ -19,7 +23,8 @@ internal class Sender(private val context: SessionContext, private val enrolment
 
     /** Schedules sending after a delay, so that later events can share the request. Does not shorten a back-off. */
     fun soon(delayMs: Long) {
-        if (isHalted || timer != null) return
+        if (isHalted || (timer != null && !isTimerForErasures)) return
+        cancel()
         timer = context.environment.scheduler.schedule(delayMs) {
             timer = null
             flush()
@@ -62,11 +67,13 @@ internal class Sender(private val context: SessionContext, private val enrolment
     private fun cancel() {
         timer?.cancel()
         timer = null
+        isTimerForErasures = false
     }
 
     /** Takes the lock and sends the first request. */
     private fun beginRound() = guarded {
         isDueAgain = false
+        skipsErasures = false
         context.retryAfterMs = 0
         enrolment.beginRound()
         lock = context.vault.tryLock()
@@ -90,12 +97,15 @@ internal class Sender(private val context: SessionContext, private val enrolment
             context.report("storage_failed", error.toString())
         }
         lock = null
-        if (isDueAgain && verdict == Verdict.EMPTY && !isHalted) return beginRound()
+        val isThrough = verdict == Verdict.EMPTY || verdict == Verdict.PARTLY
+        if (isDueAgain && isThrough && !isHalted) return beginRound()
         val promise = running
         // Reset before the promise is completed, so that a call in between starts a new round.
         running = null
         if (verdict == Verdict.EMPTY) failures = 0
-        if (verdict == Verdict.LATER) again(maxOf(context.retryAfterMs, pause()))
+        if (verdict == Verdict.LATER || verdict == Verdict.PARTLY) again(maxOf(context.retryAfterMs, pause()))
+        // New events do not wait for the erasures.
+        isTimerForErasures = verdict == Verdict.PARTLY
         if (verdict == Verdict.BUSY) again(Limits.BUSY_MS)
         if (verdict == Verdict.HALT) {
             isHalted = true
@@ -120,13 +130,13 @@ internal class Sender(private val context: SessionContext, private val enrolment
     private fun next() {
         if (isHalted) return endRound(Verdict.HALT)
         val state = store.read()
-        val erasure = state.erasures.firstOrNull()
+        val erasure = state.erasures.firstOrNull().takeUnless { skipsErasures }
         val refusal = state.refusals.firstOrNull()
         if (erasure != null) return erase(erasure)
         if (refusal != null) return refuse(refusal)
         if (state.isErased || state.isOptedOut) {
             queue.clear()
-            return endRound(Verdict.EMPTY)
+            return endRound(finalVerdict(state))
         }
         val batch = queue.head(batchMax)
         // Events from before a reset do not wait for the new device.
@@ -134,9 +144,12 @@ internal class Sender(private val context: SessionContext, private val enrolment
         if (!isOfEarlierDevice && !enrolment.isSettled(state)) {
             return enrolment.enrol { verdict -> guarded { proceed(verdict) } }
         }
-        if (batch.isEmpty()) return endRound(if (enrolment.isUpToDate(state)) Verdict.EMPTY else Verdict.LATER)
+        if (batch.isEmpty()) return endRound(if (enrolment.isUpToDate(state)) finalVerdict(state) else Verdict.LATER)
         send(batch, batch[0].deviceId ?: state.deviceId)
     }
+
+    /** Returns the verdict of a round that has nothing more to send. */
+    private fun finalVerdict(state: State) = if (state.erasures.isEmpty()) Verdict.EMPTY else Verdict.PARTLY
 
     private fun proceed(verdict: Verdict?) = if (verdict == null) next() else endRound(verdict)
 
@@ -201,6 +214,9 @@ internal class Sender(private val context: SessionContext, private val enrolment
     private fun erase(erasure: Pledge) {
         val body = mapOf("deviceId" to erasure.deviceId, "eraseToken" to erasure.token)
         request("erase", Json.write(body)) { outcome ->
+            // A node of an older version does not know erasures. It must not block the queue.
+            skipsErasures = outcome.isForeign
+            if (skipsErasures) return@request null
             val verdict = priorVerdict(outcome, "status")
             if (verdict == null) {
                 if (outcome.kind == Kind.REFUSED) {

@@ -210,6 +210,35 @@ fun privacyTests() = Suite("privacy").apply {
         assertEquals(1, bench.network.count("erase"))
         assertEquals(listOf("erase_refused"), bench.codes)
     }
+    test("an erasure survives the 404 and 405 of older nodes, and the next device's events do not wait for it") {
+        val bench = Bench()
+        bench.configure()
+        bench.world.pass(1_000)
+        val first = bench.state
+        var status = 404
+        bench.network.answer = { if (it.endpoint == "erase") respond(status, """{"error":{"code":"not_found"}}""") else acceptAll(it) }
+        bench.sdk.eraseMe()
+        bench.world.pass(10_000)
+        assertEquals(false, bench.wait(bench.sdk.flush()))
+        bench.restart()
+        bench.world.pass(600_000)
+        status = 405
+        val before = bench.network.count("erase")
+        bench.world.pass(600_000)
+        assertTrue(bench.network.count("erase") - before in 2..5, "back-off")
+        bench.track("next device")
+        bench.world.pass(1_000)
+        assertEquals(listOf(listOf("next device")), bench.network.batches)
+        assertEquals(setOf("wrong_base_url"), bench.codes.toSet())
+        bench.network.answer = ::acceptAll
+        bench.world.pass(600_000)
+        val erasures = bench.network.bodies("erase")
+        val expected = mapOf<String, Any?>("deviceId" to first.deviceId, "eraseToken" to first.eraseToken)
+        assertTrue(erasures.all { it == expected }, "the same request")
+        assertEquals(emptyList<Pledge>(), bench.state.erasures)
+        assertEquals(true, bench.wait(bench.sdk.flush()))
+        assertEquals(erasures.size, bench.network.count("erase"))
+    }
     test("a disabled SDK can still erase the device") {
         val bench = Bench()
         bench.configure()
