@@ -130,6 +130,8 @@ internal class Sender(private val context: SessionContext, private val enrolment
     private fun next() {
         if (isHalted) return endRound(Verdict.HALT)
         val state = store.read()
+        // The stored state may contain a refusal, and another device id.
+        if (store.isProvisional) return endRound(Verdict.LATER)
         val erasure = state.erasures.firstOrNull().takeUnless { skipsErasures }
         val refusal = state.refusals.firstOrNull()
         if (erasure != null) return erase(erasure)

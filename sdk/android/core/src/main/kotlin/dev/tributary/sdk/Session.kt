@@ -63,8 +63,7 @@ internal class Session(environment: Environment, private val options: TributaryO
         val state = store.read()
         // A process that was killed may not have deleted them.
         if (state.isErased || state.isOptedOut) queue.clear()
-        if (state.isErased) store.update { it.renewed() }
-        options.deviceId?.let { id -> store.update { it.withDevice(id) } }
+        store.change { it.started(options.deviceId) }
     }
 
     /** Starts sending. */
@@ -89,7 +88,7 @@ internal class Session(environment: Environment, private val options: TributaryO
         // A new signature is sent even if the user id is known.
         val user = userId?.let { sha256(if (signature == null) it else "$it\n$signature") }
         val state = store.read()
-        if (!state.isRecording || user == state.user) return
+        if (!state.isRecording || (user == state.user && !store.isProvisional)) return
         val body = mapWithoutNulls("userId" to userId, "userIdSignature" to enrolment.userIdSignature)
         identify(body) { it.copy(user = user) }
     }
@@ -106,7 +105,7 @@ internal class Session(environment: Environment, private val options: TributaryO
     }
 
     fun setConsent(consent: Consent) {
-        val state = store.update {
+        val state = store.change {
             val merged = it.consent.merge(consent)
             val isWithdrawn = !it.isOptedOut && it.consent.isWithdrawnBy(merged)
             it.copy(consent = merged, hasUnsentWithdrawal = it.hasUnsentWithdrawal || isWithdrawn)
@@ -121,7 +120,7 @@ internal class Session(environment: Environment, private val options: TributaryO
 
     fun openUrl(url: String) {
         if (!store.read().isRecording) return
-        store.update { it.copy(openedUrl = url, clickId = clickIn(url) ?: it.clickId) }
+        store.change { if (it.isRecording) it.copy(openedUrl = url, clickId = clickIn(url) ?: it.clickId) else it }
         enrolment.touch()
         sender.soon(0)
     }
@@ -139,7 +138,7 @@ internal class Session(environment: Environment, private val options: TributaryO
     fun flush(): Promise<Boolean> = sender.flush()
 
     fun optOut() {
-        store.update { it.optedOut() }
+        store.change { it.optedOut() }
         forgetUser()
         queue.clear()
         enrolment.resolveWaiters(null)
@@ -148,15 +147,15 @@ internal class Session(environment: Environment, private val options: TributaryO
 
     fun optIn() {
         val state = store.read()
-        if (!state.isOptedOut && !state.isErased) return
-        queue.clear()
-        store.update { (if (it.isErased) it.renewed() else it).copy(isOptedOut = false) }
+        if (!state.isOptedOut && !state.isErased && !store.isProvisional) return
+        if (state.isOptedOut || state.isErased) queue.clear()
+        store.change { (if (it.isErased) it.renewed() else it).copy(isOptedOut = false) }
         enrolment.restart()
         sender.flush()
     }
 
     fun reset() {
-        store.update { if (it.isErased) it else it.renewed() }
+        store.change { if (it.isErased) it else it.renewed() }
         forgetUser()
         globalParams = emptyMap()
         enrolment.restart()
@@ -165,7 +164,7 @@ internal class Session(environment: Environment, private val options: TributaryO
 
     fun eraseMe() {
         if (store.read().isErased) return
-        store.update { it.erased() }
+        store.change { it.erased() }
         queue.clear()
         forgetUser()
         globalParams = emptyMap()
@@ -186,7 +185,7 @@ internal class Session(environment: Environment, private val options: TributaryO
     private fun identify(body: Map<String, Any?>, change: (State) -> State) {
         // In this order, a kill in between sends the change twice, instead of never.
         if (body.isNotEmpty()) queue.add(IDENTITY, entryDevice(store.read()), Json.write(body))
-        store.update(change)
+        store.change { if (it.isRecording) change(it) else it }
         sender.soon(0)
     }
 

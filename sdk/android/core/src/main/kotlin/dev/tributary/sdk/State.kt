@@ -91,10 +91,12 @@ internal data class State(
         )
     }
 
-    /** Returns the state with the app's own device id. */
-    fun withDevice(id: String): State {
-        if (id == deviceId) return this
-        return renewed().copy(deviceId = id, consent = consent, hasUnsentWithdrawal = hasUnsentWithdrawal)
+    /** Returns the state after a start: another device after an erasure, or the app's own device id. */
+    fun started(id: String?): State {
+        val base = if (isErased) renewed() else this
+        if (id == null || id == base.deviceId) return base
+        val hasUnsent = base.hasUnsentWithdrawal
+        return base.renewed().copy(deviceId = id, consent = base.consent, hasUnsentWithdrawal = hasUnsent)
     }
 
     /** The generated function would use methods that Android 5 does not have. */

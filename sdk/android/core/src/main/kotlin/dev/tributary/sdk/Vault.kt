@@ -70,7 +70,10 @@ internal class Store(private val vault: Vault, clock: Clock) {
     private var text: String? = null
     private var current = State.create(clock.now())
 
-    /** Whether the stored state could not be read yet. It may exist, so it must not be overwritten. */
+    /** Changes that the app asked for while the stored state could not be read. */
+    private val meanwhile = ArrayList<(State) -> State>()
+
+    /** Whether the stored state could not be read yet. It may exist, so it must not be overwritten or bypassed. */
     var isProvisional = true
         private set
 
@@ -86,6 +89,13 @@ internal class Store(private val vault: Vault, clock: Clock) {
         return update { it }
     }
 
+    /** Makes a change that the app asked for. If the stored state cannot be read yet, it is applied to it later. */
+    fun change(change: (State) -> State): State {
+        val state = update(change)
+        if (isProvisional) meanwhile.add(change)
+        return state
+    }
+
     /** Changes the state and returns the new one. */
     fun update(change: (State) -> State): State = vault.exclusively {
         var stored: String? = null
@@ -93,6 +103,7 @@ internal class Store(private val vault: Vault, clock: Clock) {
             stored = vault.get("state")
             if (stored != null && stored != text) adopt(stored)
             isProvisional = false
+            meanwhile.clear()
         } catch (error: IOException) {
             vault.failed(error)
         }
@@ -103,10 +114,10 @@ internal class Store(private val vault: Vault, clock: Clock) {
         current
     }
 
-    /** Takes over the stored state. A consent that was set while it was unreadable is kept. */
+    /** Takes over the stored state. Changes that were made while it was unreadable are made again. */
     private fun adopt(stored: String) {
         val found = State.of(stored) ?: return
-        current = if (isProvisional) found.copy(consent = found.consent.merge(current.consent)) else found
+        current = meanwhile.fold(found) { state, change -> change(state) }
         text = stored
     }
 }

@@ -103,6 +103,16 @@ open class MemoryStorage : Storage {
     }
 }
 
+/** A storage whose state cannot be read a number of times. */
+class ForgetfulStorage : MemoryStorage() {
+    var failures = 0
+
+    override fun get(key: String): String? {
+        if (key == "state" && failures-- > 0) throw IOException("temporary failure")
+        return super.get(key)
+    }
+}
+
 /** What the network does with a request. */
 enum class Mode {
     FINE,

@@ -238,13 +238,7 @@ fun enrolmentTests() = Suite("enrolment").apply {
         assertTrue(bench.storage.keys().none { "u2" in bench.storage.get(it)!! }, "no clear text is stored after sending")
     }
     test("does not replace the device id after a failed read, and keeps the consent set meanwhile") {
-        val storage = object : MemoryStorage() {
-            var failures = 0
-            override fun get(key: String): String? {
-                if (key == "state" && failures-- > 0) throw IOException("temporary failure")
-                return super.get(key)
-            }
-        }
+        val storage = ForgetfulStorage()
         val bench = Bench(storage = storage)
         bench.configure()
         val id = bench.wait(bench.sdk.getDeviceId())

@@ -297,4 +297,59 @@ fun privacyTests() = Suite("privacy").apply {
         bench.world.pass(10_000)
         assertEquals(count, bench.network.requests.size)
     }
+    for ((name, call) in unreadCalls) {
+        test("$name while the stored state cannot be read holds once it can be read") {
+            val storage = ForgetfulStorage()
+            val bench = Bench(storage = storage)
+            bench.configure { consent = Consent(adUserData = true) }
+            bench.world.pass(1_000)
+            val first = bench.state
+            storage.failures = 1_000_000
+            bench.restart()
+            bench.track("unread", "revenue" to 9)
+            call(bench.sdk)
+            bench.world.pass(3_600_000)
+            assertEquals(1, bench.network.requests.size, "nothing is sent")
+            assertEquals(first, State.of(storage.records["state"]!!), "the stored state")
+            storage.failures = 0
+            bench.world.pass(600_000)
+            bench.world.settle()
+            val sent = bench.network.requests.drop(1).map { it.endpoint to it.body["consent"].asObject()?.get("adUserData") }
+            assertEquals(unreadOutcomes[name], sent.toString())
+            val isStoredDevice = bench.network.requests[1].body["deviceId"] == first.deviceId
+            assertEquals(name != "reset", isStoredDevice)
+            if (name == "eraseMe") assertEquals<Any?>(first.eraseToken, bench.network.bodies("erase").single()["eraseToken"])
+        }
+    }
+    test("a stored opt-out or erasure that cannot be read at the start takes effect when it can be read") {
+        for (stop in listOf<(TributaryClient) -> Unit>({ it.optOut() }, { it.eraseMe() })) {
+            val storage = ForgetfulStorage()
+            val bench = Bench(storage = storage)
+            bench.configure()
+            bench.world.pass(1_000)
+            stop(bench.sdk)
+            bench.world.pass(1_000)
+            val isOut = bench.state.isOptedOut
+            storage.failures = 20
+            bench.restart()
+            bench.world.pass(3_600_000)
+            val id = bench.track("a")
+            assertEquals(isOut, id == null)
+            assertEquals(false, bench.state.isErased, "a start after an erasure")
+        }
+    }
 }
+
+/** Calls made while the stored state cannot be read, and the requests that follow. */
+private val unreadCalls = mapOf<String, (TributaryClient) -> Unit>(
+    "optOut" to { it.optOut() },
+    "eraseMe" to { it.eraseMe() },
+    "a withdrawal" to { it.setConsent(Consent(adUserData = false)) },
+    "reset" to { it.reset() },
+)
+private val unreadOutcomes = mapOf(
+    "optOut" to "[(configure, false)]",
+    "eraseMe" to "[(erase, null)]",
+    "a withdrawal" to "[(configure, false), (events, null)]",
+    "reset" to "[(configure, null), (events, null)]",
+)
