@@ -5,8 +5,13 @@ import java.util.concurrent.Future
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.TimeoutException
 
-/** A value that is known later. `get` waits for it; do not call it on the main thread. */
-class Promise<T> internal constructor() : Future<T> {
+/**
+ * A value that is known later.
+ *
+ * `get` waits for it. Do not call it on the main thread. In a listener, which runs on the SDK's thread, it throws
+ * [IllegalStateException] unless the value is known, because it would wait forever; use [then] there.
+ */
+class Promise<T> internal constructor(private val failed: ((Exception) -> Unit)? = null) : Future<T> {
     private val latch = CountDownLatch(1)
     private var listeners: ArrayList<Callback<T>>? = ArrayList()
     private var value: T? = null
@@ -20,10 +25,19 @@ class Promise<T> internal constructor() : Future<T> {
             waiting
         }
         latch.countDown()
-        for (listener in waiting) listener.call(value)
+        val outer = inListener.get()
+        inListener.set(true)
+        try {
+            for (listener in waiting) call(listener, value)
+        } finally {
+            inListener.set(outer)
+        }
     }
 
-    /** Calls the listener with the value, at once if it is known, otherwise later on the SDK's thread. */
+    /**
+     * Calls the listener with the value, at once if it is known, otherwise later on the SDK's thread. A listener must
+     * not block. If it throws, `onProblem` receives `listener_failed`.
+     */
     fun then(listener: Callback<T>) {
         synchronized(this) {
             val waiting = listeners
@@ -32,15 +46,17 @@ class Promise<T> internal constructor() : Future<T> {
                 return
             }
         }
-        listener.call(found())
+        call(listener, found())
     }
 
     override fun get(): T {
+        refuseToBlock()
         latch.await()
         return found()
     }
 
     override fun get(timeout: Long, unit: TimeUnit): T {
+        refuseToBlock()
         if (!latch.await(timeout, unit)) throw TimeoutException()
         return found()
     }
@@ -51,6 +67,18 @@ class Promise<T> internal constructor() : Future<T> {
 
     /** Calls cannot be cancelled. */
     override fun cancel(mayInterruptIfRunning: Boolean) = false
+
+    /** Calls a listener. Its exception must not reach the SDK or prevent the next listener. */
+    private fun call(listener: Callback<T>, value: T) {
+        try {
+            listener.call(value)
+        } catch (error: Exception) {
+            failed?.invoke(error)
+        }
+    }
+
+    private fun refuseToBlock() =
+        check(isDone || inListener.get() == null) { "Tributary: get() would block the SDK's thread; use then()." }
 
     @Suppress("UNCHECKED_CAST")
     private fun found(): T = synchronized(this) { value as T }

@@ -174,6 +174,8 @@ internal class Session(environment: Environment, private val options: TributaryO
         sender.flush()
     }
 
+    fun reportListener(error: Exception) = context.report("listener_failed", "A listener of a promise threw $error.")
+
     fun shutdown(): Promise<Unit> = sender.stop().also { enrolment.resolveWaiters(null) }
 
     private fun forgetUser() {

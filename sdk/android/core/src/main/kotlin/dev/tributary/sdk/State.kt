@@ -99,8 +99,12 @@ internal data class State(
         return base.renewed().copy(deviceId = id, consent = base.consent, hasUnsentWithdrawal = hasUnsent)
     }
 
-    /** The generated function would use methods that Android 5 does not have. */
+    /** The generated functions are large, and `hashCode` would use methods that Android 5 does not have. */
+    override fun equals(other: Any?) = other is State && other.toJson() == toJson()
+
     override fun hashCode() = deviceId.hashCode()
+
+    override fun toString() = toJson()
 
     fun toJson(): String = Json.write(
         mapWithoutNulls(

@@ -14,15 +14,19 @@ class TributaryClient {
     private var environment: Environment? = null
     private var session: Session? = null
 
+    /** The latest session, also after `shutdown`. */
+    private var reporter: Session? = null
+
     /** Starts the SDK. A second call without `shutdown` in between is ignored. Throws if an option is missing. */
     fun configure(options: TributaryOptions, environment: Environment): Promise<Unit> {
         val isComplete = options.key.isNotBlank() && options.baseUrl.isNotBlank()
         require(isComplete) { "Tributary: configure needs key and baseUrl." }
-        val loaded = Promise<Unit>()
+        val loaded = promise<Unit>()
         synchronized(lock) {
             if (session != null) return loaded.also { it.complete(Unit) }
             val session = Session(environment, options)
             this.session = session
+            reporter = session
             this.environment = environment
             val calls = ArrayList(pending)
             pending.clear()
@@ -100,7 +104,7 @@ class TributaryClient {
 
     /** Stops the SDK. The queue stays stored for the next `configure`. */
     fun shutdown(): Promise<Unit> {
-        val stopped = Promise<Unit>()
+        val stopped = promise<Unit>()
         synchronized(lock) {
             val ending = session
             val scheduler = environment?.scheduler
@@ -119,26 +123,31 @@ class TributaryClient {
 
     /** Runs a call on the scheduler, or keeps it until `configure`. */
     private fun <T> call(drop: ((Promise<T>) -> Unit)? = null, run: (Session, Promise<T>) -> Unit): Promise<T> {
-        val done = Promise<T>()
-        synchronized(lock) {
+        val done = promise<T>()
+        val dropped = synchronized(lock) {
             val session = session
             val scheduler = environment?.scheduler
             if (session != null && scheduler != null) {
                 scheduler.execute { run(session, done) }
+                null
             } else {
                 pending.add(PendingCall(drop?.let { { it(done) } }) { run(it, done) })
                 dropOldest()
             }
         }
+        // It runs the app's listeners, which must not hold the lock.
+        dropped?.drop?.invoke()
         return done
     }
 
-    /** Drops the oldest event over the limit. Other calls, such as consent, are never dropped. */
-    private fun dropOldest() {
-        if (pending.count { it.drop != null } <= Limits.PENDING_EVENTS) return
-        val oldest = pending.indexOfFirst { it.drop != null }
-        pending.removeAt(oldest).drop?.invoke()
+    /** Removes the oldest event over the limit and returns it. Other calls, such as consent, are never dropped. */
+    private fun dropOldest(): PendingCall? {
+        val events = pending.filter { it.drop != null }
+        return if (events.size > Limits.PENDING_EVENTS) events[0].also { pending.remove(it) } else null
     }
+
+    /** Returns a promise that reports the exceptions of its listeners. Before `configure`, nobody could read them. */
+    private fun <T> promise() = Promise<T> { error -> synchronized(lock) { reporter }?.reportListener(error) }
 
     /** A buffered call. `drop` is set for events. */
     private class PendingCall(val drop: (() -> Unit)?, val run: (Session) -> Unit)

@@ -2,6 +2,9 @@ package dev.tributary.sdk
 
 import java.net.URLDecoder
 
+/** Set while a thread calls the listeners of a [Promise]: only there, the app's code runs on the SDK's thread. */
+internal val inListener = ThreadLocal<Boolean>()
+
 /** A JSON number. */
 internal val NUMBER = Regex("-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?")
 

@@ -1,7 +1,9 @@
 package dev.tributary.sdk
 
 import java.io.File
+import java.util.concurrent.CopyOnWriteArrayList
 import java.util.concurrent.CountDownLatch
+import java.util.concurrent.TimeUnit
 
 /** A temporary folder, deleted afterwards. */
 fun <T> withFolder(body: (File) -> T): T {
@@ -94,6 +96,37 @@ fun storageTests() = Suite("storage").apply {
             for (thread in 0..3) assertEquals(List(50) { "$thread-$it" }, ids.filter { it.startsWith("$thread-") })
             sdk.shutdown().get()
         }
+    }
+    test("a listener that blocks on another promise gets an exception, and one that throws does not stop the next") {
+        val problems = CopyOnWriteArrayList<Problem>()
+        val seen = CopyOnWriteArrayList<String>()
+        val sdk = TributaryClient()
+        val options = TributaryOptions("pk", "http://127.0.0.1:9").onProblem { problems.add(it) }
+        options.logLevel = LogLevel.NONE
+        val loaded = sdk.getDeviceId()
+        loaded.then { seen.add(runCatching { sdk.flush().get() }.exceptionOrNull()!!.javaClass.simpleName) }
+        loaded.then { seen.add(runCatching { sdk.flush().get(1, TimeUnit.HOURS) }.exceptionOrNull()!!.javaClass.simpleName) }
+        loaded.then { throw IllegalArgumentException("the app's") }
+        loaded.then { seen.add(loaded.get()!!) }
+        sdk.configure(options, realEnvironment(MemoryStorage(), Network())).get()
+        assertEquals(listOf("IllegalStateException", "IllegalStateException", loaded.get()), seen.toList())
+        assertTrue(sdk.flush().get(10, TimeUnit.SECONDS), "the SDK goes on")
+        loaded.then { throw IllegalArgumentException("at once") }
+        until("both problems") { problems.size == 2 }
+        assertEquals(setOf("listener_failed"), problems.map { it.code }.toSet())
+        assertTrue("the app's" in problems[0].message, "the cause")
+        sdk.shutdown().get()
+    }
+    test("the listener of a dropped event may wait for another thread that uses the SDK") {
+        val sdk = TributaryClient()
+        var isFree = false
+        sdk.trackEvent("oldest").then {
+            val other = Thread { sdk.setConsent(Consent(adUserData = false)) }.apply { isDaemon = true; start() }
+            other.join(5_000)
+            isFree = !other.isAlive
+        }
+        repeat(Limits.PENDING_EVENTS) { sdk.trackEvent("e") }
+        assertTrue(isFree, "no lock is held")
     }
     test("two instances on one storage send every event once and share the device id") {
         val bench = Bench()
