@@ -21,12 +21,12 @@ import java.io.File
 import java.io.IOException
 import java.util.Locale
 import java.util.TimeZone
+import java.util.concurrent.Executor
 
 /** Returns what the SDK needs from an Android app. */
-internal fun androidEnvironment(context: Context): Environment {
+internal fun androidEnvironment(context: Context, scheduler: Scheduler, network: Executor): Environment {
     // Not part of backups: a restored device id would belong to two devices.
     val storage = FileStorage(File(context.noBackupFilesDir, "tributary")) { syncFolder(it) }
-    val scheduler = SystemScheduler()
     scheduler.execute { storage.deleteLeftovers() }
     val main = Handler(Looper.getMainLooper())
     return Environment(
@@ -34,7 +34,7 @@ internal fun androidEnvironment(context: Context): Environment {
         storage = storage,
         transport = UrlTransport(),
         scheduler = scheduler,
-        network = NetworkExecutor(),
+        network = network,
         callbacks = { main.post(it) },
         providers = AndroidProviders(context),
         logger = { level, message ->
@@ -98,13 +98,13 @@ internal class Lifecycle(private val client: TributaryClient) : Application.Acti
     }
 
     override fun onActivityStarted(activity: Activity) {
-        if (visible++ == 0) client.flush()
+        if (visible++ == 0) flushIfRunning(client)
     }
 
     override fun onActivityStopped(activity: Activity) {
         // The process may have been started with a visible activity.
         visible = maxOf(0, visible - 1)
-        if (visible == 0) client.flush()
+        if (visible == 0) flushIfRunning(client)
     }
 
     override fun onActivityResumed(activity: Activity) = Unit
@@ -116,6 +116,11 @@ internal class Lifecycle(private val client: TributaryClient) : Application.Acti
     override fun onActivityDestroyed(activity: Activity) = Unit
 }
 
+/** Sends the queue. After `shutdown`, calls would wait for the next `configure` and add up. */
+private fun flushIfRunning(client: TributaryClient) {
+    if (client.isRunning) client.flush()
+}
+
 /** Sends when a network becomes available, if the app has the permission to know. */
 internal fun watchNetwork(context: Context, client: TributaryClient) {
     val permission = context.checkCallingOrSelfPermission("android.permission.ACCESS_NETWORK_STATE")
@@ -124,7 +129,7 @@ internal fun watchNetwork(context: Context, client: TributaryClient) {
     val request = NetworkRequest.Builder().addCapability(NetworkCapabilities.NET_CAPABILITY_INTERNET).build()
     val callback = object : ConnectivityManager.NetworkCallback() {
         override fun onAvailable(network: Network) {
-            client.flush()
+            flushIfRunning(client)
         }
     }
     try {

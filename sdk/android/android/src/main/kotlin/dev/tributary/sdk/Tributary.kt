@@ -15,6 +15,10 @@ import android.os.Looper
  */
 object Tributary {
     private val client = TributaryClient()
+
+    /** One for the process, because its thread never ends. */
+    private val scheduler = SystemScheduler()
+    private val network = NetworkExecutor()
     private var isWatching = false
 
     /**
@@ -24,7 +28,7 @@ object Tributary {
     @JvmStatic
     fun configure(context: Context, options: TributaryOptions): Promise<Unit> {
         val application = context.applicationContext ?: context
-        val loaded = client.configure(options, androidEnvironment(application))
+        val loaded = client.configure(options, androidEnvironment(application, scheduler, network))
         watch(application, context as? Activity)
         return loaded
     }

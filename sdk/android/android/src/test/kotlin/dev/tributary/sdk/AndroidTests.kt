@@ -151,6 +151,14 @@ fun androidTests() = Suite("android").apply {
     }
 }
 
+private fun schedulerThreads() = Thread.getAllStackTraces().keys.count { it.name == "tributary" }
+
+/** Returns the number of calls that wait for `configure`. */
+private fun waitingCalls(): Int {
+    fun field(owner: Any, name: String) = owner.javaClass.getDeclaredField(name).apply { isAccessible = true }.get(owner)
+    return (field(field(Tributary, "client"), "pending") as Collection<*>).size
+}
+
 private fun useApp(folder: File, url: String, requests: List<Recorded>) {
     val context = FakeContext(folder)
     context.services[REFERRER] = ::playStore
@@ -164,6 +172,7 @@ private fun useApp(folder: File, url: String, requests: List<Recorded>) {
     options.flushDelayMs = 3_600_000
     val syncs = Os.stubSyncs
     Tributary.configure(application, options).get()
+    val threads = schedulerThreads()
     application.callbacks!!.onActivityCreated(activity, null)
     application.callbacks!!.onActivityCreated(activity, Bundle())
     assertEquals("organic", Tributary.getAttribution().get()!!.network)
@@ -188,6 +197,16 @@ private fun useApp(folder: File, url: String, requests: List<Recorded>) {
     sends("background") { application.callbacks!!.onActivityStopped(activity) }
     sends("network") { context.connectivity.stubCallback.onAvailable(android.net.Network()) }
     assertTrue(Os.stubSyncs > syncs, "renames are synced")
+    repeat(5) { Tributary.configure(application, options).get() }
     Tributary.shutdown().get()
+    repeat(5) {
+        application.callbacks!!.onActivityStarted(activity)
+        context.connectivity.stubCallback.onAvailable(android.net.Network())
+        application.callbacks!!.onActivityStopped(activity)
+    }
+    assertEquals(0, waitingCalls(), "calls after shutdown")
+    Tributary.configure(application, options).get()
+    Tributary.shutdown().get()
+    assertEquals(threads, schedulerThreads(), "one thread for all calls of configure")
     assertEquals(listOf("state"), File(folder, "tributary/records").list()!!.toList())
 }

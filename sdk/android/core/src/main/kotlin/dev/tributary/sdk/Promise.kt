@@ -36,7 +36,7 @@ class Promise<T> internal constructor(private val failed: ((Exception) -> Unit)?
 
     /**
      * Calls the listener with the value, at once if it is known, otherwise later on the SDK's thread. A listener must
-     * not block. If it throws, `onProblem` receives `listener_failed`.
+     * not block. If it throws, `onProblem` receives `callback_failed`.
      */
     fun then(listener: Callback<T>) {
         synchronized(this) {

@@ -36,7 +36,9 @@ internal class SessionContext(val environment: Environment, val options: Tributa
             try {
                 callback.call(value)
             } catch (error: Exception) {
-                log(LogLevel.WARN, "an app callback threw $error")
+                // The receiver of problems must not get its own.
+                val isReceiver = callback === options.problemCallback
+                if (isReceiver) log(LogLevel.WARN, "onProblem threw $error") else report("callback_failed", "$error")
             }
         }
     }
@@ -174,7 +176,7 @@ internal class Session(environment: Environment, private val options: TributaryO
         sender.flush()
     }
 
-    fun reportListener(error: Exception) = context.report("listener_failed", "A listener of a promise threw $error.")
+    fun reportListener(error: Exception) = context.report("callback_failed", "$error")
 
     fun shutdown(): Promise<Unit> = sender.stop().also { enrolment.resolveWaiters(null) }
 

@@ -7,8 +7,12 @@ import java.util.UUID
  * A request that the server must receive although the device changed or the user opted out: to erase the device, or to
  * record that the user refuses.
  */
-internal data class Pledge(val deviceId: String, val token: String, val consent: Consent = Consent()) {
+internal class Pledge(val deviceId: String, val token: String, val consent: Consent = Consent()) {
     fun toMap() = mapOf("deviceId" to deviceId, "token" to token, "consent" to consent.toMap())
+
+    override fun equals(other: Any?) = other is Pledge && other.toMap() == toMap()
+
+    override fun hashCode() = deviceId.hashCode()
 }
 
 /** Everything that the SDK stores besides the queue. One record, so that each change is atomic. */

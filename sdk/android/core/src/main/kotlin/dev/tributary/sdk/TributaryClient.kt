@@ -17,6 +17,9 @@ class TributaryClient {
     /** The latest session, also after `shutdown`. */
     private var reporter: Session? = null
 
+    /** Whether `configure` was called, without `shutdown` afterwards. */
+    val isRunning: Boolean get() = synchronized(lock) { session != null }
+
     /** Starts the SDK. A second call without `shutdown` in between is ignored. Throws if an option is missing. */
     fun configure(options: TributaryOptions, environment: Environment): Promise<Unit> {
         val isComplete = options.key.isNotBlank() && options.baseUrl.isNotBlank()

@@ -113,7 +113,7 @@ fun storageTests() = Suite("storage").apply {
         assertTrue(sdk.flush().get(10, TimeUnit.SECONDS), "the SDK goes on")
         loaded.then { throw IllegalArgumentException("at once") }
         until("both problems") { problems.size == 2 }
-        assertEquals(setOf("listener_failed"), problems.map { it.code }.toSet())
+        assertEquals(setOf("callback_failed"), problems.map { it.code }.toSet())
         assertTrue("the app's" in problems[0].message, "the cause")
         sdk.shutdown().get()
     }
