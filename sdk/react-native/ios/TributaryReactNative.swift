@@ -65,29 +65,48 @@ final class TributaryReactNative: NSObject {
   }
 
   /// Reports a conversion value to SKAdNetwork and, from iOS 17.4, to AdAttributionKit. Each keeps its own value.
+  /// Rejects only if all of them failed.
   @objc(updateConversionValue:coarse:lock:resolver:rejecter:)
   func updateConversionValue(
     _ fine: Int, coarse: String, lock: Bool,
     resolver resolve: @escaping RCTPromiseResolveBlock, rejecter reject: @escaping RCTPromiseRejectBlock
   ) {
     Task {
-      do {
-        #if canImport(AdAttributionKit)
-          if #available(iOS 17.4, *) {
-            let value: AdAttributionKit.CoarseConversionValue = coarse == "high" ? .high : coarse == "medium" ? .medium : .low
+      // Each is tried although the other failed.
+      var failures: [Error] = []
+      var attempts = 0
+      #if canImport(AdAttributionKit)
+        if #available(iOS 17.4, *) {
+          attempts += 1
+          let value: AdAttributionKit.CoarseConversionValue = coarse == "high" ? .high : coarse == "medium" ? .medium : .low
+          do {
             try await Postback.updateConversionValue(fine, coarseConversionValue: value, lockPostback: lock)
+          } catch {
+            failures.append(error)
           }
-        #endif
-        if #available(iOS 16.1, *) {
-          let value: SKAdNetwork.CoarseConversionValue = coarse == "high" ? .high : coarse == "medium" ? .medium : .low
-          try await SKAdNetwork.updatePostbackConversionValue(fine, coarseValue: value, lockWindow: lock)
-        } else if #available(iOS 15.4, *) {
-          try await SKAdNetwork.updatePostbackConversionValue(fine)
         }
-        resolve(nil)
-      } catch {
-        reject("conversion_value", error.localizedDescription, error)
+      #endif
+      if #available(iOS 15.4, *) {
+        attempts += 1
+        do {
+          try await updateSKAdNetwork(fine, coarse: coarse, lock: lock)
+        } catch {
+          failures.append(error)
+        }
       }
+      // Fails only if none of them took the value.
+      guard let last = failures.last, failures.count == attempts else { return resolve(nil) }
+      reject("conversion_value", failures.map(\.localizedDescription).joined(separator: "; "), last)
+    }
+  }
+
+  @available(iOS 15.4, *)
+  private func updateSKAdNetwork(_ fine: Int, coarse: String, lock: Bool) async throws {
+    if #available(iOS 16.1, *) {
+      let value: SKAdNetwork.CoarseConversionValue = coarse == "high" ? .high : coarse == "medium" ? .medium : .low
+      try await SKAdNetwork.updatePostbackConversionValue(fine, coarseValue: value, lockWindow: lock)
+    } else {
+      try await SKAdNetwork.updatePostbackConversionValue(fine)
     }
   }
 
