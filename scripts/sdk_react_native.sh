@@ -2,7 +2,7 @@
 # Checks the React Native package: types, build, the Expo config plugin, and that the Kotlin code compiles against stubs.
 # The Swift code is not compiled, because that requires Xcode.
 #
-# Kotlin needs a JDK and the compiler in sdk/android/node_modules, which scripts/sdk_android.sh installs.
+# The Kotlin compiler is that of the Android SDK, in sdk/android/node_modules.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,8 +12,12 @@ trap 'rm -rf "$work"' EXIT
 
 # shellcheck source=scripts/node.sh
 source scripts/node.sh
+# shellcheck source=scripts/java.sh
+source scripts/java.sh
 
 find_node "$target/node-venv"
+find_java "$target/jdk"
+(cd sdk/android && install_packages)
 kotlin=$PWD/sdk/android/node_modules/kotlin-compiler/lib
 cd sdk/react-native
 install_packages
@@ -21,14 +25,10 @@ node_modules/.bin/tsc --noEmit
 rm -rf lib
 node_modules/.bin/tsc --project tsconfig.build.json
 echo "types and build: ok"
-if [[ -d $kotlin ]] && command -v java >/dev/null; then
-    java -Xmx1g -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$kotlin/kotlin-compiler.jar:$kotlin/*" \
-        org.jetbrains.kotlin.cli.jvm.K2JVMCompiler -no-stdlib -no-reflect -jvm-target 17 -Werror \
-        -cp "$kotlin/kotlin-stdlib.jar:$kotlin/annotations-13.0.jar" -d "$work/classes" android/src/main/java test/stubs
-    echo "Kotlin: ok"
-else
-    echo "Kotlin: not compiled, because a JDK or sdk/android/node_modules is missing"
-fi
+java -Xmx1g -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$kotlin/kotlin-compiler.jar:$kotlin/*" \
+    org.jetbrains.kotlin.cli.jvm.K2JVMCompiler -no-stdlib -no-reflect -jvm-target 17 -Werror \
+    -cp "$kotlin/kotlin-stdlib.jar:$kotlin/annotations-13.0.jar" -d "$work/classes" android/src/main/java test/stubs
+echo "Kotlin: ok"
 status=0
 node --test --test-reporter=spec test/*.test.mjs | tee "$work/tests" || status=$?
 
