@@ -12,7 +12,10 @@ class TributaryOptions(val key: String, val baseUrl: String) {
     /** Signature of the user id, computed by your backend. */
     var userIdSignature: String? = null
 
-    /** Your own device id instead of a generated one. */
+    /**
+     * Your own device id instead of a generated one. Use another one after `reset`: the server keeps the first erase
+     * token of a device id, so it would refuse a later `eraseMe`.
+     */
     var deviceId: String? = null
 
     /** Consent that holds from the start. Fields that are null keep their stored value. */
