@@ -35,6 +35,23 @@ internal class Enrolment(private val context: SessionContext) {
     /** User id in clear text. It is never stored. */
     var userId: String? = context.options.userId
     var userIdSignature: String? = context.options.userIdSignature
+    var globalParams: Map<String, Any?> = emptyMap()
+
+    /** Device whose person these belong to. */
+    private var personDeviceId: String? = null
+
+    /** Forgets the person if another process has reset the device. */
+    fun follow(state: State) {
+        if (store.isProvisional || personDeviceId == state.deviceId) return
+        if (personDeviceId != null) forgetPerson()
+        personDeviceId = state.deviceId
+    }
+
+    fun forgetPerson() {
+        userId = null
+        userIdSignature = null
+        globalParams = emptyMap()
+    }
 
     /** Whether the server has received the current data. */
     fun isUpToDate(state: State): Boolean =
@@ -90,6 +107,7 @@ internal class Enrolment(private val context: SessionContext) {
             val sent = store.update { if (it.isOptedOut || it.isErased) it else it.copy(isContacted = true) }
             // The user opted out in the meantime.
             if (sent.isOptedOut || sent.isErased) return@gather done(null)
+            follow(sent)
             // Evidence that no longer fits is completed by another request.
             val revision = if (evidence.fits(sent)) revision else revision - 1
             context.http.post("configure", body(sent, evidence)) { done(settle(it, sent, evidence, revision)) }

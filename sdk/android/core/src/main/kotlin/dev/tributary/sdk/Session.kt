@@ -56,7 +56,6 @@ internal class Session(environment: Environment, private val options: TributaryO
     private val enrolment = Enrolment(context)
     private val sender = Sender(context, enrolment)
     private val reader = EventReader(context)
-    private var globalParams: Map<String, Any?> = emptyMap()
     private var lastStamp = 0L
 
     /** Loads the stored state. */
@@ -78,18 +77,20 @@ internal class Session(environment: Environment, private val options: TributaryO
     fun track(call: TrackCall): String? {
         val state = store.read()
         if (!state.isRecording) return null
-        val event = reader.read(call, stamp(call.at), state.consent, globalParams) ?: return null
+        enrolment.follow(state)
+        val event = reader.read(call, stamp(call.at), state.consent, enrolment.globalParams) ?: return null
         queue.add(if ("revenue" in event) REVENUE else EVENT, entryDevice(state), Json.write(event))
         sender.soon(options.flushDelayMs)
         return event["eventId"] as String
     }
 
     fun setUserId(userId: String?, signature: String?) {
+        val state = store.read()
+        enrolment.follow(state)
         enrolment.userId = userId
         enrolment.userIdSignature = signature.takeIf { userId != null }
         // A new signature is sent even if the user id is known.
         val user = userId?.let { sha256(if (signature == null) it else "$it\n$signature") }
-        val state = store.read()
         if (!state.isRecording || (user == state.user && !store.isProvisional)) return
         val body = mapWithoutNulls("userId" to userId, "userIdSignature" to enrolment.userIdSignature)
         identify(body) { it.copy(user = user) }
@@ -117,7 +118,8 @@ internal class Session(environment: Environment, private val options: TributaryO
     }
 
     fun setGlobalParams(params: Map<String, Any?>) {
-        globalParams = params
+        enrolment.follow(store.read())
+        enrolment.globalParams = params
     }
 
     fun openUrl(url: String) {
@@ -141,7 +143,8 @@ internal class Session(environment: Environment, private val options: TributaryO
 
     fun optOut() {
         store.change { it.optedOut() }
-        forgetUser()
+        enrolment.userId = null
+        enrolment.userIdSignature = null
         queue.clear()
         enrolment.resolveWaiters(null)
         sender.flush()
@@ -158,8 +161,7 @@ internal class Session(environment: Environment, private val options: TributaryO
 
     fun reset() {
         store.change { if (it.isErased) it else it.renewed() }
-        forgetUser()
-        globalParams = emptyMap()
+        enrolment.forgetPerson()
         enrolment.restart()
         sender.soon(0)
     }
@@ -168,8 +170,7 @@ internal class Session(environment: Environment, private val options: TributaryO
         if (store.read().isErased) return
         store.change { it.erased() }
         queue.clear()
-        forgetUser()
-        globalParams = emptyMap()
+        enrolment.forgetPerson()
         enrolment.resolveWaiters(null)
         // Erasing is the user's right even if the server disabled the SDK.
         sender.resume()
@@ -179,11 +180,6 @@ internal class Session(environment: Environment, private val options: TributaryO
     fun reportListener(error: Exception) = context.report("callback_failed", "$error")
 
     fun shutdown(): Promise<Unit> = sender.stop().also { enrolment.resolveWaiters(null) }
-
-    private fun forgetUser() {
-        enrolment.userId = null
-        enrolment.userIdSignature = null
-    }
 
     /** Queues a change of the identity, ahead of the events that follow, and remembers it. */
     private fun identify(body: Map<String, Any?>, change: (State) -> State) {

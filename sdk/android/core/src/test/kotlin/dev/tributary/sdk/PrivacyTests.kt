@@ -284,6 +284,28 @@ fun privacyTests() = Suite("privacy").apply {
         assertEquals(listOf("configure", "events"), ofNewDevice.map { it.endpoint }.take(2))
         assertEquals(listOf("c"), bench.network.batches.last())
     }
+    test("a reset in one process makes the other forget the person") {
+        val bench = Bench()
+        bench.configure()
+        val other = TributaryClient()
+        bench.start(other) { userId = "u1" }
+        other.setGlobalParams(mapOf("plan" to "pro"))
+        other.trackEvent("before")
+        bench.world.pass(10_000)
+        bench.sdk.reset()
+        bench.world.stepLocal()
+        bench.sdk.shutdown()
+        other.trackEvent("after")
+        bench.world.pass(10_000)
+        val events = bench.network.requests.flatMap { it.events }
+        assertEquals(listOf("before", "after"), events.map { it["name"] })
+        assertEquals(listOf(true, false), events.map { it["params"] != null })
+        val configured = bench.network.requests.filter { it.endpoint == "configure" && it.body["deviceId"] == bench.state.deviceId }
+        assertEquals(listOf<Any?>(null), configured.map { it.body["userId"] })
+        other.setUserId("u2")
+        bench.world.pass(10_000)
+        assertEquals<Any?>("u2", bench.network.bodies("identify").last()["userId"])
+    }
     test("an opt-out outlives an erasure") {
         val bench = Bench()
         bench.configure()
