@@ -306,6 +306,42 @@ fun privacyTests() = Suite("privacy").apply {
         bench.world.pass(10_000)
         assertEquals<Any?>("u2", bench.network.bodies("identify").last()["userId"])
     }
+    test("opt-out, then reset, both offline: the old device's refusal is sent once, nothing for the new one") {
+        val bench = Bench()
+        bench.configure()
+        bench.world.pass(1_000)
+        val first = bench.state.deviceId
+        bench.network.mode = Mode.OFFLINE
+        bench.sdk.optOut()
+        bench.sdk.reset()
+        bench.world.pass(1_000)
+        val before = bench.network.requests.size
+        bench.network.mode = Mode.FINE
+        bench.kill()
+        bench.world.pass(86_400_000)
+        assertEquals(null, bench.track("a"))
+        val sent = bench.network.requests.drop(before)
+        assertEquals(listOf<Any?>("configure", first, REFUSED), sent.flatMap { listOf(it.endpoint, it.body["deviceId"], it.body["consent"]) })
+    }
+    test("every configure carries the erase token until a response confirms it, also that of an opt-out") {
+        val bench = Bench()
+        bench.network.script.addAll(listOf(Mode.OFFLINE, Mode.LOST, Mode.BUSY, Mode.PORTAL))
+        bench.configure()
+        bench.world.pass(2_000)
+        bench.sdk.optOut()
+        bench.world.pass(60_000)
+        bench.sdk.optIn()
+        bench.world.pass(60_000)
+        val token = bench.state.eraseToken
+        bench.consent(true)
+        bench.world.pass(60_000)
+        val tokens = bench.network.bodies("configure").map { it["eraseToken"] }
+        assertEquals(List<Any?>(tokens.size - 1) { token } + null, tokens)
+        assertTrue(tokens.size >= 6, "attempts")
+        bench.sdk.eraseMe()
+        bench.world.pass(60_000)
+        assertEquals<Any?>(token, bench.network.bodies("erase").single()["eraseToken"])
+    }
     test("an opt-out outlives an erasure") {
         val bench = Bench()
         bench.configure()
