@@ -3,22 +3,14 @@
 import type { Client } from "./client.js";
 import { client } from "./default.js";
 import { consentOf } from "./privacy.js";
-import { reportInvalidKey, type Verdict } from "./sender.js";
-import { hooks, type Session } from "./session.js";
-import type { Maybe } from "./types.js";
+import { sequenceText } from "./queue.js";
+import { AHEAD, type Session } from "./session.js";
+import type { Consent, Maybe } from "./types.js";
 import { secret, uuid } from "./uuid.js";
 import { all, then } from "./vault.js";
 
 /** Records that `eraseMe` deletes. */
 const PERSONAL = ["device", "launch", "answer", "person", "past", "skan", "skanDocument"];
-/** Record and endpoint of the erasures that the server has not confirmed. */
-const ERASE = "erase";
-
-/** A device to erase, and the proof. It outlives the other data, so that a lost response cannot lose the request. */
-interface Erasure {
-  deviceId: string;
-  eraseToken: string;
-}
 
 /** Stops recording, also after a restart, and deletes unsent events. The server is told once. */
 export const optOut = (): Promise<void> => optOutOf(client);
@@ -31,27 +23,29 @@ export const reset = (): Promise<void> => resetOf(client);
 
 /**
  * Deletes all data on the device and on the server, and stops recording. Resolves to true if the server has confirmed
- * it; otherwise the SDK repeats the request, also after a restart.
+ * it; otherwise the SDK repeats the request, also after a restart, unless the server refused it. An opt-out stays.
  */
 export const eraseMe = (): Promise<boolean> => eraseMeOf(client);
 
 export function optOutOf(instance: Client): Promise<void> {
   return instance.call((session) => {
-    const stopped = session.privacy.change((record) => ({
-      ...record,
-      adUserData: false,
-      adPersonalization: false,
-      stop: "out",
-      told: record.stop === "out" && record.told,
-    }));
-    session.enrolment.resolveWaiters(null);
-    return all([stopped, session.clearStored()], () => void session.sender.flush());
+    const { privacy, enrolment, sender } = session;
+    const { stop } = privacy.record;
+    const refusal = { ...consentOf(privacy.record), adUserData: false, adPersonalization: false };
+    const isTold = stop !== undefined || !isKnown(session);
+    // A server that has never heard of the device is not told.
+    const told = isTold ? undefined : refuse(session, refusal);
+    const stopped = privacy.change((record) => ({ ...record, ...refusal, stop: "out" }));
+    enrolment.resolveWaiters(null);
+    return all([told, stopped, session.clearStored()], () => void sender.flush());
   });
 }
 
 export function optInOf(instance: Client): Promise<void> {
   return instance.call((session) => {
-    const resumed = session.privacy.change(({ stop: _stop, told: _told, ...consent }) => consent);
+    const resumed = session.privacy.change(({ stop: _stop, ...consent }) => consent);
+    // The server knows the refusal of `optOut`, not the consent that it received before.
+    session.enrolment.revision++;
     const { deviceId } = session;
     return changeAfter(session, resumed, () => all(storeDevice(session, deviceId), () => void session.sender.resume()));
   });
@@ -59,14 +53,17 @@ export function optInOf(instance: Client): Promise<void> {
 
 export function resetOf(instance: Client): Promise<void> {
   return instance.call((session) => {
-    const { vault, queue, enrolment } = session;
+    const { vault, queue, enrolment, privacy } = session;
     const until = queue.next();
+    // Unsent events keep the earlier device id. A refusal that the server has not received must go ahead of them.
+    const isRefused = enrolment.isHeld && !privacy.record.stop;
+    const refused = isRefused ? refuse(session, consentOf(privacy.record)) : undefined;
     // Install evidence that the server has received is not sent again, because the click would count twice.
     const { firstAt, referrerSent = false, tokenSent = false } = enrolment.launch;
     const before = renew(session, { firstAt, referrerSent, tokenSent });
     const { deviceId } = session;
-    const forgotten = session.privacy.change(({ stop, told }) => (stop ? { stop, told } : {}));
-    return changeAfter(session, forgotten, () =>
+    const forgotten = privacy.change(({ stop }) => (stop ? { stop } : {}));
+    return changeAfter(session, all([refused, forgotten], () => undefined), () =>
       then(queue.keys(), (keys) =>
         then(vault.get("device"), (stored) => {
           const past = { deviceId: stored ?? before, until };
@@ -82,23 +79,50 @@ export function resetOf(instance: Client): Promise<void> {
 
 export function eraseMeOf(instance: Client): Promise<boolean> {
   return instance.call(async (session) => {
-    const { vault, queue, enrolment, privacy, sender } = session;
-    const { eraseToken, tried, configured } = enrolment.launch;
+    const { vault, queue, enrolment, privacy, sender, confirmed } = session;
+    const { eraseToken } = enrolment.launch;
+    // A device that never sent anything is unknown to the server.
+    const isNeeded = isKnown(session);
     const before = renew(session, { firstAt: session.clock.now() });
-    const stopped = privacy.change(() => ({ stop: "erased" }));
+    const stopped = privacy.change(({ stop }) => ({ stop: stop === "out" ? stop : "erased" }));
     const cleared = queue.clear();
     enrolment.resolveWaiters(null);
+    let key = "";
     await changeAfter(session, undefined, async () => {
       const deviceId = (await vault.get("device")) ?? before;
-      // A device that never sent anything is unknown to the server.
-      if (eraseToken && (tried || configured)) {
-        await vault.write(ERASE, [...(await erasures(session)), { deviceId, eraseToken }]);
+      if (eraseToken && isNeeded) {
+        await forgetRefusals(session, deviceId);
+        key = keyAhead(session, "erase");
+        await vault.write(key, { deviceId, eraseToken });
       }
       await Promise.all([stopped, cleared, ...PERSONAL.map((name) => vault.remove(name))]);
     });
     await sender.resume();
-    return (await erasures(session)).length === 0;
+    return !isNeeded || confirmed.includes(key);
   });
+}
+
+/** Whether the server may have heard of the device. */
+const isKnown = ({ enrolment: { launch } }: Session): boolean => launch.tried === true || launch.configured === true;
+
+const keyAhead = ({ queue }: Session, endpoint: string): string =>
+  `${AHEAD}${sequenceText(queue.next())}.${endpoint}.${uuid()}`;
+
+/** Stores the refusal, to be sent ahead of everything else. */
+function refuse(session: Session, consent: Consent): Maybe<void> {
+  const { deviceId, vault, enrolment } = session;
+  const { eraseToken, eraseTokenSent } = enrolment.launch;
+  const { platform } = enrolment.context.device;
+  const token = eraseTokenSent ? undefined : eraseToken;
+  return vault.write(keyAhead(session, "configure"), { deviceId, platform, consent, eraseToken: token });
+}
+
+/** Removes the refusals of a device that is to be erased. */
+async function forgetRefusals({ vault }: Session, deviceId: string): Promise<void> {
+  for (const key of await vault.keys(AHEAD)) {
+    const request = await vault.read<{ deviceId: string }>(key);
+    if (request?.deviceId === deviceId) await vault.remove(key);
+  }
 }
 
 /** Makes a new device and forgets the person, in memory. Returns the earlier device id. */
@@ -122,40 +146,4 @@ function storeDevice({ vault, enrolment }: Session, deviceId: string): Maybe<voi
 /** Runs a change of the stored device after the earlier ones. */
 function changeAfter(session: Session, first: Maybe<void>, run: () => Maybe<void>): Maybe<void> {
   return (session.lastChange = all<void, void>([session.lastChange, first], run));
-}
-
-const erasures = ({ vault }: Session): Promise<Erasure[]> =>
-  Promise.resolve(then(vault.read<Erasure[]>(ERASE), (stored) => stored ?? []));
-
-hooks.prepare = async (session) => (await sendErasures(session)) ?? tellOptOut(session);
-
-async function sendErasures(session: Session): Promise<Verdict | undefined> {
-  const { vault, http, onProblem } = session;
-  for (;;) {
-    const [first, ...rest] = await erasures(session);
-    if (!first) return undefined;
-    const outcome = await http.post(ERASE, JSON.stringify(first));
-    // A server without this endpoint must not block the queue. The request stays stored.
-    if (outcome.kind === "later") return outcome.foreign ? undefined : outcome;
-    if (outcome.kind === "locked") return reportInvalidKey(onProblem);
-    if (outcome.kind !== "done") {
-      const message = "The server did not erase the device: it does not know the device or its token.";
-      onProblem({ code: "erase_refused", message });
-    }
-    await (rest.length > 0 ? vault.write(ERASE, rest) : vault.remove(ERASE));
-  }
-}
-
-/** Tells the server that the user opted out, unless it has never heard of the device. */
-async function tellOptOut({ privacy, enrolment, onProblem }: Session): Promise<Verdict | undefined> {
-  const { stop, told } = await privacy.current();
-  const { tried, configured } = enrolment.launch;
-  if (stop !== "out" || told || !(tried || configured)) return undefined;
-  const { platform } = enrolment.context.device;
-  const consent = consentOf(privacy.record);
-  const outcome = await enrolment.post((deviceId) => JSON.stringify({ deviceId, platform, consent }));
-  if (outcome.kind === "later") return outcome;
-  if (outcome.kind === "locked") return reportInvalidKey(onProblem);
-  await privacy.change((record) => (record.stop === "out" ? { ...record, told: true } : record));
-  return undefined;
 }

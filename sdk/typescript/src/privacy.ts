@@ -8,8 +8,6 @@ const KEY = "consent";
 export interface PrivacyRecord extends Consent {
   /** Why recording is stopped: the user opted out, or asked for erasure. */
   stop?: "out" | "erased" | undefined;
-  /** Whether the server knows that the user opted out. */
-  told?: boolean | undefined;
 }
 
 /** The consent in force. All tabs share it. */

@@ -29,8 +29,11 @@ export interface PastDevice {
 
 /** `q.<sequence>.<kind>.<id>`: keys sort in queue order, and the kind is known without reading the value. */
 function keyOf(sequence: number, kind: Kind, id: string): string {
-  return `${START}${String(sequence).padStart(16, "0")}.${kind}.${id}`;
+  return `${START}${sequenceText(sequence)}.${kind}.${id}`;
 }
+
+/** Returns a sequence number as text that sorts like the number. */
+export const sequenceText = (sequence: number): string => String(sequence).padStart(16, "0");
 
 export const kindOf = (key: string): Kind => key.split(".")[2] as Kind;
 export const sequenceOf = (key: string): number => Number(key.split(".")[1]);

@@ -12,7 +12,7 @@ import { reporter } from "./notify.js";
 import { watchPageViews } from "./pageviews.js";
 import { consentOf, Privacy } from "./privacy.js";
 import { kindOf, Queue, type Entry, type PastDevice } from "./queue.js";
-import { eventsBody, Sender, type Verdict } from "./sender.js";
+import { eventsBody, reportInvalidKey, Sender, type Verdict } from "./sender.js";
 import { defaultStorage } from "./storage.js";
 import type { Attribution, Clock, Consent, Maybe, Options, Params, Problem } from "./types.js";
 import { uuid } from "./uuid.js";
@@ -29,11 +29,11 @@ export interface Person {
   matching?: Matching;
 }
 
-/** Set by `control.ts`, which an app includes only if it uses one of its functions. */
-export const hooks: {
-  /** Sends what goes ahead of everything else. Returns undefined if other requests may follow. */
-  prepare?(session: Session): Promise<Verdict | undefined>;
-} = {};
+/**
+ * Start of the keys of requests that go ahead of all others: `a.<sequence>.<endpoint>.<id>`. They are refusals and
+ * erasures. Each is a separate record and carries its device id, so that it outlives the device's other data.
+ */
+export const AHEAD = "a.";
 
 /** The SDK from `configure` to `shutdown`. */
 export class Session {
@@ -59,6 +59,8 @@ export class Session {
   private sentVersion = "";
   /** The last change of the device's identity. They run one after the other. */
   lastChange: Maybe<void> = undefined;
+  /** Keys of the requests ahead of all others that the server has accepted since the start. */
+  readonly confirmed: string[] = [];
   private readonly ends: ((() => void) | undefined)[] = [];
 
   constructor(readonly options: Options) {
@@ -258,7 +260,7 @@ export class Session {
   /** Sends what goes ahead of the queue: the device data and the consent. */
   private async prepare(isFirst: boolean): Promise<Verdict | undefined> {
     if (isFirst) this.sentVersion = "";
-    const ended = await hooks.prepare?.(this);
+    const ended = await this.sendAhead();
     if (ended) return ended;
     if ((await this.privacy.current()).stop) return { kind: "empty" };
     // The earlier device's entries do not wait for the new device.
@@ -268,6 +270,27 @@ export class Session {
     this.sentVersion = version;
     // The consent or the device may have changed during the request.
     return (await this.enrolment.enrol()) ?? this.prepare(false);
+  }
+
+  /** Sends the refusals and erasures. Returns undefined if other requests may follow. */
+  private async sendAhead(): Promise<Verdict | undefined> {
+    const { vault, http, onProblem } = this;
+    for (const key of await vault.keys(AHEAD)) {
+      const body = await vault.get(key);
+      // Removed in the meantime.
+      if (body === null) continue;
+      const endpoint = key.split(".")[2]!;
+      const isErasure = endpoint === "erase";
+      const outcome = await http.post(endpoint, body);
+      // A server without this endpoint must not block the queue. The request stays stored.
+      if (outcome.kind === "later" && outcome.foreign && isErasure) continue;
+      if (outcome.kind === "later") return outcome;
+      if (outcome.kind === "locked") return reportInvalidKey(onProblem);
+      if (outcome.kind === "done") this.confirmed.push(key);
+      else onProblem({ code: isErasure ? "erase_refused" : "request_refused", message: `Server refused ${endpoint}.` });
+      await vault.remove(key);
+    }
+    return undefined;
   }
 
   /** Reports why the browser got no response, once. */

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Tributary } from "../src/advanced";
+import { Client } from "../src/client";
 import { memoryStorage } from "../src/storage";
 import type { Consent, HttpAnswer, HttpRequest } from "../src/types";
 import { acceptAll, answer, type RecordedRequest } from "./support/network";
@@ -226,6 +227,126 @@ test("optOut after eraseMe keeps recording stopped, and the erasure is still sen
   assert.deepEqual(endpoints(bench), ["erase"]);
 });
 
+test("an opt-out survives eraseMe and the next start", async () => {
+  const bench = await registered();
+  await bench.sdk.optOut();
+  await bench.clock.pass(10_000);
+  assert.equal(await bench.sdk.eraseMe(), true);
+  assert.deepEqual(endpoints(bench), ["configure", "erase"]);
+  await bench.restart();
+  assert.equal(await bench.sdk.trackEvent("not recorded"), null);
+  await bench.clock.pass(3_600_000);
+  assert.equal(bench.network.requests.length, 2);
+  await bench.sdk.optIn();
+  assert.ok(await bench.sdk.trackEvent("recorded"));
+});
+
+test("an unsent opt-out of a device that is erased is not sent", async () => {
+  const bench = await registered();
+  bench.network.mode = "offline";
+  await bench.sdk.optOut();
+  await bench.sdk.eraseMe();
+  await bench.restart();
+  bench.network.mode = "fine";
+  bench.network.requests.length = 0;
+  await bench.clock.pass(600_000);
+  assert.deepEqual(endpoints(bench), ["erase"]);
+  assert.equal(await bench.sdk.trackEvent("not recorded"), null);
+});
+
+test("a refusal goes ahead of the events that were queued before reset, even after a restart", async () => {
+  for (const restarts of [false, true]) {
+    const bench = new Bench();
+    const granted = { adUserData: true, adPersonalization: true };
+    await bench.configure({ consent: granted });
+    await bench.clock.pass(0);
+    const before = await bench.sdk.getDeviceId();
+    bench.network.mode = "offline";
+    void bench.sdk.trackEvent("old");
+    void bench.sdk.setConsent(REFUSED);
+    void bench.sdk.reset();
+    const after = await bench.sdk.getDeviceId();
+    await bench.clock.pass(10_000);
+    if (restarts) await bench.restart();
+    bench.network.mode = "fine";
+    bench.network.requests.length = 0;
+    await bench.clock.pass(600_000);
+    assert.deepEqual(
+      bench.network.requests.map(({ endpoint, body }) => [endpoint, body.deviceId, body["consent"]]),
+      [
+        ["configure", before, REFUSED],
+        ["events", before, undefined],
+        ["configure", after, {}],
+      ],
+      `restarts: ${restarts}`,
+    );
+    assert.deepEqual(bench.stored("a."), []);
+  }
+});
+
+test("an opt-out that was not sent before reset is sent for the earlier device", async () => {
+  const bench = await registered();
+  const before = await bench.sdk.getDeviceId();
+  bench.network.mode = "offline";
+  await bench.sdk.optOut();
+  await bench.sdk.reset();
+  assert.equal(await bench.sdk.trackEvent("not recorded"), null);
+  bench.network.mode = "fine";
+  bench.network.requests.length = 0;
+  await bench.clock.pass(600_000);
+  assert.deepEqual(bench.network.requests, [
+    { endpoint: "configure", body: { deviceId: before, platform: "android", consent: REFUSED } },
+  ]);
+});
+
+test("an opt-out carries the erase token until a response has confirmed it", async () => {
+  const bench = new Bench();
+  bench.network.mode = "lost";
+  await bench.configure();
+  await bench.clock.pass(0);
+  await bench.sdk.optOut();
+  bench.network.mode = "fine";
+  await bench.clock.pass(60_000);
+  const [first, ...more] = to(bench, "configure");
+  assert.ok(first!["eraseToken"] && more.length > 0);
+  for (const body of more) assert.equal(body["eraseToken"], first!["eraseToken"]);
+  assert.deepEqual(more.pop()!["consent"], REFUSED);
+});
+
+test("a consent after optOut and optIn reaches the server, even if it received the same before", async () => {
+  const bench = new Bench();
+  const granted = { adUserData: true, adPersonalization: true };
+  await bench.configure({ consent: granted });
+  await bench.clock.pass(0);
+  await bench.sdk.optOut();
+  await bench.clock.pass(10_000);
+  void bench.sdk.optIn();
+  void bench.sdk.setConsent(granted);
+  await bench.clock.pass(10_000);
+  assert.deepEqual(
+    to(bench, "configure").map((body) => body["consent"]),
+    [granted, REFUSED, granted],
+  );
+});
+
+test("a start without these functions still sends the refusal or erasure of an earlier one", async () => {
+  for (const [call, sent] of [
+    ["optOut", ["configure"]],
+    ["eraseMe", ["erase", "configure"]],
+  ] as const) {
+    const bench = await registered();
+    bench.network.mode = "offline";
+    await bench.sdk[call]();
+    await bench.sdk.shutdown();
+    bench.network.mode = "fine";
+    bench.network.requests.length = 0;
+    bench.sdk = new Client() as Tributary;
+    await bench.configure();
+    await bench.clock.pass(0);
+    assert.deepEqual(endpoints(bench), sent, call);
+  }
+});
+
 test("eraseMe is repeated after a lost response and a restart; optIn does not wait for it", async () => {
   const bench = await registered();
   const id = await bench.sdk.getDeviceId();
@@ -252,7 +373,7 @@ test("a refused erasure is reported once; a server without the endpoint does not
   const bench = await registered();
   bench.network.respond = (request) =>
     request.endpoint === "erase" ? answer(403, '{"error":{"code":"invalid_erase_token"}}') : acceptAll(request);
-  await bench.sdk.eraseMe();
+  assert.equal(await bench.sdk.eraseMe(), false);
   await bench.clock.pass(3_600_000);
   assert.deepEqual([bench.network.count("erase"), bench.codes], [1, ["erase_refused"]]);
 
