@@ -75,7 +75,7 @@ export class Client {
     this.call((session) => session.getAttribution(timeoutMs));
 
   /** Returns the device id. Pass it to your billing provider as `tributaryId`. */
-  getDeviceId = (): Promise<string> => this.call((session) => session.storedDeviceId());
+  getDeviceId = (): Promise<string> => this.call<string>((session) => session.storedDeviceId());
 
   /** Returns the id of the latest click that led here, or of the click that the install is attributed to. */
   getClickId = (): Promise<string | null> => this.call((session) => session.clickId);

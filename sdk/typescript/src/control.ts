@@ -28,13 +28,11 @@ export const reset = (): Promise<void> => resetOf(client);
 export const eraseMe = (): Promise<boolean> => eraseMeOf(client);
 
 export function optOutOf(instance: Client): Promise<void> {
-  return instance.call((session) => {
+  return change(instance, (session) => {
     const { privacy, enrolment, sender } = session;
-    const { stop } = privacy.record;
     const refusal = { ...consentOf(privacy.record), adUserData: false, adPersonalization: false };
-    const isTold = stop !== undefined || !isKnown(session);
     // A server that has never heard of the device is not told.
-    const told = isTold ? undefined : refuse(session, refusal);
+    const told = privacy.record.stop || !isKnown(session) ? undefined : refuse(session, refusal);
     const stopped = privacy.change((record) => ({ ...record, ...refusal, stop: "out" }));
     enrolment.resolveWaiters(null);
     return all([told, stopped, session.clearStored()], () => void sender.flush());
@@ -42,35 +40,38 @@ export function optOutOf(instance: Client): Promise<void> {
 }
 
 export function optInOf(instance: Client): Promise<void> {
-  return instance.call((session) => {
-    const resumed = session.privacy.change(({ stop: _stop, ...consent }) => consent);
+  return change(instance, (session) => {
+    const { privacy, enrolment, clock, sender } = session;
+    // Another tab may have erased the device.
+    if (privacy.record.stop === "erased") renew(session, { firstAt: clock.now() });
+    const resumed = privacy.change(({ stop: _stop, ...consent }) => consent);
     // The server knows the refusal of `optOut`, not the consent that it received before.
-    session.enrolment.revision++;
+    enrolment.revision++;
     const { deviceId } = session;
-    return changeAfter(session, resumed, () => all(storeDevice(session, deviceId), () => void session.sender.resume()));
+    return changeAfter(session, resumed, () => then(storeDevice(session, deviceId), () => void sender.resume()));
   });
 }
 
 export function resetOf(instance: Client): Promise<void> {
-  return instance.call((session) => {
+  return change(instance, (session) => {
     const { vault, queue, enrolment, privacy } = session;
     const until = queue.next();
     // Unsent events keep the earlier device id. A refusal that the server has not received must go ahead of them.
     const isRefused = enrolment.isHeld && !privacy.record.stop;
     const refused = isRefused ? refuse(session, consentOf(privacy.record)) : undefined;
     // Install evidence that the server has received is not sent again, because the click would count twice.
-    const { firstAt, referrerSent = false, tokenSent = false } = enrolment.launch;
-    const before = renew(session, { firstAt, referrerSent, tokenSent });
+    const { firstAt, referrerSent = false, tokenSent = false, resets = 0 } = enrolment.launch;
+    const before = renew(session, { firstAt, referrerSent, tokenSent, resets: resets + 1 });
     const { deviceId } = session;
     const forgotten = privacy.change(({ stop }) => (stop ? { stop } : {}));
-    return changeAfter(session, all([refused, forgotten], () => undefined), () =>
+    const first = all([refused, forgotten], () => undefined);
+    return changeAfter(session, first, () =>
       then(queue.keys(), (keys) =>
         then(vault.get("device"), (stored) => {
           const past = { deviceId: stored ?? before, until };
           if (keys.length > 0) queue.past = [...queue.past, past];
-          const person = vault.write("person", {});
-          const writes = [vault.write("past", queue.past), person, ...storeDevice(session, deviceId)];
-          return all(writes, () => void session.sender.flush());
+          const writes = [vault.write("past", queue.past), vault.write("person", {})];
+          return all(writes, () => then(storeDevice(session, deviceId), () => void session.sender.flush()));
         }),
       ),
     );
@@ -78,7 +79,7 @@ export function resetOf(instance: Client): Promise<void> {
 }
 
 export function eraseMeOf(instance: Client): Promise<boolean> {
-  return instance.call(async (session) => {
+  return change(instance, async (session) => {
     const { vault, queue, enrolment, privacy, sender, confirmed } = session;
     const { eraseToken } = enrolment.launch;
     // A device that never sent anything is unknown to the server.
@@ -101,6 +102,13 @@ export function eraseMeOf(instance: Client): Promise<boolean> {
     return !isNeeded || confirmed.includes(key);
   });
 }
+
+/** Runs a call. If other tabs exist, follows them to their device and their privacy record first. */
+const change = <T>(instance: Client, run: (session: Session) => Maybe<T>): Promise<T> =>
+  instance.call((session) => {
+    const followed = session.vault.shared ? session.storedDeviceId() : "";
+    return then(followed, () => then(session.privacy.current(), () => run(session)));
+  });
 
 /** Whether the server may have heard of the device. */
 const isKnown = ({ enrolment: { launch } }: Session): boolean => launch.tried === true || launch.configured === true;
@@ -129,21 +137,24 @@ async function forgetRefusals({ vault }: Session, deviceId: string): Promise<voi
 function renew(session: Session, launch: Session["enrolment"]["launch"]): string {
   const { deviceId, enrolment } = session;
   session.deviceId = uuid();
-  session.customId = undefined;
-  session.forgetUserId();
-  session.person = {};
-  session.globalParams = {};
+  session.forgetPerson();
   enrolment.launch = { ...launch, eraseToken: secret() };
   enrolment.answer = { enabled: enrolment.answer.enabled };
   enrolment.revision++;
   return deviceId;
 }
 
-function storeDevice({ vault, enrolment }: Session, deviceId: string): Maybe<void>[] {
-  return [vault.set("device", deviceId), vault.write("answer", enrolment.answer), enrolment.storeLaunch()];
+/** Stores the device. The id comes last, because other tabs read the rest when they notice it. */
+function storeDevice({ vault, enrolment }: Session, deviceId: string): Maybe<void> {
+  const data = [vault.write("answer", enrolment.answer), enrolment.storeLaunch()];
+  return all(data, () => vault.set("device", deviceId));
 }
 
 /** Runs a change of the stored device after the earlier ones. */
 function changeAfter(session: Session, first: Maybe<void>, run: () => Maybe<void>): Maybe<void> {
-  return (session.lastChange = all<void, void>([session.lastChange, first], run));
+  const done = (session.lastChange = all<void, void>([session.lastChange, first], run));
+  // A settled promise would make the next calls asynchronous.
+  return then(done, () => {
+    if (session.lastChange === done) session.lastChange = undefined;
+  });
 }

@@ -33,6 +33,8 @@ export function clickInUrl(url = isBrowser() ? location.search : ""): string | u
 export interface Launch {
   /** Time of the first launch. */
   firstAt: number;
+  /** Number of calls of `reset`. */
+  resets?: number;
   /** Whether `configure` was sent at least once. The server may know the device then. */
   tried?: boolean;
   /** Whether the server has accepted `configure` once. */
@@ -46,8 +48,8 @@ export interface Launch {
   referrerSent?: boolean;
   tokenSent?: boolean;
   /** Latest click id and URL that the server has not received yet. */
-  clickId?: string;
-  openedUrl?: string;
+  clickId?: string | undefined;
+  openedUrl?: string | undefined;
   /** Latest click id, kept for `getClickId`. */
-  lastClickId?: string;
+  lastClickId?: string | undefined;
 }

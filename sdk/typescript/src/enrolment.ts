@@ -1,5 +1,5 @@
 import { clickInUrl, type Launch } from "./device.js";
-import type { Http, Outcome } from "./http.js";
+import type { Http } from "./http.js";
 import { notify } from "./notify.js";
 import { consentOf, isRefusal, type Privacy } from "./privacy.js";
 import { reportInvalidKey, type Verdict } from "./sender.js";
@@ -33,7 +33,7 @@ export interface EnrolmentContext {
   clock: Clock;
   device: Device;
   options: Options;
-  deviceId(): Promise<string>;
+  deviceId(): Maybe<string>;
   onProblem(problem: Problem): void;
   /** Called with the conversion-value configuration in a response. */
   onDocument(document: unknown): Maybe<void>;
@@ -43,7 +43,7 @@ export interface EnrolmentContext {
 
 /** Registers the device with `configure` and stores the attribution. */
 export class Enrolment {
-  launch: Launch = { firstAt: 0 };
+  launch: Launch;
   answer: StoredResponse = { enabled: true };
   /** Current revision of the data to send, and the last revision that was sent. */
   revision = 1;
@@ -52,7 +52,9 @@ export class Enrolment {
   private hasAskedStartUrl = false;
   private waiters: ((attribution: Attribution | null) => void)[] = [];
 
-  constructor(readonly context: EnrolmentContext) {}
+  constructor(readonly context: EnrolmentContext) {
+    this.launch = { firstAt: context.clock.now() };
+  }
 
   /** False if the server disabled the SDK. */
   get isEnabled(): boolean {
@@ -74,16 +76,28 @@ export class Enrolment {
     return this.revision + this.consentJson();
   }
 
-  load(): Maybe<void> {
-    const { vault, clock, privacy } = this.context;
-    const records = ["launch", "answer"].map((key) => vault.read<object>(key));
+  /** Starts with the data that was read. With another device id than before, the server has not received the token. */
+  begin(isSameDevice: boolean): Maybe<void> {
+    const { launch } = this;
+    launch.eraseToken ??= secret();
+    if (!isSameDevice) delete launch.eraseTokenSent;
+    const clickId = clickInUrl();
+    if (clickId && !this.context.privacy.record.stop) launch.clickId = launch.lastClickId = clickId;
+    return this.storeLaunch();
+  }
+
+  /** Reads the stored device's data. Returns whether `reset` has made the device since the last time. */
+  read(): Maybe<boolean> {
+    const records = ["launch", "answer"].map((key) => this.context.vault.read<object>(key));
     return all(records, ([launch, answer]) => {
-      this.launch = (launch as Launch | null) ?? { firstAt: clock.now() };
-      this.launch.eraseToken ??= secret();
+      const { resets, clickId, openedUrl, lastClickId } = this.launch;
+      const stored = (launch as Launch | null) ?? this.launch;
+      const isReset = stored.resets !== resets;
+      // Without a reset, what brought the person here belongs to the stored device too.
+      this.launch = { ...(!isReset && { clickId, openedUrl, lastClickId }), ...stored };
       this.answer = (answer as StoredResponse | null) ?? this.answer;
-      const clickId = clickInUrl();
-      if (clickId && !privacy.record.stop) this.launch.clickId = this.launch.lastClickId = clickId;
-      return this.storeLaunch();
+      this.revision++;
+      return isReset;
     });
   }
 
@@ -115,17 +129,29 @@ export class Enrolment {
   /** Registers the device if it is due. Returns undefined if the queue may be sent. */
   async enrol(): Promise<Verdict | undefined> {
     if (this.isUpToDate) return undefined;
-    const { device, options, clock, privacy, onProblem } = this.context;
+    const { device, options, clock, privacy, onProblem, vault, http, deviceId } = this.context;
     const { native, providers = {} } = options;
     await this.askStartUrl();
     const { revision, launch } = this;
     const evidence = await native?.gather(device, providers, launch, privacy, clock);
     // Meanwhile, the user opted out, the device was reset, or a URL was opened that needs other evidence.
     if (privacy.record.stop || this.revision !== revision) return undefined;
+    const id = await deviceId();
+    const stored = await vault.read<Launch>("launch");
+    // Two tabs that start at the same time make two tokens. The stored one holds.
+    if (stored?.eraseToken) {
+      launch.eraseToken = stored.eraseToken;
+      launch.eraseTokenSent = stored.eraseTokenSent === true;
+    }
+    launch.tried = true;
+    // Here or in another tab, the device was reset or erased. The new device has its own request.
+    if (this.launch !== launch) return undefined;
+    await this.storeLaunch();
+    if (this.launch !== launch) return undefined;
     const consent = this.consentJson();
     const sentLaunch = { ...launch };
-    const outcome = await this.post((deviceId) => this.body(deviceId, evidence?.fields()));
-    // The device was reset or erased in the meantime; the response is about the earlier device.
+    const outcome = await http.post("configure", this.body(id, evidence?.fields()));
+    await deviceId();
     if (this.launch !== launch) return undefined;
     switch (outcome.kind) {
       case "done": {
@@ -159,24 +185,6 @@ export class Enrolment {
       default:
         return { kind: "later", afterMs: 0 };
     }
-  }
-
-  /** Sends `configure`. */
-  async post(body: (deviceId: string) => string): Promise<Outcome> {
-    const { vault, http } = this.context;
-    const { launch } = this;
-    const deviceId = await this.context.deviceId();
-    const stored = await vault.read<Launch>("launch");
-    // Two tabs that start at the same time make two tokens. The stored one holds.
-    if (stored?.eraseToken) {
-      launch.eraseToken = stored.eraseToken;
-      launch.eraseTokenSent = stored.eraseTokenSent === true;
-    }
-    if (!launch.tried) {
-      launch.tried = true;
-      await this.storeLaunch();
-    }
-    return http.post("configure", body(deviceId));
   }
 
   /** Returns the body of `configure`. */

@@ -109,7 +109,7 @@ export class Http {
   /** Reports a response that is not from Tributary's endpoints, once. */
   private foreign(status: number, text: string): Outcome {
     const what = /^\s*</.test(text) ? `${status} with an HTML page` : status;
-    const advice = "Check baseUrl; a Wi-Fi sign-in page has the same effect.";
+    const advice = "Check baseUrl, or sign in to the Wi-Fi.";
     const message = `${this.context.baseUrl} answers ${what}, not like a Tributary server. ${advice}`;
     if (!this.isForeignReported) this.context.onProblem({ code: "wrong_base_url", message });
     this.isForeignReported = true;

@@ -65,6 +65,11 @@ export class Queue {
     });
   }
 
+  /** Reads the earlier device ids. */
+  loadPast(): Maybe<void> {
+    return then(this.vault.read<PastDevice[]>("past"), (past) => void (this.past = past ?? []));
+  }
+
   /** Reserves the next sequence number. It is higher than all others, even if the clock was set back. */
   next(): number {
     const now = Math.min(Math.floor(this.clock.now()) * 1000, SEQUENCE_MAX);
@@ -127,6 +132,8 @@ export class Queue {
   async head(max: number): Promise<Entry[]> {
     await this.trim();
     const keys = await this.keys();
+    // Read after the keys: another tab may have made a new device, to which the last entries belong.
+    if (this.vault.shared) await this.loadPast();
     const batch: Entry[] = [];
     let bytes = 0;
     for (const key of keys) {

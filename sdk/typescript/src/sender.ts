@@ -1,6 +1,6 @@
 import type { Http, Outcome } from "./http.js";
 import { kindOf, type Entry, type Queue } from "./queue.js";
-import type { Clock, Lock, Problem } from "./types.js";
+import type { Clock, Lock, Maybe, Problem } from "./types.js";
 
 /** Exponential back-off: first and maximum delay. */
 const PAUSE_MS = 1_000;
@@ -22,7 +22,7 @@ export interface SenderDependencies {
   clock: Clock;
   random: () => number;
   /** The stored device id, which another tab may have created. */
-  deviceId(): Promise<string>;
+  deviceId(): Maybe<string>;
   /** Sends what goes ahead of the queue, such as the consent. Returns undefined if the queue may be sent. */
   prepare(isFirst: boolean): Promise<Verdict | undefined>;
   /** Called each time the queue is empty. */
@@ -143,7 +143,9 @@ export class Sender {
   private async send(batch: Entry[]): Promise<Outcome> {
     const { http, queue } = this.deps;
     const { key, json } = batch[0]!;
-    const deviceId = queue.pastDevice(key) ?? (await this.deps.deviceId());
+    // This also reads the earlier device ids again if another tab has made a new device.
+    const current = await this.deps.deviceId();
+    const deviceId = queue.pastDevice(key) ?? current;
     if (kindOf(key) === "i") return http.post("identify", `{"deviceId":${JSON.stringify(deviceId)},${json.slice(1)}`);
     return http.post("events", eventsBody(deviceId, batch));
   }
@@ -205,7 +207,7 @@ export const eventsBody = (deviceId: string, batch: Entry[]): string =>
 
 /** Handles an invalid key: events stay queued, and nothing is sent before the next start. */
 export function reportInvalidKey(onProblem: (problem: Problem) => void): Verdict {
-  const message = "Unknown SDK key. Copy it from the app's settings. Events stay queued until the next start.";
+  const message = "Unknown SDK key: copy it from the app's settings.";
   onProblem({ code: "invalid_api_key", message });
   return { kind: "halt" };
 }

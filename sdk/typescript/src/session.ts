@@ -11,7 +11,7 @@ import type { Matching } from "./matching.js";
 import { reporter } from "./notify.js";
 import { watchPageViews } from "./pageviews.js";
 import { consentOf, Privacy } from "./privacy.js";
-import { kindOf, Queue, type Entry, type PastDevice } from "./queue.js";
+import { kindOf, Queue, type Entry } from "./queue.js";
 import { eventsBody, reportInvalidKey, Sender, type Verdict } from "./sender.js";
 import { defaultStorage } from "./storage.js";
 import type { Attribution, Clock, Consent, Maybe, Options, Params, Problem } from "./types.js";
@@ -47,8 +47,6 @@ export class Session {
   readonly sender: Sender;
   readonly onProblem: (problem: Problem) => void;
   deviceId = "";
-  /** The app's own device id. `reset` replaces it. */
-  customId: string | undefined;
   person: Person = {};
   globalParams: Params = {};
   private isDiagnosed = false;
@@ -69,7 +67,6 @@ export class Session {
     if (!device?.platform) throw new Error("Tributary: configure needs device.platform.");
     const { key, baseUrl, onConversionValue } = options;
     const clock = (this.clock = options.clock ?? systemClock);
-    this.customId = options.deviceId;
     const onProblem = (this.onProblem = reporter(options));
     const failed = (error: unknown): void => onProblem({ code: "storage_failed", message: String(error) });
     const vault = (this.vault = new Vault(options.storage ?? defaultStorage(), failed));
@@ -91,7 +88,7 @@ export class Session {
     if ((onConversionValue || options.providers) && !options.native) {
       onProblem({ code: "missing_native", message: "providers and onConversionValue need `native`." });
     }
-    const deviceId = (): Promise<string> => this.storedDeviceId();
+    const deviceId = (): Maybe<string> => this.storedDeviceId();
     const enrolment = (this.enrolment = new Enrolment({
       vault,
       privacy,
@@ -120,26 +117,21 @@ export class Session {
 
   /** Loads the stored state. Synchronous with a synchronous storage. */
   load(): Maybe<void> {
-    const { vault, privacy } = this;
-    return then(privacy.load(), ({ stop }) =>
+    const { vault, privacy, queue, enrolment, conversions } = this;
+    const { deviceId } = this.options;
+    return then(privacy.load(), ({ stop }) => {
       // The start after an erasure is that of a new device.
-      then(stop === "erased" ? privacy.change(() => ({})) : undefined, () =>
-        then(vault.get("device"), (stored) => {
-          this.deviceId = this.customId ?? stored ?? uuid();
-          // If reading failed, do not overwrite the stored id: the SDK reads it again before it sends anything.
-          const isKept = stored === this.deviceId || vault.hasFailed;
-          return then(isKept ? undefined : vault.set("device", this.deviceId), () =>
-            all<object | null, void>([vault.read("person"), vault.read("past")], ([person, past]) => {
-              this.person = { ...person };
-              this.queue.past = (past as PastDevice[] | null) ?? [];
-              return then(this.enrolment.load(), () =>
-                then(this.queue.load(), (keys) => this.conversions?.load(keys, this.enrolment.launch.firstAt)),
-              );
-            }),
-          );
-        }),
-      ),
-    );
+      const resumed = stop === "erased" ? privacy.change(() => ({})) : undefined;
+      const records = [vault.get("device"), vault.read("person"), queue.loadPast(), enrolment.read(), resumed];
+      return all<unknown, void>(records, ([stored, person]) => {
+        this.deviceId = deviceId ?? (stored as string | null) ?? uuid();
+        this.person = { ...(person as Person | null) };
+        // If reading failed, do not overwrite the stored id: the SDK reads it again before it sends anything.
+        const isKept = stored === this.deviceId || (vault.hasFailed && !deviceId);
+        const writes = [isKept ? undefined : vault.set("device", this.deviceId), enrolment.begin(isKept)];
+        return all(writes, () => then(queue.load(), (keys) => conversions?.load(keys, enrolment.launch.firstAt)));
+      });
+    });
   }
 
   /** Starts sending. */
@@ -184,8 +176,15 @@ export class Session {
     return this.identify(user ? { ...rest, user } : rest, userId ? { userId, userIdSignature } : null);
   }
 
+  /** Forgets what the app has set for this person, in memory. */
+  forgetPerson(): void {
+    this.forgetUserId();
+    this.person = {};
+    this.globalParams = {};
+  }
+
   /** Removes the user id from further `configure` requests. */
-  forgetUserId(): void {
+  private forgetUserId(): void {
     Object.assign(this.options, { userId: undefined, userIdSignature: undefined });
   }
 
@@ -194,7 +193,8 @@ export class Session {
   }
 
   openUrl(url: string): Maybe<void> {
-    if (this.isActive) return then(this.enrolment.openUrl(url), () => this.sender.soon(0));
+    if (!this.isActive) return;
+    return then(this.storedDeviceId(), () => then(this.enrolment.openUrl(url), () => this.sender.soon(0)));
   }
 
   getAttribution(timeoutMs: number): Promise<Attribution | null> {
@@ -205,13 +205,22 @@ export class Session {
     return this.enrolment.clickId;
   }
 
-  /** Returns the stored device id. If two tabs started at the same time, one has overwritten the other's id. */
-  async storedDeviceId(): Promise<string> {
-    await this.lastChange;
-    const deviceId = this.customId ?? (await this.vault.get("device")) ?? this.deviceId;
-    // Another tab has made a new device.
-    if (deviceId !== this.deviceId) this.person = {};
-    return (this.deviceId = deviceId);
+  /**
+   * Returns the stored device id. If it differs, another tab has made a new device, by `reset` or because both started
+   * at the same time: this tab continues with that device's data.
+   */
+  storedDeviceId(): Maybe<string> {
+    return then(this.lastChange, () =>
+      then(this.vault.get("device"), (stored) => {
+        if (!stored || stored === this.deviceId) return this.deviceId;
+        this.deviceId = stored;
+        this.person = {};
+        return all<unknown, string>([this.enrolment.read(), this.queue.loadPast()], ([isReset]) => {
+          if (isReset) this.forgetPerson();
+          return stored;
+        });
+      }),
+    );
   }
 
   flush(): Promise<boolean> {
@@ -231,8 +240,10 @@ export class Session {
   private leave(): void {
     const beacon = typeof navigator === "undefined" ? undefined : navigator.sendBeacon?.bind(navigator);
     if (!beacon) return void this.sender.flush();
-    // Another tab may have stopped the recording and deleted entries. With `localStorage`, this is known at once.
+    // Another tab may have stopped the recording, deleted entries or made a new device. With `localStorage`, this is
+    // known at once.
     void this.privacy.current();
+    void this.storedDeviceId();
     void this.queue.keys();
     if (!this.isActive) return;
     let bytes = 100;
@@ -260,6 +271,7 @@ export class Session {
   /** Sends what goes ahead of the queue: the device data and the consent. */
   private async prepare(isFirst: boolean): Promise<Verdict | undefined> {
     if (isFirst) this.sentVersion = "";
+    await this.storedDeviceId();
     const ended = await this.sendAhead();
     if (ended) return ended;
     if ((await this.privacy.current()).stop) return { kind: "empty" };
@@ -287,7 +299,10 @@ export class Session {
       if (outcome.kind === "later") return outcome;
       if (outcome.kind === "locked") return reportInvalidKey(onProblem);
       if (outcome.kind === "done") this.confirmed.push(key);
-      else onProblem({ code: isErasure ? "erase_refused" : "request_refused", message: `Server refused ${endpoint}.` });
+      else {
+        const code = isErasure ? "erase_refused" : "request_refused";
+        onProblem({ code, message: `The server rejected ${endpoint}.` });
+      }
       await vault.remove(key);
     }
     return undefined;

@@ -19,14 +19,7 @@ export function localStorageAdapter(): Storage {
     get: (key) => store.getItem(key),
     set: (key, value) => store.setItem(key, value),
     remove: (key) => store.removeItem(key),
-    keys: () => {
-      const keys: string[] = [];
-      for (let index = 0; index < store.length; index++) {
-        const key = store.key(index);
-        if (key !== null) keys.push(key);
-      }
-      return keys;
-    },
+    keys: () => Object.keys(store),
   };
 }
 

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { Tributary } from "../src/advanced";
 import { Client } from "../src/client";
 import { memoryStorage } from "../src/storage";
-import type { Consent, HttpAnswer, HttpRequest } from "../src/types";
+import type { Consent, HttpAnswer, HttpRequest, Options } from "../src/types";
 import { acceptAll, answer, type RecordedRequest } from "./support/network";
 import { Bench } from "./support/sdk";
 import { slowStorage } from "./support/slow";
@@ -252,6 +252,86 @@ test("an unsent opt-out of a device that is erased is not sent", async () => {
   await bench.clock.pass(600_000);
   assert.deepEqual(endpoints(bench), ["erase"]);
   assert.equal(await bench.sdk.trackEvent("not recorded"), null);
+});
+
+/** Two tabs of a registered device. */
+async function tabs(more: Partial<Options> = {}): Promise<{ bench: Bench; first: Tributary; second: Tributary }> {
+  const bench = await registered(new Bench({ storage: { ...memoryStorage(), shared: true }, ...more }));
+  const first = bench.sdk;
+  const second = (bench.sdk = new Tributary());
+  await bench.configure();
+  await bench.clock.pass(10_000);
+  bench.network.requests.length = 0;
+  return { bench, first, second };
+}
+
+test("reset in one tab holds for the other: earlier events keep their device id", async () => {
+  for (const sender of ["first", "second"] as const) {
+    const { bench, ...sdks } = await tabs({ userId: "u1", flushDelayMs: 600_000 });
+    const { first, second } = sdks;
+    const before = await second.getDeviceId();
+    bench.network.mode = "offline";
+    void second.setGlobalParams({ plan: "pro" });
+    void second.trackEvent("old");
+    await first.reset();
+    void sdks[sender === "first" ? "second" : "first"].shutdown();
+    await bench.clock.pass(10_000);
+    bench.network.mode = "fine";
+    const sdk = sdks[sender];
+    bench.network.requests.length = 0;
+    const after = await sdk.getDeviceId();
+    assert.notEqual(after, before);
+    void sdk.trackEvent("new");
+    void sdk.flush();
+    await bench.clock.pass(600_000);
+    const sent = bench.network.requests.map(({ endpoint, body }) => [endpoint, body.deviceId]);
+    assert.deepEqual(
+      sent,
+      [
+        ["events", before],
+        ["configure", after],
+        ["events", after],
+      ],
+      sender,
+    );
+    const [configured] = to(bench, "configure");
+    assert.deepEqual([configured!["userId"], typeof configured!["eraseToken"]], [undefined, "string"]);
+    const [, fresh] = to(bench, "events").map(({ events }) => events![0] as unknown as Record<string, unknown>);
+    assert.deepEqual([fresh!["name"], fresh!["params"]], ["new", undefined]);
+    assert.equal(JSON.parse(bench.storage.get("tributary.launch") as string).eraseTokenSent, true);
+  }
+});
+
+test("a tab erases the device that another tab made", async () => {
+  const { bench, first, second } = await tabs();
+  await first.reset();
+  await bench.clock.pass(10_000);
+  const [{ deviceId, eraseToken } = {}] = to(bench, "configure");
+  const erased = second.eraseMe();
+  await bench.clock.pass(1_000);
+  assert.equal(await erased, true);
+  assert.deepEqual(to(bench, "erase"), [{ deviceId, eraseToken }]);
+  await first.optIn();
+  assert.notEqual(await first.getDeviceId(), deviceId);
+  assert.equal(await second.getDeviceId(), await first.getDeviceId());
+});
+
+test("a response for the earlier device changes nothing after reset in another tab", async () => {
+  const { bench, first, second } = await tabs();
+  const { respond } = bench.network;
+  await second.setConsent({ adUserData: true });
+  const before = await second.getDeviceId();
+  bench.network.respond = (request) => {
+    bench.network.respond = respond;
+    void first.reset();
+    return respond!(request);
+  };
+  await bench.clock.pass(10_000);
+  const after = await second.getDeviceId();
+  const bodies = to(bench, "configure");
+  assert.deepEqual([bodies[0]!.deviceId, bodies[1]!.deviceId], [before, after]);
+  assert.ok(bodies[1]!["eraseToken"]);
+  assert.equal((await first.getAttribution(0))?.network, "organic");
 });
 
 test("a refusal goes ahead of the events that were queued before reset, even after a restart", async () => {
