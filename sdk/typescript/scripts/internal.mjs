@@ -7,10 +7,11 @@ const NAMES = `
   conversions current deps diagnoseOnce disable drop ends enrol enrolment errors failures fields foreign forgetPerson
   forgetUserId gather globalParams halted hasAskedStartUrl hasFailed head http identify isActive isCalling isComplete
   isDiagnosed isDueAgain isEnabled isForeignReported isHeld isStored isUpToDate json kind last lastChange lastStamp
-  launch leave limit load loading loadPast lockedRound log noteUrl onDisabled onDocument onDrop onFailure options own
-  ownSince past pastDevice pause pending person post prepare privacy queue read record refusals resolveWaiters resume
-  revision round run running send sendAhead sender sentRevision sentVersion session settle soon stamp start startUrl
-  stopped storedDeviceId storeDocument storeLaunch timer toCountedEvent track trim unwritten url vault waiters write
+  launch leave limit load loading loadPast lockedRound log newToken noteUrl onDisabled onDocument onDrop onFailure
+  options own ownSince past pastDevice pause pending person post prepare privacy queue read record refusals
+  resolveWaiters resume revision round run running send sendAhead sender sentRevision sentVersion session settle soon
+  stamp start startUrl stopped storedDeviceId storeDocument storeLaunch timer toCountedEvent track trim unwritten url
+  vault waiters write
 `;
 
 export const INTERNAL = new RegExp(`^(${NAMES.trim().split(/\s+/).join("|")})$`);

@@ -6,7 +6,7 @@ import { consentOf } from "./privacy.js";
 import { sequenceText } from "./queue.js";
 import { AHEAD, type Session } from "./session.js";
 import type { Consent, Maybe } from "./types.js";
-import { secret, uuid } from "./uuid.js";
+import { uuid } from "./uuid.js";
 import { all, then } from "./vault.js";
 
 /** Records that `eraseMe` deletes. */
@@ -91,7 +91,8 @@ export function eraseMeOf(instance: Client): Promise<boolean> {
     let key = "";
     await changeAfter(session, undefined, async () => {
       const deviceId = (await vault.get("device")) ?? before;
-      if (eraseToken && isNeeded) {
+      // Without a token, the new device has none either, and `no_secure_random` is reported.
+      if (isNeeded && eraseToken) {
         await forgetRefusals(session, deviceId);
         key = keyAhead(session, "erase");
         await vault.write(key, { deviceId, eraseToken });
@@ -138,7 +139,7 @@ function renew(session: Session, launch: Session["enrolment"]["launch"]): string
   const { deviceId, enrolment } = session;
   session.deviceId = uuid();
   session.forgetPerson();
-  enrolment.launch = { ...launch, eraseToken: secret() };
+  enrolment.launch = { ...launch, eraseToken: enrolment.newToken() };
   enrolment.answer = { enabled: enrolment.answer.enabled };
   enrolment.revision++;
   return deviceId;

@@ -42,14 +42,14 @@ export interface Launch {
   /** The consent that the server has received, as JSON. */
   sentConsent?: string;
   /** Secret that proves the right to erase this device, and whether the server has received it. */
-  eraseToken?: string;
+  eraseToken?: string | undefined;
   eraseTokenSent?: boolean;
   /** Whether the server has received the install referrer and the AdServices token. */
   referrerSent?: boolean;
   tokenSent?: boolean;
   /** Latest click id and URL that the server has not received yet. */
-  clickId?: string | undefined;
-  openedUrl?: string | undefined;
+  clickId?: string;
+  openedUrl?: string;
   /** Latest click id, kept for `getClickId`. */
-  lastClickId?: string | undefined;
+  lastClickId?: string;
 }

@@ -12,10 +12,10 @@ export async function diagnose(url: string, baseUrl: string): Promise<Problem | 
       () => false,
     );
   const [code, why]: [Problem["code"], string] = (await isReachable(url))
-    ? ["cors_refused", "refuses requests from this page (CORS). Check baseUrl and its proxy."]
+    ? ["cors_refused", "refuses this page (CORS). Check baseUrl and its proxy."]
     : // Extensions block by path; the rest of the server is reachable then.
       (await isReachable(`${baseUrl}/readyz`))
-      ? ["request_blocked", "is blocked by a browser extension or filter."]
-      : ["server_unreachable", "cannot be reached. Check baseUrl."];
+      ? ["request_blocked", "is blocked by an extension or filter."]
+      : ["server_unreachable", "is unreachable. Check baseUrl."];
   return navigator.onLine ? { code, message: `${url} ${why}` } : undefined;
 }

@@ -79,22 +79,30 @@ export class Enrolment {
   /** Starts with the data that was read. With another device id than before, the server has not received the token. */
   begin(isSameDevice: boolean): Maybe<void> {
     const { launch } = this;
-    launch.eraseToken ??= secret();
+    launch.eraseToken ??= this.newToken();
     if (!isSameDevice) delete launch.eraseTokenSent;
     const clickId = clickInUrl();
     if (clickId && !this.context.privacy.record.stop) launch.clickId = launch.lastClickId = clickId;
     return this.storeLaunch();
   }
 
+  /** Makes the secret that proves the right to erase the device. */
+  newToken(): string | undefined {
+    const { onProblem, options } = this.context;
+    const { native, providers } = options;
+    const token = secret() ?? native?.secret(providers);
+    if (!token) onProblem({ code: "no_secure_random", message: "eraseMe needs crypto.getRandomValues." });
+    return token;
+  }
+
   /** Reads the stored device's data. Returns whether `reset` has made the device since the last time. */
   read(): Maybe<boolean> {
     const records = ["launch", "answer"].map((key) => this.context.vault.read<object>(key));
     return all(records, ([launch, answer]) => {
-      const { resets, clickId, openedUrl, lastClickId } = this.launch;
       const stored = (launch as Launch | null) ?? this.launch;
-      const isReset = stored.resets !== resets;
+      const isReset = stored.resets !== this.launch.resets;
       // Without a reset, what brought the person here belongs to the stored device too.
-      this.launch = { ...(!isReset && { clickId, openedUrl, lastClickId }), ...stored };
+      this.launch = { ...(!isReset && this.launch), ...stored };
       this.answer = (answer as StoredResponse | null) ?? this.answer;
       this.revision++;
       return isReset;

@@ -57,7 +57,7 @@ export function readEvent(
 ): Event | null {
   const { name } = call;
   if (typeof name !== "string" || name === "" || name.includes("\0")) {
-    onProblem({ code: "invalid_name", message: "The event name must be a non-empty string." });
+    onProblem({ code: "invalid_name", message: "name must be a non-empty string." });
     return null;
   }
   // Cut by code points, so that no surrogate pair is split.
@@ -70,7 +70,7 @@ export function readEvent(
     const amount = decimal(revenue);
     if (amount !== null) event.revenue = amount;
     else {
-      const message = 'revenue must be a number or a string such as "9.99"; it is left out.';
+      const message = 'revenue must be a number or text such as "9.99"; it is left out.';
       onProblem({ code: "invalid_revenue", message, eventId });
     }
   }
@@ -100,7 +100,7 @@ function readEventId(options: TrackOptions | undefined, onProblem: (problem: Pro
     !eventId.includes("\0") &&
     byteLength(eventId) <= EVENT_ID_BYTES_MAX;
   if (isValid) return eventId;
-  const message = "eventId must be a string of 1 to 255 bytes without NUL; a random id is used.";
+  const message = "eventId must have 1 to 255 bytes without NUL.";
   onProblem({ code: "invalid_event_id", message });
   return undefined;
 }
@@ -110,6 +110,6 @@ function paramsProblem(params: object): string | undefined {
   try {
     return byteLength(JSON.stringify(params)) > PARAMS_BYTES_MAX ? "must be at most 16 KiB as JSON" : undefined;
   } catch {
-    return "must be serialisable as JSON";
+    return "must be JSON";
   }
 }

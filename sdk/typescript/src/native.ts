@@ -72,5 +72,21 @@ async function gather(
 const startUrl = ({ openedUrl }: Providers, clock: Clock): Promise<string | undefined> =>
   ask(openedUrl && (() => openedUrl()), clock);
 
+const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/** Returns 32 secure random bytes in base64url. Old React Native has neither a secure source nor an encoder. */
+function secret({ randomBytes }: Providers = {}): string | undefined {
+  try {
+    const bytes = randomBytes?.(32) ?? crypto.getRandomValues(new Uint8Array(32));
+    // Each of the 43 characters encodes six bits, which are in one or two bytes.
+    const pair = (at: number): number => (bytes[at]! << 8) | bytes[at + 1]!;
+    const sixBits = (i: number): number => (pair((i * 6) >> 3) >> (10 - ((i * 6) & 7))) & 63;
+    if (bytes.length === 32) return Array.from({ length: 43 }, (_, i) => BASE64URL[sixBits(i)]).join("");
+  } catch {
+    // Reported as `no_secure_random`.
+  }
+  return undefined;
+}
+
 /** Native providers and conversion values. Pass it to `configure` as `native`; `fromReactNative` does so. */
-export const native = { gather, startUrl, conversionValues };
+export const native = { gather, startUrl, conversionValues, secret };

@@ -289,10 +289,10 @@ export class Session {
     const { vault, http, onProblem } = this;
     for (const key of await vault.keys(AHEAD)) {
       const body = await vault.get(key);
-      // Removed in the meantime.
-      if (body === null) continue;
       const endpoint = key.split(".")[2]!;
       const isErasure = endpoint === "erase";
+      // Removed in the meantime.
+      if (!body) continue;
       const outcome = await http.post(endpoint, body);
       // A server without this endpoint must not block the queue. The request stays stored.
       if (outcome.kind === "later" && outcome.foreign && isErasure) continue;

@@ -90,6 +90,8 @@ export interface Providers {
   openedUrl?(): Maybe<string | null>;
   /** User agent of the platform's web view. Called when a URL opened the app, because some ad networks require it. */
   userAgent?(): Maybe<string | null>;
+  /** Secure random bytes, needed for `eraseMe` where `crypto.getRandomValues` is missing, as in old React Native. */
+  randomBytes?(count: number): ArrayLike<number>;
 }
 
 /** The user's consent. Omitted fields and null stay unchanged; fields that were never set are unknown. */
@@ -145,6 +147,7 @@ export interface Problem {
     | "invalid_params"
     | "invalid_matching"
     | "missing_native"
+    | "no_secure_random"
     | "queue_full"
     | "storage_failed"
     | "event_rejected"

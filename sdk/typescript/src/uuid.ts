@@ -1,21 +1,26 @@
-interface RandomSource {
-  getRandomValues?(bytes: Uint8Array): Uint8Array;
-}
+/** Returns bytes from the platform's secure source. Throws without one. */
+const secureBytes = (count: number): Uint8Array => crypto.getRandomValues(new Uint8Array(count));
 
-/** Returns a random UUID. React Native has no `crypto`; its `Math.random` is seeded by the system. */
+/** Returns a random UUID. Old React Native has no `crypto`; its `Math.random` is seeded by the system. */
 export function uuid(): string {
-  const bytes = new Uint8Array(16);
-  const source = (globalThis as { crypto?: RandomSource }).crypto;
-  if (source?.getRandomValues) source.getRandomValues(bytes);
-  else bytes.forEach((_, i) => (bytes[i] = Math.random() * 256));
+  let bytes: Uint8Array;
+  try {
+    bytes = secureBytes(16);
+  } catch {
+    bytes = Uint8Array.from({ length: 16 }, () => Math.random() * 256);
+  }
   bytes[6] = (bytes[6]! & 15) | 64;
   bytes[8] = (bytes[8]! & 63) | 128;
   const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
-/**
- * Returns a secret of 162 random bits that reads as 32 bytes in base64url. It uses only hex digits, which saves an
- * encoder. The last character encodes four bits and two zeros, as `0` does.
- */
-export const secret = (): string => `${(uuid() + uuid()).replace(/-/g, "").slice(0, 42)}0`;
+/** Returns 32 secure random bytes in base64url; undefined without a secure source. */
+export function secret(): string | undefined {
+  try {
+    const text = btoa(String.fromCharCode(...secureBytes(32)));
+    return text.replace(/\+/g, "-").replace(/\//g, "_").slice(0, 43);
+  } catch {
+    return undefined;
+  }
+}

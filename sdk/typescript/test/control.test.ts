@@ -4,8 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Tributary } from "../src/advanced";
 import { Client } from "../src/client";
+import { native } from "../src/native";
 import { memoryStorage } from "../src/storage";
 import type { Consent, HttpAnswer, HttpRequest, Options } from "../src/types";
+import { secret } from "../src/uuid";
 import { acceptAll, answer, type RecordedRequest } from "./support/network";
 import { Bench } from "./support/sdk";
 import { slowStorage } from "./support/slow";
@@ -187,6 +189,48 @@ test("the erase token is sent until a response confirms it", async () => {
   assert.equal(Buffer.from(tokens[0]!, "base64url").toString("base64url"), tokens[0], "canonical base64url");
   assert.deepEqual(tokens.slice(1), [tokens[0], tokens[0], undefined]);
 });
+
+/** Runs without the platform's secure source of random numbers, as in old React Native. */
+async function withoutCrypto(run: () => Promise<void>): Promise<void> {
+  const before = Object.getOwnPropertyDescriptor(globalThis, "crypto")!;
+  Object.defineProperty(globalThis, "crypto", { value: undefined, configurable: true });
+  try {
+    await run();
+  } finally {
+    Object.defineProperty(globalThis, "crypto", before);
+  }
+}
+
+test("the erase token has 32 bytes of the secure source", () => {
+  const made = Array.from({ length: 200 }, () => secret()!);
+  assert.equal(new Set(made).size, 200);
+  for (const token of made) {
+    const bytes = Buffer.from(token, "base64url");
+    assert.deepEqual([bytes.length, bytes.toString("base64url")], [32, token]);
+  }
+  const bytes = Uint8Array.from({ length: 32 }, (_, i) => (i * 83 + 251) & 255);
+  assert.equal(native.secret({ randomBytes: () => bytes }), Buffer.from(bytes).toString("base64url"));
+  assert.equal(native.secret({ randomBytes: () => bytes.slice(1) }), undefined);
+});
+
+test("without a secure source, the token is made by the provider, or not at all", () =>
+  withoutCrypto(async () => {
+    const bench = new Bench();
+    await bench.configure();
+    await bench.clock.pass(0);
+    assert.deepEqual(bench.codes, ["no_secure_random"]);
+    assert.equal(to(bench, "configure")[0]!["eraseToken"], undefined);
+    assert.equal(await bench.sdk.eraseMe(), false);
+    assert.deepEqual(bench.codes, ["no_secure_random", "no_secure_random"]);
+    assert.equal(bench.network.count("erase"), 0);
+
+    const other = new Bench();
+    await other.configure({ providers: { randomBytes: (count) => new Uint8Array(count).fill(255) } });
+    await other.clock.pass(0);
+    assert.deepEqual(other.codes, []);
+    assert.equal(to(other, "configure")[0]!["eraseToken"], `${"_".repeat(42)}8`);
+    assert.equal(await other.sdk.eraseMe(), true);
+  }));
 
 test("eraseMe asks the server, deletes everything on the device, and stops recording", async () => {
   const bench = new Bench();

@@ -100,7 +100,7 @@ test("logLevel: problems by default, every request with debug, nothing with none
     return [...lines];
   };
   try {
-    const warning = "warn Tributary: The event name must be a non-empty string.";
+    const warning = "warn Tributary: name must be a non-empty string.";
     assert.deepEqual(await run({ logLevel: "none" }), []);
     assert.deepEqual(await run({ logLevel: undefined }), [warning]);
     const request = "debug Tributary: POST http://127.0.0.1:9/api/track/configure: done";
