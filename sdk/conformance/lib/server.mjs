@@ -65,6 +65,8 @@ export class FaultServer {
   #held = [];
   #confirmed = new Set();
   #known = new Map();
+  /** Erase tokens by device id: `{token, isConfirmed}`. */
+  #tokens = new Map();
   #sending = 0;
   #waiters = [];
 
@@ -132,6 +134,7 @@ export class FaultServer {
     const request = { endpoint, body, text, query: url.searchParams, headers: incoming.headers };
     const facts = { method: incoming.method, contentType: incoming.headers["content-type"], key, expectedKey: KEY };
     violations({ endpoint, body, size: plain.length, ...facts }).forEach((one) => this.#violation(endpoint, one));
+    if (endpoint === "configure") this.#checkToken(body);
     this.requests.push(request);
     const behaviour = this.#behaviours.get(endpoint) ?? this.#behaviours.get("*") ?? "ok";
     if (endpoint === "events" && ++this.#sending > 1 && !this.allowsConcurrency) {
@@ -140,6 +143,8 @@ export class FaultServer {
     const answer = this.#answer(request, behaviour);
     const respond = () => {
       if (endpoint === "events") this.#sending--;
+      const isConfirmed = endpoint === "configure" && answer?.registers;
+      if (isConfirmed) this.#tokens.set(body.deviceId, { ...this.#tokens.get(body.deviceId), isConfirmed });
       if (answer === undefined) return void incoming.socket.resetAndDestroy();
       // A new connection for each request, so that HTTP clients do not repeat requests by themselves.
       outgoing.writeHead(answer.status, { Connection: "close", ...answer.headers });
@@ -148,6 +153,15 @@ export class FaultServer {
     if (behaviour === "hold" || behaviour === "hang") this.#held.push(respond);
     else respond();
     this.#waiters.forEach((waiter) => waiter());
+  }
+
+  /** Checks the rule that every `configure` has the device's erase token, until a response has confirmed it. */
+  #checkToken(body) {
+    const { deviceId, eraseToken } = body ?? {};
+    const known = this.#tokens.get(deviceId);
+    if (!eraseToken && !known?.isConfirmed) this.#violation("configure", "eraseToken is missing, and not confirmed yet");
+    if (eraseToken && known?.token && known.token !== eraseToken) this.#violation("configure", "eraseToken has changed");
+    if (eraseToken && !known) this.#tokens.set(deviceId, { token: eraseToken, isConfirmed: false });
   }
 
   #violation(endpoint, what) {
@@ -180,7 +194,7 @@ export class FaultServer {
     switch (endpoint) {
       case "configure": {
         const data = { sdkEnabled: true, firstOpen: true, attribution: ATTRIBUTION, opened: null, skan: null };
-        return json(200, { data });
+        return { ...json(200, { data }), registers: true };
       }
       case "events": {
         const refusal = this.refuses(body);

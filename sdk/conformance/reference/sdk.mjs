@@ -32,6 +32,7 @@ export class Sdk {
   #pending = [];
   #revision = 1;
   #sentRevision = 0;
+  #sentDevice;
   #configureErrors = 0;
   #isHalted = false;
   #isErased = false;
@@ -95,7 +96,8 @@ export class Sdk {
   }
 
   optOut() {
-    this.#records.set("optedOut", "pending");
+    if (!this.#state().optedOut) this.#refuse({ ...this.#consent(), ...REFUSED });
+    this.#records.set("optedOut", true);
     this.#clearQueue();
     this.#soon(0);
   }
@@ -109,6 +111,9 @@ export class Sdk {
 
   /** Forgets the person. Queued events keep the old device id. */
   reset() {
+    // Queued events must not overtake a refusal that the server has not received.
+    if (this.#records.get("refusal") && !this.#state().optedOut) this.#refuse(this.#consent());
+    this.#records.remove("refusal");
     ["consent", "globals", "answer", "configured", "tokenConfirmed"].forEach((name) => this.#records.remove(name));
     this.#records.set("device", randomUUID());
     this.#records.set("eraseToken", newToken());
@@ -119,6 +124,8 @@ export class Sdk {
   eraseMe() {
     const { deviceId, eraseToken } = this.#state();
     this.#records.set("erase", { deviceId, eraseToken });
+    const others = this.#refusals().filter((one) => one.deviceId !== deviceId);
+    this.#records.set("refusals", others);
     this.#clearQueue();
     this.#isErased = true;
     this.#soon(0);
@@ -159,11 +166,17 @@ export class Sdk {
     if (this.#records.get("erase")) return this.#sendErase();
     if (this.#isHalted) return;
     const { optedOut } = this.#state();
-    if (optedOut === "pending") return this.#sendOptOut();
+    while (this.#refusals().length > 0) {
+      const outcome = await this.#sendRefusal();
+      if (outcome) return outcome;
+    }
     if (optedOut || this.#isErased) return;
     for (;;) {
       const [first] = this.#queue();
-      const isOld = first && first.deviceId !== this.#state().deviceId;
+      const { deviceId } = this.#state();
+      const isOld = first && first.deviceId !== deviceId;
+      // Here or in another process, reset has made a new device.
+      if (deviceId !== this.#sentDevice) this.#sentRevision = 0;
       if (this.#revision !== this.#sentRevision && !isOld) {
         const outcome = await this.#sendConfigure();
         if (outcome) return outcome;
@@ -178,6 +191,7 @@ export class Sdk {
   async #sendConfigure() {
     const { deviceId, eraseToken } = this.#state();
     const revision = this.#revision;
+    this.#sentDevice = deviceId;
     const openedUrl = this.#records.get("openedUrl") ?? undefined;
     const isConfirmed = this.#records.get("tokenConfirmed");
     const body = { deviceId, platform: this.#options.platform, sdkVersion: "reference-1", openedUrl };
@@ -186,6 +200,7 @@ export class Sdk {
       "configure",
       JSON.stringify({ ...body, consent: this.#consent(), eraseToken: token }),
     );
+    if (this.#state().deviceId !== deviceId) return undefined;
     if (outcome.kind === "done") {
       if (typeof outcome.data.sdkEnabled !== "boolean") return later(false);
       if (!outcome.data.sdkEnabled) return this.#disable();
@@ -236,18 +251,33 @@ export class Sdk {
     return undefined;
   }
 
-  async #sendOptOut() {
+  /** Stores a refusal with its device, to be sent ahead of everything else. */
+  #refuse(consent) {
     const { deviceId, eraseToken } = this.#state();
-    const body = { deviceId, platform: this.#options.platform, consent: REFUSED, eraseToken };
-    const outcome = await this.#post("configure", JSON.stringify(body));
-    if (outcome.kind === "done") this.#records.set("optedOut", "told");
-    return outcome.kind === "later" ? outcome : undefined;
+    const refusal = { deviceId, platform: this.#options.platform, consent, eraseToken };
+    this.#records.set("refusals", [...this.#refusals(), refusal]);
+  }
+
+  #refusals() {
+    return this.#records.get("refusals") ?? [];
+  }
+
+  async #sendRefusal() {
+    const outcome = await this.#post("configure", JSON.stringify(this.#refusals()[0]));
+    if (outcome.kind === "later" || outcome.kind === "locked") return this.#handle(outcome);
+    this.#records.set("refusals", this.#refusals().slice(1));
+    return undefined;
   }
 
   async #sendErase() {
     const outcome = await this.#post("erase", JSON.stringify(this.#records.get("erase")));
+    const { optedOut } = this.#state();
+    const refusals = this.#refusals();
     if (outcome.kind === "later") return outcome;
     if (outcome.kind === "done" || outcome.kind === "refused") this.#records.clear();
+    // The wish to be left alone outlives the data.
+    if (optedOut) this.#records.set("optedOut", true);
+    if (refusals.length > 0) this.#records.set("refusals", refusals);
     this.#isErased = true;
     return undefined;
   }

@@ -259,8 +259,50 @@ export const BREAKS = [
   {
     scenario: "opt_out",
     what: "does not tell the server",
-    from: 'this.#records.set("optedOut", "pending");',
-    to: 'this.#records.set("optedOut", "told");',
+    from: "if (!this.#state().optedOut) this.#refuse({ ...this.#consent(), ...REFUSED });",
+    to: "",
+  },
+  {
+    scenario: "opt_out_then_erase",
+    what: "forgets the opt-out",
+    from: 'if (optedOut) this.#records.set("optedOut", true);',
+    to: "",
+  },
+  {
+    scenario: "opt_out_then_reset",
+    what: "tells the server about the new device",
+    from: "JSON.stringify(this.#refusals()[0])",
+    to: "JSON.stringify({ ...this.#refusals()[0], deviceId: this.#state().deviceId })",
+  },
+  {
+    scenario: "opt_out_then_reset",
+    what: "forgets the unsent opt-out",
+    from: 'this.#records.remove("refusal");\n    [',
+    to: 'this.#records.remove("refusal"); this.#records.remove("refusals");\n    [',
+  },
+  {
+    scenario: "opt_out_unconfirmed_token",
+    what: "leaves out the token",
+    from: "platform: this.#options.platform, consent, eraseToken };",
+    to: "platform: this.#options.platform, consent };",
+  },
+  {
+    scenario: "refusal_then_reset",
+    what: "forgets the refusal",
+    from: 'if (this.#records.get("refusal") && !this.#state().optedOut) this.#refuse(this.#consent());',
+    to: "",
+  },
+  {
+    scenario: "reset_two_processes",
+    what: "does not register the other process's device",
+    from: "if (deviceId !== this.#sentDevice) this.#sentRevision = 0;",
+    to: "",
+  },
+  {
+    scenario: "reset_two_processes",
+    what: "gives queued events the new device id",
+    from: "const { deviceId, kind } = batch[0];",
+    to: "const { kind } = batch[0]; const { deviceId } = this.#state();",
   },
   {
     scenario: "reset",

@@ -55,7 +55,7 @@ export function optInOf(instance: Client): Promise<void> {
 export function resetOf(instance: Client): Promise<void> {
   return change(instance, (session) => {
     const { vault, queue, enrolment, privacy } = session;
-    const until = queue.next();
+    const until = queue.sequence;
     // Unsent events keep the earlier device id. A refusal that the server has not received must go ahead of them.
     const isRefused = enrolment.isHeld && !privacy.record.stop;
     const refused = isRefused ? refuse(session, consentOf(privacy.record)) : undefined;
@@ -104,10 +104,11 @@ export function eraseMeOf(instance: Client): Promise<boolean> {
   });
 }
 
-/** Runs a call. If other tabs exist, follows them to their device and their privacy record first. */
+/** Runs a call. If other tabs exist, follows them to their device, queue and privacy record first. */
 const change = <T>(instance: Client, run: (session: Session) => Maybe<T>): Promise<T> =>
   instance.call((session) => {
-    const followed = session.vault.shared ? session.storedDeviceId() : "";
+    const { vault, queue } = session;
+    const followed = vault.shared ? then(session.storedDeviceId(), () => queue.load()) : [];
     return then(followed, () => then(session.privacy.current(), () => run(session)));
   });
 

@@ -45,7 +45,8 @@ export const sequenceOf = (key: string): number => Number(key.split(".")[1]);
 export class Queue {
   /** This instance's unsent entries, in memory because a closing page has no time to read the storage. */
   private readonly own = new Map<string, { json: string; isStored: boolean }>();
-  private sequence = 0;
+  /** The last sequence number. */
+  sequence = 0;
   private size = 0;
   /** Earlier device ids, oldest first. */
   past: PastDevice[] = [];
