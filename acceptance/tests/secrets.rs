@@ -35,7 +35,8 @@ on_both_engines! {
         let token = format!("{CANARY:A<43}");
         for endpoint in ["configure", "erase"] {
             let path = format!("/api/track/{endpoint}?key={sdk_key}");
-            let body = json!({"deviceId": "d1", "platform": "ios", "eraseToken": token});
+            let device = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
+            let body = json!({"deviceId": device, "platform": "ios", "eraseToken": token});
             answers += &server.call("POST", &path, &key, Some(body)).await.expect(200).text;
             let wrong = json!({"deviceId": "d2", "platform": "ios", "eraseToken": format!("{token}{CANARY}")});
             answers += &server.call("POST", &path, &key, Some(wrong)).await.text;
