@@ -388,7 +388,7 @@ test("filters, dates and columns stay in the URL and between reports", async () 
   await page.getByLabel("Clicks", { exact: true }).uncheck();
   await page.getByLabel("Trials", { exact: true }).check();
   await Promise.all([page.waitForNavigation(), page.locator(".column-form").getByRole("button", { name: "Apply" }).click()]);
-  const heads = await page.locator("#report thead").innerText();
+  const heads = await page.getByRole("region", { name: "Report" }).locator("thead").innerText();
   assert.match(heads, /Trials/);
   assert.doesNotMatch(heads, /Clicks/);
   await inspect("explore-columns");
