@@ -198,6 +198,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "consent_and_erasure",
         sql: include_str!("../../migrations/0038_consent_and_erasure.sql"),
     },
+    Migration {
+        number: 39,
+        name: "planner_statistics",
+        sql: include_str!("../../migrations/0039_planner_statistics.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.
@@ -205,7 +210,8 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), SqliteOpenError
     migrate_to(connection, MIGRATIONS)
 }
 
-fn migrate_to(
+/// Same as [`migrate`], with other migrations.
+pub(crate) fn migrate_to(
     connection: &mut Connection,
     migrations: &[Migration],
 ) -> Result<(), SqliteOpenError> {

@@ -50,6 +50,14 @@ fn migrating_again_changes_nothing() {
     "deliveries_by_status"
 )]
 #[case("postbacks where app_id = ?1 and key_digest = ?2", "postbacks_by_key")]
+#[case(
+    "user_links where app_id = ?1 and environment = ?2 and device_id = ?3",
+    "user_links_by_device"
+)]
+#[case(
+    "erase_tokens where app_id = ?1 and environment = ?2 and proof = ?3",
+    "erase_tokens_proof"
+)]
 fn queries_use_their_index(#[case] query: &str, #[case] index: &str) {
     let explain = format!("explain query plan select * from {query}");
     let values = rusqlite::params_from_iter(vec![0; query.matches('?').count()]);
@@ -57,6 +65,24 @@ fn queries_use_their_index(#[case] query: &str, #[case] index: &str) {
     let found = migrated().query_row(&explain, values, plan);
     let found = found.unwrap();
     assert!(found.contains(&format!("INDEX {index} ")), "{found}");
+}
+
+/// Where two indexes begin with the same column, `SQLite` guesses which one selects fewer rows unless it
+/// has statistics of both.
+#[test]
+fn indexes_to_choose_between_have_statistics() {
+    let missing = "
+        with indexes as (
+            select tables.name as tbl, list.name as idx, list.origin,
+                   (select name from pragma_index_info(list.name) where seqno = 0) as first
+            from sqlite_schema as tables, pragma_index_list(tables.name) as list
+            where tables.type = 'table')
+        select tbl || ': ' || idx from indexes as one
+        where exists (select 1 from indexes as other
+                      where other.tbl = one.tbl and other.idx <> one.idx and other.first = one.first)
+          and not exists (select 1 from sqlite_stat1 as stat
+                          where stat.tbl = one.tbl and stat.idx = iif(origin = 'pk', one.tbl, one.idx))";
+    assert_eq!(rows(&migrated(), missing), Vec::<String>::new());
 }
 
 #[test]
