@@ -15,7 +15,7 @@
 use crate::connection::{self, BUSY_WAIT};
 use crate::lost_pages::{LostPages, keep_log_on_close};
 use rusqlite::Connection;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// Number of WAL pages that triggers a checkpoint: 16 MB. A page that was written repeatedly, such
 /// as a roll-up page, is copied once.
-const LOG_PAGES_MAX: u32 = 4_000;
+pub(crate) const LOG_PAGES_MAX: u32 = 4_000;
 /// Number of pages that may be left for the writer: one or two milliseconds of work.
 const PAGES_LEFT_MAX: i64 = 200;
 /// Passive checkpoints per request. Each one has fewer pages to copy, unless the disk is slower
@@ -42,31 +42,50 @@ const TRUNCATION_WAIT_MAX: Duration = Duration::from_millis(100);
 pub(crate) struct CheckpointThread {
     due: SyncSender<()>,
     is_busy: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
+    /// `None` if the caller steps the checkpointer.
+    thread: Option<JoinHandle<()>>,
 }
 
 impl CheckpointThread {
+    /// Creates a handle and the checkpointer that it calls, which needs a thread or a caller that
+    /// steps it.
+    pub(crate) fn new(
+        path: &Path,
+        truncation: Arc<AtomicBool>,
+        lost: Arc<LostPages>,
+    ) -> (Self, Checkpointer) {
+        let (due, calls) = sync_channel(1);
+        let is_busy = Arc::new(AtomicBool::new(false));
+        let checkpointer = Checkpointer {
+            calls,
+            is_busy: is_busy.clone(),
+            truncation,
+            lost,
+            path: path.to_owned(),
+        };
+        let handle = Self {
+            due,
+            is_busy,
+            thread: None,
+        };
+        (handle, checkpointer)
+    }
+
     /// Starts the thread.
     pub(crate) fn start(
         path: &Path,
         truncation: Arc<AtomicBool>,
         lost: Arc<LostPages>,
     ) -> std::io::Result<Self> {
-        let (due, calls) = sync_channel(1);
-        let is_busy = Arc::new(AtomicBool::new(false));
-        let (busy, path) = (is_busy.clone(), path.to_owned());
-        let thread = std::thread::Builder::new()
-            .name("sqlite-ckpt".to_owned())
-            .spawn(move || run_checkpoints(&calls, &busy, &truncation, &lost, &path))?;
-        Ok(Self {
-            due,
-            is_busy,
-            thread,
-        })
+        let (mut handle, checkpointer) = Self::new(path, truncation, lost);
+        let thread = std::thread::Builder::new().name("sqlite-ckpt".to_owned());
+        handle.thread = Some(thread.spawn(move || checkpointer.run())?);
+        Ok(handle)
     }
 
     fn is_busy(&self) -> bool {
-        self.is_busy.load(Ordering::Acquire) && !self.thread.is_finished()
+        let is_gone = self.thread.as_ref().is_some_and(JoinHandle::is_finished);
+        self.is_busy.load(Ordering::Acquire) && !is_gone
     }
 
     /// Requests a checkpoint. Returns false if the thread cannot accept the request.
@@ -82,34 +101,51 @@ impl CheckpointThread {
     /// Stops the thread.
     pub(crate) fn close(self) {
         drop(self.due);
-        if self.thread.join().is_err() {
+        if let Some(thread) = self.thread
+            && thread.join().is_err()
+        {
             tracing::error!("checkpoint thread panicked");
         }
     }
 }
 
-fn run_checkpoints(
-    calls: &Receiver<()>,
-    is_busy: &AtomicBool,
-    truncation: &AtomicBool,
-    lost: &LostPages,
-    path: &Path,
-) {
-    loop {
-        let is_called = match calls.recv_timeout(TRUNCATION_INTERVAL) {
-            Ok(()) => true,
-            Err(RecvTimeoutError::Timeout) => false,
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
-        if is_called {
-            checkpoint(lost, path, checkpoint_passively);
-            is_busy.store(false, Ordering::Release);
+/// Runs the requested checkpoints.
+pub(crate) struct Checkpointer {
+    calls: Receiver<()>,
+    is_busy: Arc<AtomicBool>,
+    truncation: Arc<AtomicBool>,
+    lost: Arc<LostPages>,
+    path: PathBuf,
+}
+
+impl Checkpointer {
+    /// Serves requests until the handle is dropped.
+    fn run(self) {
+        loop {
+            match self.calls.recv_timeout(TRUNCATION_INTERVAL) {
+                Ok(()) => self.serve(true),
+                Err(RecvTimeoutError::Timeout) => self.serve(false),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
         }
-        if truncation.swap(false, Ordering::SeqCst)
-            && checkpoint(lost, path, truncate) != Some(true)
+    }
+
+    /// Serves the requests so far.
+    #[cfg(feature = "stepped")]
+    pub(crate) fn serve_queued(&self) {
+        self.serve(self.calls.try_recv().is_ok());
+    }
+
+    fn serve(&self, is_called: bool) {
+        if is_called {
+            checkpoint(&self.lost, &self.path, checkpoint_passively);
+            self.is_busy.store(false, Ordering::Release);
+        }
+        if self.truncation.swap(false, Ordering::SeqCst)
+            && checkpoint(&self.lost, &self.path, truncate) != Some(true)
         {
             // A reader still uses the WAL.
-            truncation.store(true, Ordering::SeqCst);
+            self.truncation.store(true, Ordering::SeqCst);
         }
     }
 }
@@ -182,13 +218,18 @@ enum Stage {
 pub(crate) struct Checkpoints {
     /// Number of WAL pages after the last commit.
     pages: Arc<AtomicU32>,
+    /// Number of pages that triggers a checkpoint.
+    pages_max: u32,
     due_at: u32,
     stage: Stage,
 }
 
 impl Checkpoints {
     /// Installs a commit hook, which also disables `SQLite`'s automatic checkpoints.
-    pub(crate) fn watch(connection: &mut Connection) -> Result<Self, rusqlite::Error> {
+    pub(crate) fn watch(
+        connection: &mut Connection,
+        pages_max: u32,
+    ) -> Result<Self, rusqlite::Error> {
         let pages = Arc::new(AtomicU32::new(0));
         let counted = pages.clone();
         connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
@@ -197,7 +238,8 @@ impl Checkpoints {
         }))?;
         Ok(Self {
             pages,
-            due_at: LOG_PAGES_MAX,
+            pages_max,
+            due_at: pages_max,
             stage: Stage::Idle,
         })
     }
@@ -227,12 +269,12 @@ impl Checkpoints {
         }
         self.stage = Stage::Idle;
         self.due_at = match restart_log(connection) {
-            Ok(true) => LOG_PAGES_MAX,
-            Ok(false) => pages.saturating_add(LOG_PAGES_MAX),
+            Ok(true) => self.pages_max,
+            Ok(false) => pages.saturating_add(self.pages_max),
             Err(error) => {
                 lost.note_failure(connection, &error);
                 tracing::warn!(%error, pages, "failed to restart the WAL");
-                pages.saturating_add(LOG_PAGES_MAX)
+                pages.saturating_add(self.pages_max)
             }
         };
     }
@@ -278,7 +320,7 @@ mod tests {
         connection
             .execute_batch("create table t (x blob) strict")
             .unwrap();
-        let mut checkpoints = Checkpoints::watch(&mut connection).unwrap();
+        let mut checkpoints = Checkpoints::watch(&mut connection, LOG_PAGES_MAX).unwrap();
         let thread = CheckpointThread::start(&path, Arc::default(), Arc::default()).unwrap();
         let length = || {
             std::fs::metadata(folder.path().join("x.db-wal"))

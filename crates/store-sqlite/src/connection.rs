@@ -79,12 +79,16 @@ impl SqliteOpenError {
                 Some(DatabaseBusy | DatabaseLocked | DiskFull | OutOfMemory | SystemIoFailure)
             ),
             Self::Thread(_) | Self::MoveUnfinished => true,
-            Self::File(error) | Self::Log(error) | Self::Folder(error) => {
-                error.kind() == std::io::ErrorKind::StorageFull
-            }
+            Self::File(error) | Self::Log(error) | Self::Folder(error) => is_disk_failure(error),
             Self::Migration(_) | Self::Setting(_) | Self::Damaged(_) | Self::Moved => false,
         }
     }
+}
+
+/// Returns whether the disk was full or failed, like the codes of `SQLite` for its own files.
+fn is_disk_failure(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::StorageFull
+        || error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
 }
 
 /// Creates a missing file, readable only by its owner; `SQLite` gives the WAL file the same mode.

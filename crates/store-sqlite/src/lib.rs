@@ -5,12 +5,15 @@
 
 pub mod backup;
 pub mod metrics;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod transfer;
 
 mod candidates;
 mod checkpoints;
 mod connection;
 mod conversions;
+mod execution;
 mod integrity;
 mod job;
 mod leftover_wal;
@@ -22,6 +25,8 @@ mod queues;
 mod readers;
 mod rollups;
 mod rows;
+#[cfg(feature = "stepped")]
+mod stepped;
 mod vacuum_once;
 mod writer;
 mod writer_thread;
@@ -63,6 +68,7 @@ mod web_events;
 mod what_if;
 mod write_batch;
 
+use execution::Execution;
 use job::CacheEffect;
 use leftover_wal::LeftoverWal;
 use readers::Readers;
@@ -77,6 +83,8 @@ use write_batch::WriteBatch;
 use writer::Writer;
 
 pub use connection::SqliteOpenError;
+#[cfg(feature = "stepped")]
+pub use stepped::{AnswerTime, SqliteSteps};
 
 /// The embedded storage.
 pub struct SqliteStore {
@@ -115,28 +123,51 @@ impl SqliteStore {
     }
 
     fn try_open(path: &Path, before_max: u64) -> Result<Self, SqliteOpenError> {
-        let is_new = std::fs::metadata(path).map_or(true, |file| file.len() == 0);
-        if is_new && transfer::unfinished_path(path).exists() {
-            return Err(SqliteOpenError::MoveUnfinished);
-        }
-        let found = if is_new {
-            LeftoverWal::Absent
-        } else {
-            leftover_wal::make_durable(path)?
+        let opened = OpenedDatabase::open(path, before_max, Execution::THREADS)?;
+        let readers = opened.readers.clone();
+        let integrity = opened.check.integrity.clone();
+        let writer = Writer::start(opened.connection, path, readers, integrity)?;
+        Ok(Self::new(
+            writer,
+            opened.readers,
+            opened.check,
+            opened.found,
+        ))
+    }
+
+    /// Opens the file like [`Self::open`], but the caller steps the writer and the checkpoints, and
+    /// reads run on the caller's thread. `log_pages_max` WAL pages trigger a checkpoint.
+    #[cfg(feature = "stepped")]
+    pub fn open_stepped(
+        path: &Path,
+        log_pages_max: u32,
+    ) -> Result<(Self, SqliteSteps), SqliteOpenError> {
+        let execution = Execution {
+            is_stepped: true,
+            log_pages_max,
         };
-        let mut connection = connection::open_for_writing(path)?;
-        transfer::reject_moved(&connection)?;
-        let check = integrity::IntegrityCheck::start(path, found, &connection, before_max)?;
-        migrate::migrate(&mut connection)?;
-        vacuum_once::run(&connection, path, is_new)?;
-        let readers = Readers::open(path)?;
-        Ok(Self {
-            writer: Writer::start(connection, path, readers.clone(), check.integrity.clone())?,
+        let opened = OpenedDatabase::open(path, u64::MAX, execution)?;
+        let readers = opened.readers.clone();
+        let integrity = opened.check.integrity.clone();
+        let (writer, steps) =
+            Writer::stepped(opened.connection, path, readers, integrity, execution)?;
+        let store = Self::new(writer, opened.readers, opened.check, opened.found);
+        Ok((store, steps))
+    }
+
+    fn new(
+        writer: Writer,
+        readers: Readers,
+        check: integrity::IntegrityCheck,
+        found: LeftoverWal,
+    ) -> Self {
+        Self {
+            writer,
             readers,
             integrity_check: check,
             changes: AtomicU64::new(0),
             import_turn: (found == LeftoverWal::InUse).then(tokio::sync::Mutex::default),
-        })
+        }
     }
 
     /// Opens a database copy that no process is using, read-only. Every change fails as
@@ -235,6 +266,41 @@ impl SqliteStore {
         let outcome = self.readers.run(name, work).await;
         tributary_store::metrics::record_transaction(name, &outcome, begun.elapsed());
         outcome
+    }
+}
+
+/// An open, migrated database, before the writer starts.
+struct OpenedDatabase {
+    connection: Connection,
+    readers: Readers,
+    check: integrity::IntegrityCheck,
+    found: LeftoverWal,
+}
+
+impl OpenedDatabase {
+    fn open(path: &Path, before_max: u64, execution: Execution) -> Result<Self, SqliteOpenError> {
+        let is_new = std::fs::metadata(path).map_or(true, |file| file.len() == 0);
+        if is_new && transfer::unfinished_path(path).exists() {
+            return Err(SqliteOpenError::MoveUnfinished);
+        }
+        let found = if is_new {
+            LeftoverWal::Absent
+        } else {
+            leftover_wal::make_durable(path)?
+        };
+        let mut connection = connection::open_for_writing(path)?;
+        transfer::reject_moved(&connection)?;
+        let check = integrity::IntegrityCheck::start(path, found, &connection, before_max)?;
+        migrate::migrate(&mut connection)?;
+        vacuum_once::run(&connection, path, is_new)?;
+        let mut readers = Readers::open(path)?;
+        readers.execution = execution;
+        Ok(Self {
+            connection,
+            readers,
+            check,
+            found,
+        })
     }
 }
 

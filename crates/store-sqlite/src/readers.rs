@@ -3,6 +3,7 @@
 
 use crate::Failure;
 use crate::connection::{self, SqliteOpenError};
+use crate::execution::Execution;
 
 use rusqlite::Connection;
 use std::path::Path;
@@ -46,6 +47,7 @@ pub(crate) struct Readers {
     idle: Arc<Mutex<Vec<Connection>>>,
     /// Time limit for one read of a report.
     pub(crate) report_timeout: Duration,
+    pub(crate) execution: Execution,
 }
 
 impl Readers {
@@ -72,6 +74,7 @@ impl Readers {
             report: Arc::new(Semaphore::new(SHARES.report)),
             idle: Arc::new(Mutex::new(idle)),
             report_timeout: REPORT_TIMEOUT_DEFAULT,
+            execution: Execution::THREADS,
         })
     }
 
@@ -129,6 +132,7 @@ impl Readers {
             })
         };
         let done = match share {
+            _ if self.execution.is_stepped => Some(read()),
             ConnectionShare::Report => run_with_low_priority(read).await,
             ConnectionShare::Public | ConnectionShare::Worker => {
                 tokio::task::spawn_blocking(read).await.ok()
@@ -140,22 +144,38 @@ impl Readers {
     /// Closes the connections until [`ClosedReaders::reopen`] is called. New reads wait meanwhile.
     /// Returns `None` if running reads take too long.
     pub(crate) fn close_temporarily(&self, runtime: Option<&Handle>) -> Option<ClosedReaders> {
-        let all = async {
-            let mut all = Vec::new();
-            for (permits, count) in self.shares() {
-                let count = u32::try_from(count).ok()?;
-                all.push(permits.clone().acquire_many_owned(count).await.ok()?);
-            }
-            Some(all)
+        let permits = if self.execution.is_stepped {
+            // A read on the caller's thread has ended by now.
+            self.try_all_permits()?
+        } else {
+            let waiting = async { tokio::time::timeout(READS_END_MAX, self.all_permits()).await };
+            runtime?.block_on(waiting).ok()??
         };
-        let waiting = async { tokio::time::timeout(READS_END_MAX, all).await };
-        let permits = runtime?.block_on(waiting).ok()??;
         let idle = self.idle.clone();
         idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
         Some(ClosedReaders {
             idle,
             _permits: permits,
         })
+    }
+
+    /// Waits for all permits.
+    async fn all_permits(&self) -> Option<Vec<OwnedSemaphorePermit>> {
+        let mut all = Vec::new();
+        for (permits, count) in self.shares() {
+            let count = u32::try_from(count).ok()?;
+            all.push(permits.clone().acquire_many_owned(count).await.ok()?);
+        }
+        Some(all)
+    }
+
+    /// Takes all permits if they are free.
+    fn try_all_permits(&self) -> Option<Vec<OwnedSemaphorePermit>> {
+        let take = |(permits, count): (&Arc<Semaphore>, usize)| {
+            let count = u32::try_from(count).ok()?;
+            permits.clone().try_acquire_many_owned(count).ok()
+        };
+        self.shares().into_iter().map(take).collect()
     }
 
     fn shares(&self) -> [(&Arc<Semaphore>, usize); 3] {

@@ -18,10 +18,12 @@
 use crate::Failure;
 use crate::checkpoints::CheckpointThread;
 use crate::connection::SqliteOpenError;
+use crate::execution::Execution;
 use crate::integrity::IntegrityState;
 use crate::job::{self, CacheEffect, Job, JobIsolation};
-use crate::lost_pages::LostPages;
 use crate::readers::Readers;
+#[cfg(feature = "stepped")]
+use crate::stepped::{AnswerTime, SqliteSteps, SteppedLoops};
 use crate::write_batch::WriteBatch;
 use crate::writer_thread::{WriterConnection, WriterThread};
 use rusqlite::Connection;
@@ -47,6 +49,9 @@ pub(crate) struct Writer {
     /// `None` after closing. The thread ends once the queue is empty.
     inbox: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The loops that a test steps instead of the thread.
+    #[cfg(feature = "stepped")]
+    stepped: Option<SqliteSteps>,
     /// Set by an erasure: the WAL must be truncated.
     truncation: Arc<AtomicBool>,
     integrity: Arc<IntegrityState>,
@@ -59,6 +64,8 @@ impl Writer {
         Self {
             inbox: Mutex::new(None),
             thread: Mutex::new(None),
+            #[cfg(feature = "stepped")]
+            stepped: None,
             truncation: Arc::default(),
             integrity,
         }
@@ -72,26 +79,73 @@ impl Writer {
         integrity: Arc<IntegrityState>,
     ) -> Result<Self, SqliteOpenError> {
         let (inbox, jobs) = mpsc::channel(QUEUE_JOBS_MAX);
-        let open = WriterConnection::new(connection)?;
-        let truncation = Arc::new(AtomicBool::new(false));
-        let lost = Arc::new(LostPages::default());
+        let (truncation, lost) = (Arc::default(), Arc::default());
+        let checkpoint_thread =
+            CheckpointThread::start(path, Arc::clone(&truncation), Arc::clone(&lost))?;
+        let execution = Execution::THREADS;
         let batches = WriterThread {
             path: path.to_owned(),
             runtime: Handle::try_current().ok(),
-            checkpoint_thread: CheckpointThread::start(path, truncation.clone(), lost.clone())?,
+            checkpoint_thread,
             readers,
             integrity: integrity.clone(),
             lost,
+            open: Some(WriterConnection::new(connection, execution.log_pages_max)?),
+            tried_at: None,
+            execution,
         };
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || batches.run(open, jobs))?;
+            .spawn(move || batches.run(jobs))?;
         Ok(Self {
             inbox: Mutex::new(Some(inbox)),
             thread: Mutex::new(Some(thread)),
+            #[cfg(feature = "stepped")]
+            stepped: None,
             truncation,
             integrity,
         })
+    }
+
+    /// Like [`Self::start`], for a test that steps the loops.
+    #[cfg(feature = "stepped")]
+    pub(crate) fn stepped(
+        connection: Connection,
+        path: &Path,
+        readers: Readers,
+        integrity: Arc<IntegrityState>,
+        execution: Execution,
+    ) -> Result<(Self, SqliteSteps), SqliteOpenError> {
+        let (inbox, jobs) = mpsc::channel(QUEUE_JOBS_MAX);
+        let (truncation, lost) = (Arc::default(), Arc::default());
+        let (checkpoint_thread, checkpointer) =
+            CheckpointThread::new(path, Arc::clone(&truncation), Arc::clone(&lost));
+        let writer = WriterThread {
+            path: path.to_owned(),
+            runtime: None,
+            checkpoint_thread,
+            readers,
+            integrity: integrity.clone(),
+            lost,
+            open: Some(WriterConnection::new(connection, execution.log_pages_max)?),
+            tried_at: None,
+            execution,
+        };
+        let loops = SteppedLoops {
+            writer,
+            jobs,
+            checkpointer,
+            answer_time: AnswerTime::AfterCommit,
+        };
+        let steps = SqliteSteps(Arc::new(Mutex::new(Some(loops))));
+        let writer = Self {
+            inbox: Mutex::new(Some(inbox)),
+            thread: Mutex::new(None),
+            stepped: Some(steps.clone()),
+            truncation,
+            integrity,
+        };
+        Ok((writer, steps))
     }
 
     /// Submits a job and waits for its commit.
@@ -195,6 +249,10 @@ impl Writer {
     pub(crate) async fn close(&self) {
         let inbox = self.inbox.lock().ok().and_then(|mut inbox| inbox.take());
         drop(inbox);
+        #[cfg(feature = "stepped")]
+        if let Some(stepped) = &self.stepped {
+            stepped.close();
+        }
         let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
         let Some(thread) = thread else { return };
         let joined = tokio::task::spawn_blocking(move || thread.join()).await;

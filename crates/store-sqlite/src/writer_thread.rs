@@ -2,6 +2,7 @@
 
 use crate::checkpoints::{self, CheckpointThread, Checkpoints};
 use crate::connection;
+use crate::execution::Execution;
 use crate::integrity::{IntegrityState, is_corruption};
 use crate::job::{CacheEffect, Job, JobIsolation};
 use crate::leftover_wal::{self, LeftoverWal};
@@ -10,11 +11,12 @@ use crate::readers::Readers;
 use crate::write_batch::{BatchCache, WriteBatch};
 use crate::{Failure, rollups};
 use rusqlite::Connection;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tributary_store::StoreError;
 
 /// Maximum number of jobs per commit. More would delay the first job without saving a sync.
@@ -26,21 +28,24 @@ const REOPEN_ALL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The write connection and its checkpoint state.
 pub(crate) struct WriterConnection {
-    connection: Connection,
+    pub(crate) connection: Connection,
     checkpoints: Checkpoints,
     /// Dropped together with the connection, because a failed batch may have cached uncommitted
     /// data.
-    cache: BatchCache,
+    pub(crate) cache: BatchCache,
 }
 
 impl WriterConnection {
-    pub(crate) fn new(mut connection: Connection) -> Result<Self, rusqlite::Error> {
+    pub(crate) fn new(
+        mut connection: Connection,
+        log_pages_max: u32,
+    ) -> Result<Self, rusqlite::Error> {
         // Keeps the pages that a savepoint may restore in memory. By default, `SQLite` moves them to
         // a temporary file once they exceed 64 KiB, for the rest of the transaction. That was half
         // of all writes under a load of first opens. Not set when the file is opened, because a
         // VACUUM would then copy the database into memory.
         connection.pragma_update(None, "temp_store", "memory")?;
-        let checkpoints = Checkpoints::watch(&mut connection)?;
+        let checkpoints = Checkpoints::watch(&mut connection, log_pages_max)?;
         Ok(Self {
             connection,
             checkpoints,
@@ -57,41 +62,53 @@ pub(crate) struct WriterThread {
     pub(crate) readers: Readers,
     pub(crate) integrity: Arc<IntegrityState>,
     pub(crate) lost: Arc<LostPages>,
+    /// `None` after a failed batch.
+    pub(crate) open: Option<WriterConnection>,
+    /// The latest attempt to close all connections after pages were lost.
+    pub(crate) tried_at: Option<Instant>,
+    pub(crate) execution: Execution,
 }
 
 impl WriterThread {
     /// Commits jobs until the inbox is closed.
-    pub(crate) fn run(self, open: WriterConnection, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
-        let mut open = Some(open);
-        let mut tried = None;
+    pub(crate) fn run(mut self, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
         while let Some(first) = jobs.blocking_recv() {
-            crate::metrics::batch(1 + jobs.len());
-            let mut batch = vec![first];
-            while batch.len() < BATCH_JOBS_MAX {
-                let Ok(job) = jobs.try_recv() else { break };
-                batch.push(job);
-            }
-            if self.lost.any() && tried.is_none_or(|at: Instant| at.elapsed() > REOPEN_ALL_INTERVAL)
-            {
-                open = self.reopen_all(open);
-                tried = Some(Instant::now());
-            }
-            if open.is_none() {
-                open = reopen(&self.path);
-            }
-            open = open.and_then(|open| self.write_batch(open, &mut batch));
-            self.answer(batch, open.is_some());
-            // After the replies, so that only the next batch waits for a checkpoint.
-            if let Some(WriterConnection {
-                connection,
-                checkpoints,
-                ..
-            }) = &mut open
-            {
-                checkpoints.after_commit(connection, &self.checkpoint_thread, &self.lost);
-            }
+            self.commit_queued(first, &mut jobs);
         }
-        self.close(open);
+        self.close();
+    }
+
+    /// Commits a job and those queued behind it in one batch, and answers them.
+    pub(crate) fn commit_queued(
+        &mut self,
+        first: Box<dyn Job>,
+        jobs: &mut mpsc::Receiver<Box<dyn Job>>,
+    ) {
+        let mut batch = take_batch(first, jobs);
+        let mut open = self.take_connection();
+        open = open.and_then(|open| self.write_batch(open, &mut batch));
+        self.answer(batch, open.is_some());
+        // After the replies, so that only the next batch waits for a checkpoint.
+        if let Some(WriterConnection {
+            connection,
+            checkpoints,
+            ..
+        }) = &mut open
+        {
+            checkpoints.after_commit(connection, &self.checkpoint_thread, &self.lost);
+        }
+        self.open = open;
+    }
+
+    /// Takes the connection, which is reopened after a failed batch or after pages were lost.
+    pub(crate) fn take_connection(&mut self) -> Option<WriterConnection> {
+        let mut open = self.open.take();
+        let tried_at = self.tried_at;
+        if self.lost.any() && tried_at.is_none_or(|at| at.elapsed() > REOPEN_ALL_INTERVAL) {
+            open = self.reopen_all(open);
+            self.tried_at = Some(Instant::now());
+        }
+        open.or_else(|| self.reopen())
     }
 
     /// Commits a batch. Returns the connection if the commit succeeded.
@@ -140,7 +157,7 @@ impl WriterThread {
                 false
             }
         };
-        let open = reopen(&self.path);
+        let open = self.reopen();
         match closed.reopen(&self.path) {
             Ok(()) if is_durable => self.lost.clear(),
             Ok(()) => {}
@@ -151,8 +168,28 @@ impl WriterThread {
         open
     }
 
+    /// Opens the connection again.
+    fn reopen(&self) -> Option<WriterConnection> {
+        // Readers stay connected, so the WAL index still ends with the last synced commit.
+        let pages = self.execution.log_pages_max;
+        let opened = connection::open_for_writing(&self.path)
+            .and_then(|connection| Ok(WriterConnection::new(connection, pages)?));
+        match opened {
+            Ok(open) => {
+                tracing::warn!("reopened the database after a failure");
+                Some(open)
+            }
+            Err(error) => {
+                tracing::error!(%error, "failed to open the database");
+                self.execution.pause(REOPEN_PAUSE);
+                None
+            }
+        }
+    }
+
     /// Copies the WAL into the database file and closes the database.
-    fn close(self, open: Option<WriterConnection>) {
+    pub(crate) fn close(mut self) {
+        let open = self.open.take();
         self.checkpoint_thread.close();
         let Some(WriterConnection { connection, .. }) = open else {
             return;
@@ -181,7 +218,7 @@ impl WriterThread {
 
     /// Sends a batch's replies, from a runtime worker if possible. There, waking a task is cheap;
     /// on the writer thread, each wake-up costs a system call.
-    fn answer(&self, jobs: Vec<Box<dyn Job>>, committed: bool) {
+    pub(crate) fn answer(&self, jobs: Vec<Box<dyn Job>>, committed: bool) {
         let answer_all = move || {
             for job in jobs {
                 job.answer(committed);
@@ -194,8 +231,33 @@ impl WriterThread {
     }
 }
 
+/// Takes a job and those queued behind it, up to the size of a batch.
+pub(crate) fn take_batch(
+    first: Box<dyn Job>,
+    jobs: &mut mpsc::Receiver<Box<dyn Job>>,
+) -> Vec<Box<dyn Job>> {
+    crate::metrics::batch(1 + jobs.len());
+    let mut batch = vec![first];
+    while batch.len() < BATCH_JOBS_MAX {
+        let Ok(job) = jobs.try_recv() else { break };
+        batch.push(job);
+    }
+    batch
+}
+
 /// Commits jobs in one transaction.
 pub(crate) fn commit(
+    connection: &Connection,
+    cache: &BatchCache,
+    jobs: &mut [Box<dyn Job>],
+) -> Result<(), Failure> {
+    run_jobs(connection, cache, jobs)?;
+    connection.prepare_cached("commit")?.execute(())?;
+    Ok(())
+}
+
+/// Begins a transaction and runs jobs in it.
+pub(crate) fn run_jobs(
     connection: &Connection,
     cache: &BatchCache,
     jobs: &mut [Box<dyn Job>],
@@ -223,9 +285,7 @@ pub(crate) fn commit(
             batch.clear_cache();
         }
     }
-    rollups::store_increments(connection, batch.take_increments())?;
-    connection.prepare_cached("commit")?.execute(())?;
-    Ok(())
+    rollups::store_increments(connection, batch.take_increments())
 }
 
 fn run_in_savepoint(batch: &mut WriteBatch<'_>, job: &mut Box<dyn Job>) -> Result<(), Failure> {
@@ -245,23 +305,6 @@ fn run_in_savepoint(batch: &mut WriteBatch<'_>, job: &mut Box<dyn Job>) -> Resul
 /// The error for a batch whose transaction was aborted or contains a partial job.
 fn transaction_lost() -> StoreError {
     StoreError::unavailable("commit_batch", "the transaction was aborted")
-}
-
-fn reopen(path: &Path) -> Option<WriterConnection> {
-    // Readers stay connected, so the WAL index still ends with the last synced commit.
-    let opened = connection::open_for_writing(path)
-        .and_then(|connection| Ok(WriterConnection::new(connection)?));
-    match opened {
-        Ok(open) => {
-            tracing::warn!("reopened the database after a failure");
-            Some(open)
-        }
-        Err(error) => {
-            tracing::error!(%error, "failed to open the database");
-            std::thread::sleep(REOPEN_PAUSE);
-            None
-        }
-    }
 }
 
 #[cfg(test)]
