@@ -23,6 +23,12 @@ const INDEX_PLANS: [(&str, &str); 4] = [
 /// batch would cost as much as the lookups themselves.
 const GENERIC_PLAN: (&str, &str) = ("plan_cache_mode", "force_generic_plan");
 
+/// Fails if the server does not accept writes: it is a standby, or `default_transaction_read_only`
+/// fences it. `begin read write` would override that setting, and so would `set`; within a query, the
+/// server rejects the change. A transaction that only reads in the end must fail, too, because its
+/// answer may depend on rows that the new primary does not have.
+const REJECT_READ_ONLY: (&str, &str) = ("transaction_read_only", "off");
+
 /// Citus cannot plan a distributed statement without its values.
 const CUSTOM_PLAN: &str = "set local plan_cache_mode = auto";
 
@@ -59,7 +65,7 @@ pub(crate) fn begin_statements(
         TransactionMode::ReadOnce => return Vec::new(),
         TransactionMode::Read => "isolation level repeatable read, read only",
         TransactionMode::Write | TransactionMode::PipelinedWrite => {
-            "isolation level read committed, read write"
+            "isolation level read committed"
         }
     };
     let begin = format!("begin {kind}");
@@ -74,15 +80,21 @@ pub(crate) fn begin_statements(
         ("idle_in_transaction_session_timeout", statement.as_str()),
     ];
     let settings = limits.into_iter().chain(INDEX_PLANS);
+    let call = |(name, value): (&str, &str)| format!("set_config('{name}', '{value}', true)");
+    let check = mode.writes().then_some(REJECT_READ_ONLY);
     if is_distributed {
         let first = [&begin, CONCURRENT_WRITES, CUSTOM_PLAN, SETTINGS_FOR_WORKERS];
         let settings = settings.map(|(name, value)| format!("set local {name} = {value}"));
-        return std::iter::once(first.join("; ")).chain(settings).collect();
+        let check = check.map(|check| format!("select {}", call(check)));
+        let statements = std::iter::once(first.join("; ")).chain(settings);
+        return statements.chain(check).collect();
     }
-    let plan = (mode != TransactionMode::Read).then_some(GENERIC_PLAN);
-    let calls: Vec<String> = settings
+    let plan = mode.writes().then_some(GENERIC_PLAN);
+    let calls: Vec<String> = check
+        .into_iter()
+        .chain(settings)
         .chain(plan)
-        .map(|(name, value)| format!("set_config('{name}', '{value}', true)"))
+        .map(call)
         .collect();
     vec![format!("{begin}; select {}", calls.join(", "))]
 }
@@ -113,7 +125,9 @@ mod tests {
             panic!("several statements");
         };
         let plan = "set_config('plan_cache_mode', 'force_generic_plan', true)";
-        assert!(write.contains("read write") && write.ends_with(plan));
+        let check = "read committed; select set_config('transaction_read_only', 'off', true)";
+        assert!(write.contains(check) && write.ends_with(plan));
+        assert!(!read.contains("transaction_read_only"));
         assert!(write.contains("set_config('synchronous_commit', 'on', true)"));
     }
 
@@ -127,6 +141,8 @@ mod tests {
             assert!(!statements.concat().contains("force_generic_plan"));
             assert!(settings.contains(&"set local synchronous_commit = on".to_owned()));
             assert!(settings.contains(&"set local enable_seqscan = off".to_owned()));
+            let check = "select set_config('transaction_read_only', 'off', true)".to_owned();
+            assert_eq!(settings.contains(&check), mode.writes());
             assert!(settings.iter().all(|sql| !sql.contains(';')));
         }
     }

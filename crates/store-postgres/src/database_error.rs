@@ -113,9 +113,15 @@ pub(crate) fn is_serialization_failure(error: &tokio_postgres::Error) -> bool {
     })
 }
 
-/// Returns whether the server has become read-only. A new connection may reach the primary.
+/// Returns whether the server does not accept writes. A new connection may reach the primary.
 pub(crate) fn is_read_only_server(error: &tokio_postgres::Error) -> bool {
-    error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
+    // 25001 is the answer to the check at the begin of a transaction (`begin.rs`).
+    [
+        SqlState::READ_ONLY_SQL_TRANSACTION,
+        SqlState::ACTIVE_SQL_TRANSACTION,
+    ]
+    .iter()
+    .any(|code| error.code() == Some(code))
 }
 
 /// Returns whether the connection is lost, and the transaction with it.

@@ -50,7 +50,6 @@ pub(crate) async fn find_warnings(
     let row = tx
         .query_one(
             "select (select reset_val from pg_settings where name = 'synchronous_commit'),
-                    pg_is_in_recovery(),
                     current_setting('max_connections')::bigint",
             &[],
         )
@@ -63,14 +62,7 @@ pub(crate) async fn find_warnings(
                 .to_owned(),
         );
     }
-    if row.try_get(1)? {
-        concerns.push(
-            "the server is a read-only standby; connect to the primary, or list all hosts with \
-             target_session_attrs=read-write"
-                .to_owned(),
-        );
-    }
-    let max_connections: i64 = row.try_get(2)?;
+    let max_connections: i64 = row.try_get(1)?;
     if usize::try_from(max_connections).unwrap_or(0) < connections {
         concerns.push(format!(
             "the server's max_connections is {max_connections}, below this node's \

@@ -53,6 +53,7 @@ mod attempt_error;
 mod background_task;
 mod batch_writer;
 mod begin;
+mod connector;
 mod database_error;
 mod distributed;
 mod due_work;

@@ -264,12 +264,12 @@ async fn step(
     migrations: &[Migration],
 ) -> Result<MigrationStep, PostgresOpenError> {
     let tx = connection.transaction().await?;
-    let done = apply_in(&tx, pool, migrations).await;
-    match &done {
-        Ok(MigrationStep::Applied) => tx.commit().await?,
-        _ => tx.rollback().await?,
+    let done = apply_in(&tx, pool, migrations).await?;
+    match done {
+        MigrationStep::Applied => tx.commit().await?,
+        MigrationStep::UpToDate | MigrationStep::LockedElsewhere => tx.rollback().await?,
     }
-    done
+    Ok(done)
 }
 
 async fn apply_in(

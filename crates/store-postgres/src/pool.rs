@@ -1,20 +1,19 @@
 //! The connection pool.
 
+use crate::connector::Connector;
 use crate::database_error::DatabaseError;
 use crate::distributed::{DownWorkers, KnownShards};
 use crate::due_work::DueWork;
 use crate::rollups::PendingApps;
 use crate::tls;
-use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, PoolError, RecyclingMethod};
-use std::pin::Pin;
+use deadpool_postgres::{Manager, ManagerConfig, Object, PoolError, RecyclingMethod};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockReadGuard, Semaphore};
-use tokio::task::JoinHandle;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{AsyncMessage, Client, Config};
+use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tributary_store::connection_share::{ConnectionShare, ConnectionShares};
 use tributary_store::migration::MigrationRefusal;
@@ -249,6 +248,7 @@ impl Pool {
         let tls = tls::connector(config.get_ssl_mode())?;
         let connector = Connector {
             tls: tls.clone(),
+            wait_max: options.connect_timeout,
             unreplicated: unreplicated.clone(),
         };
         let recycling = ManagerConfig {
@@ -301,6 +301,10 @@ impl Pool {
                     text += "; set SSL_CERT_FILE to a file with the issuer's certificate, or use \
                              sslmode=prefer to encrypt without verification";
                 }
+                if text.contains("does not allow writes") {
+                    text += "; the server is a standby, or default_transaction_read_only is on: use \
+                             the address of the primary, or list all hosts in the URL";
+                }
                 Err(PostgresOpenError::Unreachable(text))
             }
             Err(late) => Err(PostgresOpenError::Unreachable(late.to_string())),
@@ -341,6 +345,11 @@ impl Pool {
             .map_err(|_| DatabaseError::new(format!("no connection within {wait:?}")))
     }
 
+    /// Closes the connections that are not in use.
+    pub(crate) fn close_idle(&self) {
+        drop(self.connections.retain(|_, _| false));
+    }
+
     /// Marks a transaction as running until the guard is dropped.
     pub(crate) async fn track_running(&self) -> RwLockReadGuard<'_, ()> {
         self.running.read().await
@@ -366,8 +375,8 @@ fn pool_error(error: &PoolError) -> DatabaseError {
     }
 }
 
-/// Reads the URL and adds defaults for missing settings. If the URL names several hosts, connects to
-/// one of this kind.
+/// Reads the URL and adds defaults for missing settings. Connects only to a server that accepts
+/// writes, if this kind is asked for. If the URL names several hosts, connects to one of this kind.
 pub(crate) fn config(
     url: &str,
     options: &PostgresOptions,
@@ -395,8 +404,10 @@ pub(crate) fn config(
         config.keepalives_interval(KEEPALIVE_INTERVAL);
     }
     let several = config.get_hosts().len().max(config.get_hostaddrs().len()) > 1;
-    if several && config.get_target_session_attrs() == TargetSessionAttrs::Any {
-        // After a failover the first host may be of the other kind.
+    let is_checked = several || kind == TargetSessionAttrs::ReadWrite;
+    if is_checked && config.get_target_session_attrs() == TargetSessionAttrs::Any {
+        // After a failover, the first host may be of the other kind, and so may the server behind a
+        // name or a proxy. Reads from a standby would miss what was just written.
         config.target_session_attrs(kind);
     }
     Ok(config)
@@ -444,52 +455,5 @@ pub(crate) async fn check_server(client: &Client) -> Result<(), PostgresOpenErro
         Ok(())
     } else {
         Err(PostgresOpenError::Encoding(encoding))
-    }
-}
-
-/// Opens connections and watches the server's notices.
-struct Connector {
-    tls: MakeRustlsConnect,
-    unreplicated: Arc<AtomicU64>,
-}
-
-type Connecting<'a> = Pin<
-    Box<dyn Future<Output = Result<(Client, JoinHandle<()>), tokio_postgres::Error>> + Send + 'a>,
->;
-
-impl Connect for Connector {
-    fn connect(&self, config: &Config) -> Connecting<'_> {
-        let config = config.clone();
-        Box::pin(async move {
-            let (client, mut connection) = config.connect(self.tls.clone()).await?;
-            let unreplicated = self.unreplicated.clone();
-            let task = tokio::spawn(async move {
-                loop {
-                    match std::future::poll_fn(|context| connection.poll_message(context)).await {
-                        Some(Ok(AsyncMessage::Notice(notice))) => {
-                            // The server confirms a commit even if its wait for the standby was
-                            // cancelled, and sends this notice just before. The message is
-                            // localised; the routine name is not.
-                            if notice.routine() == Some("SyncRepWaitForLSN") {
-                                unreplicated.fetch_add(1, Ordering::SeqCst);
-                            }
-                            tracing::debug!(
-                                severity = notice.severity(),
-                                message = notice.message(),
-                                "notice from the database"
-                            );
-                        }
-                        Some(Ok(_)) => {}
-                        Some(Err(error)) => {
-                            let error = DatabaseError::from(&error);
-                            tracing::warn!(%error, "lost a database connection");
-                            break;
-                        }
-                        None => break,
-                    }
-                }
-            });
-            Ok((client, task))
-        })
     }
 }

@@ -4,6 +4,7 @@
 //! are in use, and so that an unanswered question blocks none of them.
 
 use crate::PostgresOpenError;
+use crate::connector::connect;
 use crate::database_error::DatabaseError;
 use crate::tls;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ impl Probe {
         if let Some(client) = open.as_ref().filter(|client| !client.is_closed()) {
             return Ok(client.clone());
         }
-        let connecting = self.config.connect(self.tls.clone());
+        let connecting = connect(&self.config, &self.tls, ANSWER_WAIT_MAX);
         let (client, connection) = connecting
             .await
             .map_err(|error| DatabaseError::from(&error))?;

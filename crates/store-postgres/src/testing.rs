@@ -4,7 +4,7 @@
 //! earlier tests and deletes their rows. The databases stay on the server after a run, and the next
 //! run uses them again.
 
-use crate::migrate::{MIGRATIONS, migrate};
+use crate::migrate::{MIGRATIONS, migrate, migrate_to};
 use crate::partitions::{self, CLICKS, DELIVERIES};
 use crate::pool::Pool;
 use crate::{PostgresOpenError, PostgresOptions};
@@ -160,17 +160,7 @@ impl PooledDatabase {
     }
 
     async fn migrate(&self) -> Result<(), PostgresOpenError> {
-        let options = PostgresOptions {
-            connections: 1,
-            worker_connections: 1,
-            report_connections: 1,
-            connect_timeout: Duration::from_secs(10),
-            statement_timeout: Duration::from_secs(10),
-            report_timeout: Duration::from_secs(10),
-            statement_cache: false,
-            merges_increments: false,
-        };
-        let pool = Pool::open(&self.url, options)?;
+        let pool = Pool::open(&self.url, options())?;
         migrate(&pool, &mut pool.first_connection().await?).await?;
         // As if the tables had been large, so that the tests use partitioned ones.
         let retention = Duration::from_hours(30 * 24);
@@ -180,6 +170,31 @@ impl PooledDatabase {
             partitioned.map_err(|error| PostgresOpenError::Statement(error.to_string()))?;
         }
         Ok(())
+    }
+}
+
+/// Returns all migrations in order.
+pub const fn migrations() -> &'static [Migration] {
+    MIGRATIONS
+}
+
+/// Migrates a database as a program with only these migrations does.
+pub async fn migrate_with(url: &str, migrations: &[Migration]) -> Result<(), PostgresOpenError> {
+    let pool = Pool::open(url, options())?;
+    migrate_to(&pool, &mut pool.first_connection().await?, migrations).await
+}
+
+/// Returns options for migrating: a second connection builds indexes outside a transaction.
+const fn options() -> PostgresOptions {
+    PostgresOptions {
+        connections: 2,
+        worker_connections: 1,
+        report_connections: 1,
+        connect_timeout: Duration::from_secs(10),
+        statement_timeout: Duration::from_secs(10),
+        report_timeout: Duration::from_secs(10),
+        statement_cache: false,
+        merges_increments: false,
     }
 }
 

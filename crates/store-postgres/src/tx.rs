@@ -34,13 +34,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Statement};
-use tributary_store::connection_share::ConnectionShare;
+use tributary_store::connection_share::{ConnectionShare, LONG};
 use tributary_store::{ReportTimeout, StoreError};
 
 /// Number of attempts before the caller gets an error.
 pub(crate) const ATTEMPTS_MAX: u32 = 5;
 /// Maximum delay after the first attempt. The maximum doubles with each further attempt.
 const RETRY_DELAY_FIRST_MAX: Duration = Duration::from_millis(20);
+/// Maximum duration of a long transaction: enough for a day with millions of events.
+const LONG_TRANSACTION_MAX: Duration = Duration::from_mins(10);
 
 /// How a transaction accesses the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +61,7 @@ pub(crate) enum TransactionMode {
 }
 
 impl TransactionMode {
-    fn writes(self) -> bool {
+    pub(crate) fn writes(self) -> bool {
         matches!(self, Self::Write | Self::PipelinedWrite)
     }
 }
@@ -87,7 +89,11 @@ pub(crate) async fn run_borrowed<T>(
     // The server enforces the statement timeout. This timeout covers a server that does not respond
     // at all.
     let share = ConnectionShare::of(name);
-    let limit = pool.options.connect_timeout + pool.options.statement_timeout_for(share);
+    let limit = if LONG.contains(&name) {
+        LONG_TRANSACTION_MAX
+    } else {
+        pool.options.connect_timeout + pool.options.statement_timeout_for(share)
+    };
     let outcome = tokio::time::timeout(limit, run_with_retries(pool, name, mode, work))
         .await
         .unwrap_or_else(|_| {
@@ -177,8 +183,13 @@ pub(crate) async fn try_on<T>(
     let timeout = pool.options.statement_timeout_for(share);
     let worked = match begin_and_run(&tx, mode, timeout, work).await {
         Ok(worked) => worked,
+        Err(error) if is_read_only_server(&error) => {
+            tx.discard();
+            // The other connections may lead to the same server, and a new one to the primary.
+            pool.close_idle();
+            return Err(AttemptError::Retryable(DatabaseError::from(&error)));
+        }
         Err(error) => {
-            // For example a standby, which rejects write transactions.
             tx.discard();
             return Err(classify_before_commit(Failure::Postgres(error)));
         }

@@ -1,9 +1,11 @@
 //! Connecting: rejected servers and error messages.
 
 use super::database::{Schema, options, server_url, with_setting};
-use crate::{PostgresOpenError, PostgresStore};
+use crate::{PostgresOpenError, PostgresOptions, PostgresStore};
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
 use tributary_store::Instance;
 use tributary_store::contract::fixtures::at;
 use tributary_store::migration::MigrationRefusal;
@@ -199,4 +201,26 @@ async fn prepares_no_statements_without_the_cache() {
             .await;
         assert_eq!(prepared.expect("count") > 0, is_prepared);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_host_does_not_hide_the_next_one() {
+    let schema = Schema::create().await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let silent = silent.local_addr().expect("an address");
+    let server: Config = server_url().parse().expect("a URL");
+    let Some(Host::Tcp(host)) = server.get_hosts().first() else {
+        panic!("the server at TEST_DATABASE_URL must be reached over TCP");
+    };
+    let port = server.get_ports().first().copied().unwrap_or(5432);
+    let next = format!("{host}:{port}");
+    let url = schema.url.replacen(&next, &format!("{silent},{next}"), 1);
+    assert_ne!(url, schema.url);
+    let options = PostgresOptions {
+        connect_timeout: Duration::from_secs(2),
+        ..options()
+    };
+    let store = PostgresStore::connect(&url, options).await;
+    let store = store.expect("the second host answers");
+    store.commit_probe(at(1)).await.expect("a commit");
 }

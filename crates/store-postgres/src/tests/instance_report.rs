@@ -18,8 +18,7 @@ async fn shown(store: &PostgresStore, setting: &str) -> String {
 async fn every_transaction_has_the_required_settings() {
     let schema = Schema::create().await;
     let unsafe_url = format!(
-        "{}%20-csynchronous_commit%3Doff%20-cdefault_transaction_isolation%3Dserializable\
-         %20-cdefault_transaction_read_only%3Don",
+        "{}%20-csynchronous_commit%3Doff%20-cdefault_transaction_isolation%3Dserializable",
         schema.url
     );
     drop(schema.open().await);

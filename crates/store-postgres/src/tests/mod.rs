@@ -26,6 +26,7 @@ mod planned_batches;
 mod proxy;
 mod queue_parts;
 mod races;
+mod read_only;
 mod rolling_migrations;
 mod round_trips;
 mod standby;

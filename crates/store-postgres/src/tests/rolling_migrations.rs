@@ -106,6 +106,67 @@ async fn an_index_is_built_outside_a_transaction() {
     }
 }
 
+/// How the building of an index ends early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Interruption {
+    /// The server ends the session.
+    Session,
+    /// The program ends, and its session builds on.
+    Program,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_whose_build_was_interrupted_is_built_again() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let sql = format!(
+        "-- Compatible from: {}\n-- Outside a transaction\n\
+         drop index concurrently if exists costs_interrupted;\n\
+         create index concurrently costs_interrupted on costs (app_id);\n",
+        newest()
+    );
+    let count = |filter: &str| {
+        format!(
+            "select count(*) from pg_index
+             where indexrelid = to_regclass('costs_interrupted') and {filter}"
+        )
+    };
+    let (invalid, valid) = (count("not indisvalid"), count("indisvalid"));
+    for interruption in [Interruption::Session, Interruption::Program] {
+        let schema = Schema::create_without_tables().await;
+        drop(schema.open().await);
+        let mut writer = schema.client().await;
+        let writing = writer.transaction().await.expect("a transaction");
+        // The build waits for transactions that write to the table.
+        let write = "lock table costs in row exclusive mode";
+        writing.batch_execute(write).await.expect("a lock");
+        let (url, migrations) = (schema.url.clone(), with_another(sql.clone()));
+        let migrating = tokio::spawn(async move { start_with(&url, &migrations).await });
+        let watcher = schema.client().await;
+        while number(&watcher, &invalid).await == 0 {
+            assert!(!migrating.is_finished(), "the build did not wait");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        match interruption {
+            Interruption::Session => {
+                let end = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+                           where query like 'create index concurrently costs_interrupted%'";
+                assert_eq!(number(&watcher, end).await, 1);
+                let ended = migrating.await.expect("no panic");
+                assert!(matches!(ended, Err(PostgresOpenError::Statement(_))));
+            }
+            Interruption::Program => migrating.abort(),
+        }
+        assert_eq!(number(&watcher, &invalid).await, 1, "{interruption:?}");
+        let (url, migrations) = (schema.url.clone(), with_another(sql.clone()));
+        let next = tokio::spawn(async move { start_with(&url, &migrations).await });
+        writing.rollback().await.expect("the end");
+        next.await.expect("no panic").expect("migrated");
+        assert_eq!(number(&watcher, &valid).await, 1, "{interruption:?}");
+        let recorded = format!("select count(*) from schema_migrations where number = {NUMBER}");
+        assert_eq!(number(&watcher, &recorded).await, 1);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_incompatible_migration_is_applied_with_all_others_or_not_at_all() {
     let _alone = ONE_AT_A_TIME.lock().await;
