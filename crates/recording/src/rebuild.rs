@@ -19,6 +19,9 @@ use tributary_store::{RebuildReport, RollupDay};
 
 /// Events read per query.
 const PAGE_EVENTS: usize = 5_000;
+/// Devices whose cohorts are rebuilt at once. A statement per device would take most of the time on
+/// PostgreSQL, while requests of all apps wait for the lock.
+const COHORT_DEVICES: usize = 500;
 
 /// Finds the days that have events or figures.
 pub async fn rollup_days<T: Tables>(tables: &T) -> Result<Vec<RollupDay>, T::Failure> {
@@ -185,9 +188,10 @@ async fn rebuild_cohorts<T: Tables>(
     revenue_events: &[String],
 ) -> Result<CohortRows, T::Failure> {
     let mut all = CohortRows::default();
-    for key in installed {
+    let installed: Vec<&DeviceKey> = installed.iter().collect();
+    for devices in installed.chunks(COHORT_DEVICES) {
         let mut events = tables
-            .events_to_credit(device(day, key), None, usize::MAX)
+            .credited_events((day.app, day.environment), devices)
             .await?;
         for event in &mut events {
             event.reassess_revenue(revenue_events);

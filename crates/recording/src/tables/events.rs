@@ -64,6 +64,13 @@ pub trait EventTable: EngineTransaction {
         limit: usize,
     ) -> Result<Vec<Event>, Self::Failure>;
 
+    /// Returns the events of several devices that are credited to their installs, in id order.
+    async fn credited_events(
+        &self,
+        scope: (AppId, Environment),
+        devices: &[&DeviceKey],
+    ) -> Result<Vec<Event>, Self::Failure>;
+
     /// Writes the credit of the events that [`Self::events_to_credit`] returns.
     async fn write_credit(
         &self,
