@@ -4,12 +4,10 @@ use crate::{ForwarderState, metrics};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use tributary_domain::forwarding::limits::LEASE_MARGIN;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{GatheredDelivery, LeaseId, LeasedQueue, QueueRef, StoreResult};
 
-/// A lease lasts for the request timeout plus this margin. Leases are renewed long before they
-/// expire.
-const LEASE_MARGIN: Duration = Duration::from_secs(15);
 /// Interval between renewals.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 

@@ -121,7 +121,9 @@ impl Forwarder {
                 }
                 due.next_poll().await
             };
+            // Biased, so that the order of events decides, not chance.
             let kinds = tokio::select! {
+                biased;
                 () = &mut stop => break,
                 kinds = next_poll => kinds,
             };

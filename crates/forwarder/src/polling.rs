@@ -54,6 +54,7 @@ impl Poller {
                 POLL_INTERVAL
             };
             tokio::select! {
+                biased;
                 () = &mut stop => return,
                 () = tokio::time::sleep(wait) => {}
             }

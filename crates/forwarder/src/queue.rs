@@ -54,6 +54,7 @@ pub(crate) async fn process_queue(
                 // Wait before the next attempt. Otherwise deliveries whose results cannot be
                 // stored would be sent again and again.
                 tokio::select! {
+                    biased;
                     () = stopping.cancelled() => {}
                     () = tokio::time::sleep(POLL_RETRY_WAIT) => {}
                 }
@@ -77,7 +78,9 @@ async fn process_turn(
             return Ok(TurnEnd::Done);
         }
     };
+    // A round that has ended counts, even if the lease was lost at the same moment.
     let worked = tokio::select! {
+        biased;
         worked = process_leased(&lease) => worked,
         () = lease.renew() => Ok(TurnEnd::Done),
     };

@@ -79,6 +79,8 @@ mod tests {
         }
     }
 
+    /// The error number of a failed read or write.
+    const EIO: i32 = 5;
     const NEWER: MigrationRefusal = MigrationRefusal::DatabaseIsNewer { found: 2, known: 1 };
 
     #[rstest]
@@ -93,6 +95,7 @@ mod tests {
     #[case::damage_found_while_starting(StoreError::unavailable("x", DatabaseDamaged).into(), 3)]
     #[case::newer_sqlite(SqliteError::Migration(NEWER).into(), 2)]
     #[case::full_disk(SqliteError::File(io(io::ErrorKind::StorageFull)).into(), 1)]
+    #[case::failing_disk(SqliteError::Folder(io::Error::from_raw_os_error(EIO)).into(), 1)]
     #[case::no_permission(SqliteError::File(io(io::ErrorKind::PermissionDenied)).into(), 2)]
     #[case::full_disk_for_the_key(key_file(io::ErrorKind::StorageFull).into(), 1)]
     #[case::no_permission_for_the_key(key_file(io::ErrorKind::PermissionDenied).into(), 2)]

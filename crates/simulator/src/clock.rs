@@ -8,16 +8,37 @@ pub(crate) const MINUTE: i64 = 60 * SECOND;
 pub(crate) const HOUR: i64 = 60 * MINUTE;
 pub(crate) const DAY: i64 = 24 * HOUR;
 
-/// The machine's clock plus an offset.
-#[derive(Debug, Default)]
+/// Value of `fixed_ms` while the machine's clock runs.
+const RUNNING: i64 = i64::MIN;
+
+/// The machine's clock plus an offset, or a fixed time.
+#[derive(Debug)]
 pub(crate) struct SimulatedClock {
     ahead_ms: AtomicI64,
+    fixed_ms: AtomicI64,
+}
+
+impl Default for SimulatedClock {
+    fn default() -> Self {
+        Self {
+            ahead_ms: AtomicI64::new(0),
+            fixed_ms: AtomicI64::new(RUNNING),
+        }
+    }
 }
 
 impl SimulatedClock {
     /// Returns the time in Unix milliseconds.
     pub(crate) fn now(&self) -> i64 {
-        machine_now().saturating_add(self.ahead())
+        match self.fixed_ms.load(Ordering::Relaxed) {
+            RUNNING => machine_now().saturating_add(self.ahead()),
+            fixed => fixed,
+        }
+    }
+
+    /// Stops the clock at this time.
+    pub(crate) fn fix(&self, milliseconds: i64) {
+        self.fixed_ms.store(milliseconds, Ordering::Relaxed);
     }
 
     /// Returns the offset in milliseconds.

@@ -81,6 +81,11 @@ impl Simulator {
         self.world.clock.set_ahead(milliseconds);
     }
 
+    /// Stops the clock at this time, in Unix milliseconds, for tests with a clock of their own.
+    pub fn set_time(&self, milliseconds: i64) {
+        self.world.clock.fix(milliseconds);
+    }
+
     /// Resets everything to the initial options.
     pub fn reset(&self) {
         self.world.reset();

@@ -156,6 +156,25 @@ impl EventTable for Tx {
         .await
     }
 
+    async fn credited_events(
+        &self,
+        (app, environment): (AppId, Environment),
+        devices: &[&DeviceKey],
+    ) -> Result<Vec<Event>, Failure> {
+        let keys: Vec<&str> = devices.iter().map(|device| device.as_str()).collect();
+        event_rows::find(
+            self,
+            "app_id = $1 and environment = $2 and device_id = any($3) and source <> $4 order by event_id",
+            &[
+                &uuid(app.as_bytes()),
+                &environment.as_str(),
+                &keys,
+                &SELF_CREDITED_SOURCE.as_str(),
+            ],
+        )
+        .await
+    }
+
     async fn write_credit(&self, device: DeviceRef<'_>, credit: &Credit) -> Result<(), Failure> {
         let (app, environment, device) = device.columns();
         let columns = CreditColumns::write(credit);

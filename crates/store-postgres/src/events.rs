@@ -11,6 +11,7 @@ use tributary_domain::event::sdk::{SdkEvent, SdkEventOutcome, SdkRequest, SdkReq
 use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_store::records::skipped_pattern;
 use tributary_store::{EventPage, Events, StoreResult};
 use uuid::Uuid;
 
@@ -78,11 +79,15 @@ async fn find_page(
     let source = filter.source.map(EventSource::as_str);
     let network = filter.network.map(CreditedNetwork::as_str);
     let link = filter.link.map(|link| uuid(link.as_bytes()));
+    let not_sent = filter
+        .not_sent
+        .map(|(network, reason)| skipped_pattern(network, reason));
     let (conditions, params) = indexed()
         .and("event_id >=", stopped_at.as_ref())
         .and("source =", source.as_ref())
         .and("network =", network.as_ref())
         .and("link_id =", link.as_ref())
+        .and("skipped like", not_sent.as_ref())
         .newest("event_id", &rows);
     let events = event_rows::find(tx, &conditions, &params).await?;
     let stopped_at = stopped_at.map(|id| EventId::from_bytes(id.into_bytes()));

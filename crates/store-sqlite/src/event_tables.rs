@@ -127,6 +127,24 @@ impl EventTable for SqliteTables<'_> {
         read_events(&mut *self.0.prepare_cached(&sql)?, values)
     }
 
+    async fn credited_events(
+        &self,
+        (app, environment): (AppId, Environment),
+        devices: &[&DeviceKey],
+    ) -> Result<Vec<Event>, Failure> {
+        let mut events = Vec::new();
+        for key in devices {
+            let device = DeviceRef {
+                app,
+                environment,
+                key,
+            };
+            events.extend(self.events_to_credit(device, None, usize::MAX).await?);
+        }
+        events.sort_unstable_by_key(|event| event.id);
+        Ok(events)
+    }
+
     async fn write_credit(&self, device: DeviceRef<'_>, credit: &Credit) -> Result<(), Failure> {
         let columns = CreditColumns::write(credit);
         self.0

@@ -7,10 +7,12 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, ToSql, params, params_from_iter};
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
+use tributary_domain::device::{DeviceKey, UserKey};
 use tributary_domain::event::sdk::{SdkEvent, SdkEventOutcome, SdkRequest, SdkRequestContext};
 use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_store::records::skipped_pattern;
 use tributary_store::{EventPage, Events, StoreResult};
 
 #[async_trait]
@@ -55,10 +57,7 @@ impl Events for SqliteStore {
                 conditions.push("name = ?");
                 values.push(name);
             }
-            let device = filter
-                .device
-                .as_ref()
-                .map(|device| device.as_str().to_owned());
+            let device = filter.device.as_ref().map(DeviceKey::as_str);
             if let Some(device) = &device {
                 conditions.push("device_id = ?");
                 values.push(device);
@@ -76,7 +75,7 @@ impl Events for SqliteStore {
                 values.extend(ids.iter().map(|id| id as &dyn ToSql));
             }
             let (stopped_at, bound);
-            let user = filter.user.as_ref().map(|user| user.as_str().to_owned());
+            let user = filter.user.as_ref().map(UserKey::as_str);
             if let Some(user) = &user {
                 conditions.push("user_id = ?");
                 values.push(user);
@@ -104,6 +103,13 @@ impl Events for SqliteStore {
             if let Some(link) = &filter.link {
                 conditions.push("link_id = ?");
                 values.push(link.as_bytes());
+            }
+            let not_sent = filter
+                .not_sent
+                .map(|(network, reason)| skipped_pattern(network, reason));
+            if let Some(pattern) = &not_sent {
+                conditions.push("skipped like ? escape '\\'");
+                values.push(pattern);
             }
             let rows = find_events(connection, &conditions, &values, page.limit.rows())?;
             let page = Page::from_rows(rows, page.limit);

@@ -79,6 +79,10 @@ const WORKER: &[&str] = &[
     "update_due_work",
 ];
 
+/// Transactions of commands that work on all rows of a day, which may be millions. Their statements
+/// have the usual time limit, the transaction a longer one.
+pub const LONG: &[&str] = &["rebuild_rollups"];
+
 /// Transactions that read many rows for a caller. They have a time limit.
 pub const REPORT: &[&str] = &[
     "audit_log",
@@ -106,6 +110,7 @@ pub const REPORT: &[&str] = &[
     "stats",
     "totals",
     "traffic_anomalies",
+    "undelivered",
 ];
 
 /// Reads that a standby may answer while the primary is unreachable: authentication, and what the
@@ -204,6 +209,7 @@ mod tests {
     fn no_transaction_has_two_shares() {
         assert!(WORKER.is_sorted() && REPORT.is_sorted());
         assert!(WORKER.iter().all(|name| !REPORT.contains(name)));
+        assert!(LONG.iter().all(|name| WORKER.contains(name)));
         let is_public = |name: &&str| ConnectionShare::of(name) == ConnectionShare::Public;
         assert!(DURING_OUTAGE.is_sorted() && DURING_OUTAGE.iter().all(is_public));
     }

@@ -92,6 +92,10 @@ pub struct GatheredDelivery {
 /// The outbox.
 #[async_trait]
 pub trait Outbox: Send + Sync {
+    /// Ends the waits of queues and deliveries that end later than any wait can, because the clock of a
+    /// node was ahead. Returns the number of affected queues.
+    async fn end_mistaken_waits(&self, now: Timestamp) -> StoreResult<u64>;
+
     /// Returns a network's queues that are enabled, not paused, and have due deliveries. They are
     /// not leased, or nodes share them. The least recently served queue comes first.
     async fn due_queues(

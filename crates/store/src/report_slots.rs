@@ -1,4 +1,4 @@
-//! Slots for reports and exports, shared by the API and the dashboard.
+//! Slots for reports, log pages and exports, shared by the API and the dashboard.
 //!
 //! The rule is in [`tributary_domain::access::admission`]. This module lets a request wait for its
 //! slot, and frees the slot when the request ends in any way, including a client that disconnects.
@@ -18,7 +18,7 @@ use tributary_domain::access::admission::{
 pub const SLOT_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Pause before an export asks again after it was rejected.
 const PART_RETRY_PAUSE: Duration = Duration::from_millis(250);
-/// `Retry-After` of a rejected report, in seconds: by then, most running reports have ended.
+/// `Retry-After` of a rejected report or log page, in seconds: by then, most running reports have ended.
 const REPORT_RETRY_SECONDS: u64 = 2;
 /// `Retry-After` of a rejected export, in seconds. Exports run for longer.
 const EXPORT_RETRY_SECONDS: u64 = 15;
@@ -26,8 +26,11 @@ const EXPORT_RETRY_SECONDS: u64 = 15;
 /// Kind of work that needs a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotKind {
-    /// A report, a log page or one part of an export.
+    /// A report or one part of an export; in the API also one page of a list.
     Report,
+    /// A page of the dashboard that reads one page of rows through an index. It has slots of its
+    /// own, so that it does not wait for the same user's reports.
+    Log,
     /// A whole export, for as long as the client reads it.
     Export,
 }
@@ -37,6 +40,7 @@ impl SlotKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Report => "report",
+            Self::Log => "log",
             Self::Export => "export",
         }
     }
@@ -54,31 +58,34 @@ impl SlotKind {
     /// Returns the seconds after which a rejected request may be sent again.
     pub const fn retry_seconds(self) -> u64 {
         match self {
-            Self::Report => REPORT_RETRY_SECONDS,
+            Self::Report | Self::Log => REPORT_RETRY_SECONDS,
             Self::Export => EXPORT_RETRY_SECONDS,
         }
     }
 }
 
-/// Slots for reports and for exports.
+/// Slots for reports, for log pages and for exports.
 #[derive(Debug, Clone)]
 pub struct ReportSlots {
     reports: Arc<SlotQueue>,
+    logs: Arc<SlotQueue>,
     exports: Arc<SlotQueue>,
 }
 
 impl ReportSlots {
     /// Creates the slots with these limits.
-    pub fn new(reports: AdmissionLimits, exports: AdmissionLimits) -> Self {
+    pub fn new(reports: AdmissionLimits, logs: AdmissionLimits, exports: AdmissionLimits) -> Self {
         Self {
             reports: SlotQueue::new(SlotKind::Report, reports),
+            logs: SlotQueue::new(SlotKind::Log, logs),
             exports: SlotQueue::new(SlotKind::Export, exports),
         }
     }
 
     /// Creates slots without limits.
     pub fn unlimited() -> Self {
-        Self::new(AdmissionLimits::UNLIMITED, AdmissionLimits::UNLIMITED)
+        let unlimited = AdmissionLimits::UNLIMITED;
+        Self::new(unlimited, unlimited, unlimited)
     }
 
     /// Waits for a slot, at most [`SLOT_WAIT_MAX`].
@@ -89,6 +96,7 @@ impl ReportSlots {
     ) -> Result<ReportSlot, SlotRejection> {
         let queue = match kind {
             SlotKind::Report => &self.reports,
+            SlotKind::Log => &self.logs,
             SlotKind::Export => &self.exports,
         };
         let admitted = queue.admit(holder, SLOT_WAIT_MAX).await;
@@ -259,7 +267,7 @@ mod tests {
     };
 
     fn slots() -> ReportSlots {
-        ReportSlots::new(LIMITS, LIMITS)
+        ReportSlots::new(LIMITS, LIMITS, LIMITS)
     }
 
     fn holder(organization: u8) -> SlotHolder {
@@ -318,6 +326,17 @@ mod tests {
         drop(waiting.await);
         assert_eq!(slots.reports.lock().admission.running(), 0);
         assert!(slots.admit(SlotKind::Report, holder(1)).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn log_pages_do_not_wait_for_reports_of_the_same_user() {
+        let slots = slots();
+        let _report = slots.admit(SlotKind::Report, holder(1)).await.unwrap();
+        let begun = Instant::now();
+        let _log = slots.admit(SlotKind::Log, holder(1)).await.unwrap();
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        let rejected = slots.admit(SlotKind::Log, holder(1)).await.unwrap_err();
+        assert_eq!(rejected.kind, SlotKind::Log);
     }
 
     #[tokio::test(start_paused = true)]

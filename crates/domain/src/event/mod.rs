@@ -262,6 +262,8 @@ pub struct EventFilter {
     pub network: Option<CreditedNetwork>,
     /// Credited link.
     pub link: Option<LinkId>,
+    /// Network that the event was not sent to, and the reason.
+    pub not_sent: Option<(Network, SkipReason)>,
     /// Start of the time range, inclusive.
     pub from: Option<Timestamp>,
     /// End of the time range, exclusive.
@@ -277,6 +279,9 @@ impl EventFilter {
     /// [`EVENTS_SCANNED_MAX`] events.
     pub const fn is_indexed(&self) -> bool {
         self.external_id.is_some()
-            || (self.source.is_none() && self.network.is_none() && self.link.is_none())
+            || (self.source.is_none()
+                && self.network.is_none()
+                && self.link.is_none()
+                && self.not_sent.is_none())
     }
 }

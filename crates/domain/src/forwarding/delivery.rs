@@ -226,6 +226,10 @@ pub struct DeliveryFilter {
     pub status: Option<DeliveryStatus>,
     /// Destination network.
     pub network: Option<Network>,
+    /// Event name in the app.
+    pub event_name: Option<String>,
+    /// Reason for the final status. Pending deliveries have none.
+    pub reason: Option<String>,
     /// The sender's event id.
     pub external_id: Option<String>,
     /// Start of the range of event times, inclusive.

@@ -15,6 +15,9 @@ const CLOCK_SKEW_MAX: Duration = Duration::from_mins(10);
 pub const AGE_MARGIN: Duration = Duration::from_mins(10);
 /// An event this far in the future is never sent.
 pub const LEAD_TERMINAL: Duration = Duration::from_hours(24);
+/// A lease of a queue lasts for the request timeout plus this margin. Leases are renewed long before
+/// they expire.
+pub const LEASE_MARGIN: Duration = Duration::from_secs(15);
 /// How long Meta (`network_a`), TikTok (`network_c`) and OpenAI Ads (`network_d`) remember a
 /// deduplication id.
 pub const DEDUP_WINDOW: Duration = Duration::from_hours(48);

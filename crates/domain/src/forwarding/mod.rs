@@ -29,6 +29,8 @@ pub mod settlement;
 pub mod sharing;
 pub mod skipped;
 pub mod status_check;
+pub mod undelivered;
+pub mod waits;
 
 pub use conversion::{Conversion, Sharing, lacks_forwardable_amount};
 pub use delivery::{AttemptVerdict, Delivery, DeliveryAttempt, DeliveryStatus};

@@ -149,15 +149,20 @@ pub fn threshold_message(
     };
     let found = threshold.write(micros);
     let label = format!("{}{from_network}", metric.label);
+    // Only an example is written for a value within the limit.
+    let example = (!threshold.is_beyond(micros)).then(|| {
+        format!("Example: {label} is not {side} {limit} now, so this message would not be sent.")
+    });
+    let lines = [
+        format!("{label}: {found}, {when}{so_far}."),
+        format!("This message is sent when {label} is {side} {limit}."),
+    ];
     Message {
         subject: one_line(&format!(
             "{}: {label} {side} {limit}, {when}",
             app.name.as_str()
         )),
-        lines: vec![
-            format!("{label}: {found}, {when}{so_far}."),
-            format!("This message is sent when {label} is {side} {limit}."),
-        ],
+        lines: example.into_iter().chain(lines).collect(),
         values: vec![MessageValue {
             metric: metric.word,
             label,

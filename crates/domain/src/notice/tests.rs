@@ -327,6 +327,22 @@ fn a_threshold_message_names_metric_value_and_limit() {
         message.lines[0],
         "Spend of Meta: $123.40, 5 Jan 2026 to 11 Jan 2026."
     );
+    let example = threshold_message(
+        "https://t.example.com",
+        &app(),
+        &limit,
+        &range,
+        false,
+        99_000_000,
+    );
+    assert_eq!(
+        (&*example.lines[0], example.lines.len(), message.lines.len()),
+        (
+            "Example: Spend of Meta is not over $100.00 now, so this message would not be sent.",
+            3,
+            2
+        )
+    );
     let running = threshold_message(
         "https://t.example.com",
         &app(),

@@ -63,11 +63,7 @@ impl Threshold {
         progress: NoticeProgress,
     ) -> (Option<i64>, NoticeProgress) {
         let value = self.metric.micros(figures);
-        let is_beyond = |micros: &i64| match self.condition {
-            ThresholdCondition::Over => *micros > self.value.micros(),
-            ThresholdCondition::Under => *micros < self.value.micros(),
-        };
-        let beyond = value.filter(is_beyond);
+        let beyond = value.filter(|micros| self.is_beyond(*micros));
         let fired = match self.window {
             ThresholdWindow::Day => beyond,
             ThresholdWindow::Week => beyond.filter(|_| !progress.is_beyond),
@@ -82,6 +78,14 @@ impl Threshold {
             is_beyond: value.map_or(progress.is_beyond, |_| beyond.is_some()),
         };
         (fired, after)
+    }
+
+    /// Returns whether a value, in millionths, is beyond the limit.
+    pub fn is_beyond(&self, micros: i64) -> bool {
+        match self.condition {
+            ThresholdCondition::Over => micros > self.value.micros(),
+            ThresholdCondition::Under => micros < self.value.micros(),
+        }
     }
 
     /// Formats a value of the metric, given in millionths.

@@ -1,6 +1,6 @@
 //! The metrics of reports: names, labels, units and values. Pages, messages and thresholds use them.
 
-use super::{ReportFigures, number_text as text};
+use super::{Dimension, ReportFigures, number_text as text};
 use crate::vocabulary::money::{Amount, MICROS_PER_UNIT};
 
 /// Unit of a metric.
@@ -55,6 +55,20 @@ pub enum Trend {
     Neutral,
 }
 
+/// What a metric counts, which decides whether it has a value for a part of the events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// Events of any name.
+    Events,
+    /// Events of one name.
+    Named(&'static str),
+    /// Clicks, or a ratio of figures that come from different events.
+    Other,
+}
+
+/// Ratios from fewer installs change a lot with a single payment.
+pub const SMALL_SAMPLE_INSTALLS: i64 = 30;
+
 /// A metric. Its value is `None` if it cannot be computed.
 #[derive(Debug)]
 pub struct Metric {
@@ -70,6 +84,8 @@ pub struct Metric {
     pub is_sum: bool,
     /// Whether the metric needs ad costs.
     pub needs_cost: bool,
+    /// What the metric counts.
+    pub counted: Counted,
     /// Reads the value.
     pub of: fn(&ReportFigures) -> Option<i64>,
 }
@@ -87,6 +103,7 @@ const fn sum(
         trend: Trend::MoreIsBetter,
         is_sum: true,
         needs_cost: false,
+        counted: Counted::Events,
         of,
     }
 }
@@ -99,6 +116,22 @@ const fn count(
     sum(word, label, Unit::Count, of)
 }
 
+/// Restricts a metric to the events of one name.
+const fn of_event(name: &'static str, metric: Metric) -> Metric {
+    Metric {
+        counted: Counted::Named(name),
+        ..metric
+    }
+}
+
+/// Marks a metric that has no value for a part of the events.
+const fn of_no_event(metric: Metric) -> Metric {
+    Metric {
+        counted: Counted::Other,
+        ..metric
+    }
+}
+
 const fn ratio(
     word: &'static str,
     label: &'static str,
@@ -107,6 +140,7 @@ const fn ratio(
 ) -> Metric {
     Metric {
         is_sum: false,
+        counted: Counted::Other,
         ..sum(word, label, unit, of)
     }
 }
@@ -136,11 +170,14 @@ const fn less_is_better(metric: Metric) -> Metric {
 /// All metrics, in the order of the table columns.
 pub static METRICS: [Metric; 22] = [
     with_cost(
-        sum("cost", "Spend", Unit::Money, |one| one.cost),
+        of_no_event(sum("cost", "Spend", Unit::Money, |one| one.cost)),
         Trend::Neutral,
     ),
-    count("clicks", "Clicks", |one| Some(one.figures.clicks)),
-    count("installs", "Installs", |one| Some(one.figures.installs)),
+    of_no_event(count("clicks", "Clicks", |one| Some(one.figures.clicks))),
+    of_event(
+        "install",
+        count("installs", "Installs", |one| Some(one.figures.installs)),
+    ),
     with_cost(
         ratio("paidCpi", "CPI (paid)", Unit::Money, |one| {
             one.paid_cpi().map(Amount::micros)
@@ -165,20 +202,44 @@ pub static METRICS: [Metric; 22] = [
     ratio("conversionRate", "Installs per click", Unit::Ratio, |one| {
         one.conversion_rate().map(Amount::micros)
     }),
-    neutral(count("organicInstalls", "Organic installs", |one| {
-        Some(one.figures.organic_installs)
-    })),
-    count("signUps", "Sign-ups", |one| Some(one.figures.sign_ups)),
-    count("trials", "Trials", |one| Some(one.figures.trials)),
-    count("qualifiedTrials", "Qualified trials", |one| {
-        Some(one.figures.qualified_trials)
-    }),
-    count("subscriptions", "Subscriptions", |one| {
-        Some(one.figures.subscriptions)
-    }),
-    count("purchases", "Purchases", |one| Some(one.figures.purchases)),
-    count("renewals", "Renewals", |one| Some(one.figures.renewals)),
-    less_is_better(count("refunds", "Refunds", |one| Some(one.figures.refunds))),
+    of_event(
+        "install",
+        neutral(count("organicInstalls", "Organic installs", |one| {
+            Some(one.figures.organic_installs)
+        })),
+    ),
+    of_event(
+        "sign_up",
+        count("signUps", "Sign-ups", |one| Some(one.figures.sign_ups)),
+    ),
+    of_event(
+        "start_trial",
+        count("trials", "Trials", |one| Some(one.figures.trials)),
+    ),
+    of_event(
+        "qualified_trial",
+        count("qualifiedTrials", "Qualified trials", |one| {
+            Some(one.figures.qualified_trials)
+        }),
+    ),
+    of_event(
+        "subscribe",
+        count("subscriptions", "Subscriptions", |one| {
+            Some(one.figures.subscriptions)
+        }),
+    ),
+    of_event(
+        "purchase",
+        count("purchases", "Purchases", |one| Some(one.figures.purchases)),
+    ),
+    of_event(
+        "renewal",
+        count("renewals", "Renewals", |one| Some(one.figures.renewals)),
+    ),
+    of_event(
+        "refund",
+        less_is_better(count("refunds", "Refunds", |one| Some(one.figures.refunds))),
+    ),
     neutral(count("events", "Events", |one| Some(one.figures.events))),
     with_cost(
         ratio("cpi", "CPI (blended)", Unit::Money, |one| {
@@ -192,9 +253,12 @@ pub static METRICS: [Metric; 22] = [
         }),
         Trend::MoreIsBetter,
     ),
-    less_is_better(count("heldInstalls", "Held installs", |one| {
-        Some(one.figures.held_installs)
-    })),
+    of_event(
+        "install",
+        less_is_better(count("heldInstalls", "Held installs", |one| {
+            Some(one.figures.held_installs)
+        })),
+    ),
     less_is_better(sum("heldRevenue", "Held revenue", Unit::Money, |one| {
         Some(one.figures.held_revenue_micros)
     })),
@@ -218,6 +282,37 @@ impl Metric {
     pub fn select(words: &[&str]) -> Vec<&'static Self> {
         let found = words.iter();
         found.filter_map(|word| Self::find(word)).collect()
+    }
+
+    /// Returns whether the metric has a value for rows with these values. Figures of one event name
+    /// or source contain no clicks, and only the counts of that event: a zero of another count would
+    /// look like a measured one.
+    pub fn has_value_for<'a>(
+        &self,
+        values: impl IntoIterator<Item = (Dimension, &'a str)>,
+    ) -> bool {
+        values
+            .into_iter()
+            .all(|(dimension, value)| match dimension {
+                Dimension::Event => match self.counted {
+                    Counted::Events => true,
+                    Counted::Named(name) => name == value,
+                    Counted::Other => false,
+                },
+                Dimension::Source => self.counted != Counted::Other,
+                _ => true,
+            })
+    }
+
+    /// Returns whether the value is a ratio from so few installs that a single payment changes it a
+    /// lot.
+    pub fn is_from_small_sample(&self, row: &ReportFigures) -> bool {
+        let installs = match self.word {
+            "arpu" | "cpi" => row.figures.installs,
+            "paidCpi" | "paidRoas" => row.paid_installs(),
+            _ => return false,
+        };
+        (self.of)(row).is_some() && installs < SMALL_SAMPLE_INSTALLS
     }
 
     /// Returns the value in millionths, the unit of amounts; `None` if it cannot be computed.
@@ -316,6 +411,58 @@ mod tests {
             ("2.50".to_owned(), "2.5".to_owned())
         );
         assert_eq!(written(&row, "arpu").1, "3.333333");
+    }
+
+    #[rstest]
+    #[case::clicks_have_no_event("clicks", "purchase", false)]
+    #[case::own_event("purchases", "purchase", true)]
+    #[case::another_event("installs", "purchase", false)]
+    #[case::installs("installs", "install", true)]
+    #[case::revenue_of_any("netRevenue", "purchase", true)]
+    #[case::custom("events", "boss_defeated", true)]
+    #[case::ratio_of_several("arpu", "purchase", false)]
+    #[case::first_payments("payingDevices", "purchase", true)]
+    fn figures_of_one_event_lack_the_counts_of_others(
+        #[case] word: &str,
+        #[case] event: &str,
+        #[case] expected: bool,
+    ) {
+        let metric = Metric::find(word).unwrap();
+        assert_eq!(
+            metric.has_value_for([(Dimension::Country, "DE"), (Dimension::Event, event)]),
+            expected
+        );
+        assert!(metric.has_value_for([(Dimension::Network, "organic")]));
+    }
+
+    #[test]
+    fn figures_of_a_source_have_no_clicks() {
+        let has = |word: &str| {
+            let metric = Metric::find(word).unwrap();
+            metric.has_value_for([(Dimension::Source, "billing")])
+        };
+        assert_eq!(
+            ["clicks", "conversionRate", "purchases", "netRevenue"].map(has),
+            [false, false, true, true]
+        );
+    }
+
+    #[rstest]
+    #[case::few("arpu", 29, true)]
+    #[case::enough("arpu", 30, false)]
+    #[case::a_count("installs", 1, false)]
+    #[case::unknown("arpu", 0, false)]
+    #[case::few_paid("paidRoas", 2, true)]
+    fn a_ratio_of_few_installs_is_a_small_sample(
+        #[case] word: &str,
+        #[case] installs: i64,
+        #[case] expected: bool,
+    ) {
+        let row = row(installs, Some(10_000_000));
+        assert_eq!(
+            Metric::find(word).unwrap().is_from_small_sample(&row),
+            expected
+        );
     }
 
     /// Installs before and now, at a cost of $10.

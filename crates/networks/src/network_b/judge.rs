@@ -7,6 +7,7 @@ use crate::ruling::{Judgement, RetryAdvice, Ruling};
 use crate::text::{numbers_between, valid_indexes};
 use serde_json::Value;
 use std::time::Duration;
+use tributary_domain::forwarding::waits::DELIVERY_WAIT_MAX;
 
 /// Reasons that pause the queue: problems with the account, the conversion action or an agreement.
 /// Reasons that start with [`ACCOUNT_PREFIX`] or end with one of [`AGREEMENT_SUFFIXES`] pause it,
@@ -29,6 +30,8 @@ const TRANSIENT: [&str; 2] = ["INTERNAL_ERROR", "DEADLINE_EXCEEDED"];
 const TOO_NEW: &str = "CONVERSION_ACTION_TOO_RECENTLY_CREATED";
 /// Time until a new conversion action is known to all of Google's systems.
 const ACTION_PROPAGATION: Duration = Duration::from_hours(6);
+
+const _: () = assert!(ACTION_PROPAGATION.as_secs() <= DELIVERY_WAIT_MAX.as_secs());
 
 pub(crate) fn judge(
     account: &GoogleAdsAccount,

@@ -9,12 +9,15 @@ use crate::text::form_encode;
 use serde_json::Value;
 use std::time::Duration;
 pub use tributary_domain::forwarding::status_check::{StatusProblems, StatusRuling};
+use tributary_domain::forwarding::waits::DELIVERY_WAIT_MAX;
 
 /// Prefixes of reasons. Most reasons have the longer prefix; one has only the shorter one.
 const PREFIXES: [&str; 2] = ["PROCESSING_ERROR_REASON_", "PROCESSING_ERROR_"];
 const TOO_RECENT_CLICK: &str = "TOO_RECENT_CLICK";
 /// Time until a click is known to all of Google's systems.
 const CLICK_PROPAGATION: Duration = Duration::from_hours(6);
+
+const _: () = assert!(CLICK_PROPAGATION.as_secs() <= DELIVERY_WAIT_MAX.as_secs());
 const INTERNAL_ERROR: &str = "INTERNAL_ERROR";
 /// The event was already received.
 const DUPLICATE_REASONS: [&str; 2] = ["DUPLICATE_TRANSACTION_ID", "DUPLICATE_GCLID"];

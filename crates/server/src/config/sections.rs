@@ -79,6 +79,10 @@ pub struct LimitsConfig {
 const REPORTS_WAITING_MAX: usize = 64;
 /// Waiting reports of one organization. A page with many charts sends about this many at once.
 const REPORTS_WAITING_PER_ORGANIZATION_MAX: usize = 16;
+/// Log pages of the dashboard that may run per slot for reports. Such a page reads one page of rows
+/// through an index, in milliseconds, so four of them cost less than a report. A user can open
+/// several tabs at once.
+const LOG_PAGES_PER_REPORT: usize = 4;
 
 impl LimitsConfig {
     /// Creates the slots for reports and exports. Exports do not wait, because they run for
@@ -99,7 +103,14 @@ impl LimitsConfig {
             waiting: 0,
             waiting_per_organization: 0,
         };
-        ReportSlots::new(reports, exports)
+        let times = |count: usize| count.saturating_mul(LOG_PAGES_PER_REPORT);
+        let logs = AdmissionLimits {
+            total: times(reports.total),
+            per_organization: times(reports.per_organization),
+            per_key: times(reports.per_key),
+            ..reports
+        };
+        ReportSlots::new(reports, logs, exports)
     }
 }
 

@@ -17,20 +17,33 @@ impl DownDestinations {
     /// Returns why a destination is left alone; `None` if it is not.
     pub(super) fn reason(&self, destination: &str, now: Timestamp) -> Option<String> {
         let (since, reason) = self.0.get(destination)?;
-        (now < since.plus(PAUSE)).then(|| reason.clone())
+        is_down(*since, now).then(|| reason.clone())
     }
 
     /// Remembers that a destination did not answer.
     pub(super) fn add(&mut self, destination: &str, reason: &str, now: Timestamp) {
-        self.0.retain(|_, (since, _)| now < since.plus(PAUSE));
+        self.0.retain(|_, (since, _)| is_down(*since, now));
         self.0
             .insert(destination.to_owned(), (now, reason.to_owned()));
     }
 }
 
+/// Returns whether a destination that did not answer at `since` is left alone. A time in the future is
+/// one before the clock was set back.
+fn is_down(since: Timestamp, now: Timestamp) -> bool {
+    (since..since.plus(PAUSE)).contains(&now)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_prolong_the_pause() {
+        let mut down = DownDestinations::default();
+        down.add("a", "No answer.", Timestamp::from_millis(86_400_000));
+        assert_eq!(down.reason("a", Timestamp::from_millis(1_000)), None);
+    }
 
     #[test]
     fn a_destination_is_left_alone_for_a_moment() {

@@ -5,6 +5,7 @@
 
 mod ad_services;
 mod alerts;
+mod clock;
 mod cost_sources;
 mod deliveries;
 mod geo_files;
@@ -25,6 +26,7 @@ use crate::system;
 use crate::transport::NetworkTransport;
 use ad_services::AdServicesWorker;
 use alerts::AlertsWorker;
+use clock::ClockWorker;
 use cost_sources::CostSourcesWorker;
 use deliveries::DeliveriesWorker;
 use geo_files::GeoFilesWorker;
@@ -45,9 +47,10 @@ use tributary_forwarder::DueReceiver;
 use tributary_store::Store;
 
 /// Names of all workers, as shown in metrics and logs.
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 13] = [
     AdServicesWorker::NAME,
     AlertsWorker::NAME,
+    ClockWorker::NAME,
     CostSourcesWorker::NAME,
     DeliveriesWorker::NAME,
     NoticesWorker::NAME,
@@ -94,6 +97,7 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
         stop,
     };
     spawner.spawn(alerts);
+    spawner.spawn(ClockWorker::new(store.clone(), runtime.clone()));
     spawner.spawn(NoticesWorker::new(notices));
     spawner.spawn(costs);
     spawner.spawn(DeliveriesWorker::new(store.clone(), runtime.clone()));

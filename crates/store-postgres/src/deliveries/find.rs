@@ -12,7 +12,7 @@ use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_store::DeliveryWithEvent;
-use tributary_store::records::{Columns, DeliveryRow, OutboxRow};
+use tributary_store::records::{Columns, DeliveryRow, EVENT_NAME, OutboxRow};
 use uuid::Uuid;
 
 /// Finds pending deliveries.
@@ -22,7 +22,7 @@ async fn pending(
     params: &[&dyn Param],
 ) -> Result<Vec<Delivery>, Failure> {
     let sql = format!(
-        "select {} from outbox where {conditions}",
+        "select {} from outbox as found where {conditions}",
         OutboxRow::COLUMNS
     );
     let rows = tx.query(&sql, params).await?;
@@ -44,7 +44,7 @@ async fn pending(
 /// Finds finished deliveries.
 async fn ended(tx: &Tx, conditions: &str, params: &[&dyn Param]) -> Result<Vec<Delivery>, Failure> {
     let sql = format!(
-        "select {} from deliveries where {conditions}",
+        "select {} from deliveries as found where {conditions}",
         DeliveryRow::COLUMNS
     );
     let rows = tx.query(&sql, params).await?;
@@ -61,6 +61,9 @@ struct DeliverySearch {
     until: Option<Uuid>,
     ids: Option<Vec<Uuid>>,
     network: Option<&'static str>,
+    event_name: Option<String>,
+    /// Applies to finished deliveries only; pending ones have no reason.
+    reason: Option<String>,
 }
 
 impl DeliverySearch {
@@ -89,6 +92,8 @@ impl DeliverySearch {
             until: filter.until.map(first_at),
             ids,
             network: filter.network.map(Network::as_str),
+            event_name: filter.event_name.clone(),
+            reason: filter.reason.clone(),
         })
     }
 
@@ -100,9 +105,13 @@ impl DeliverySearch {
             .and("delivery_id <", self.until.as_ref())
             .and_any("delivery_id", self.ids.as_ref())
             .and("network =", self.network.as_ref())
+            .and(&format!("{EVENT_NAME} ="), self.event_name.as_ref())
     }
 
     async fn pending(&self, tx: &Tx, limit: i64) -> Result<Vec<Delivery>, Failure> {
+        if self.reason.is_some() {
+            return Ok(Vec::new());
+        }
         let (conditions, params) = self.conditions().newest("delivery_id", &limit);
         pending(tx, &conditions, &params).await
     }
@@ -117,6 +126,7 @@ impl DeliverySearch {
         let (conditions, params) = self
             .conditions()
             .and(comparison(status), status.as_ref())
+            .and("reason =", self.reason.as_ref())
             .newest("delivery_id", &limit);
         ended(tx, &conditions, &params).await
     }
@@ -166,8 +176,9 @@ pub(crate) async fn find_ended_ids(
     let (conditions, params) = wanted
         .conditions()
         .and(comparison(status), status.as_ref())
+        .and("reason =", wanted.reason.as_ref())
         .newest("delivery_id", &limit);
-    let sql = format!("select delivery_id from deliveries where {conditions}");
+    let sql = format!("select delivery_id from deliveries as found where {conditions}");
     let rows = tx.query(&sql, &params).await?;
     let read = |row| Ok(DeliveryId::from_bytes(id(row, 0)?));
     rows.iter().map(read).collect()

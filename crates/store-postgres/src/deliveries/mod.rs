@@ -2,6 +2,7 @@
 
 pub(crate) mod find;
 mod skipped;
+mod undelivered;
 
 use crate::PostgresStore;
 use crate::rows::{AppLockMode, require_app};
@@ -10,6 +11,7 @@ use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::forwarding::Delivery;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
+use tributary_domain::forwarding::undelivered::UndeliveredCounts;
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
@@ -110,6 +112,20 @@ impl Deliveries for PostgresStore {
                 health.skipped = counts.of(*network);
             }
             Ok(all)
+        })
+        .await
+    }
+
+    async fn undelivered(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+        since: Timestamp,
+    ) -> StoreResult<UndeliveredCounts> {
+        let organization = caller.organization();
+        self.read_for(caller, "undelivered", async move |tx| {
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
+            undelivered::find(tx, app, since).await
         })
         .await
     }

@@ -12,6 +12,7 @@ pub(crate) mod settle;
 pub(crate) mod status_checks;
 mod sweep;
 pub(crate) mod terminal;
+mod waits;
 
 pub(crate) use paused::PausedCounts;
 
@@ -20,6 +21,7 @@ use crate::tx;
 use crate::{PostgresStore, conversions};
 use async_trait::async_trait;
 use tributary_domain::forwarding::quota::QuotaTurns;
+use tributary_domain::forwarding::waits::LatestEnds;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::DeliveryId;
@@ -48,6 +50,21 @@ impl Outbox for PostgresStore {
             due_queues::find_due_queues(tx, network, now, limit).await
         })
         .await
+    }
+
+    async fn end_mistaken_waits(&self, now: Timestamp) -> StoreResult<u64> {
+        let latest = LatestEnds::at(now);
+        let mode = read_of_all_apps(self.pool.is_distributed());
+        let find = async move |tx: &tx::Tx| waits::find_mistaken(tx, latest).await;
+        let mistaken = tx::run(&self.pool, "mistaken_waits", mode, find).await?;
+        let count = mistaken.len() as u64;
+        for queue in mistaken {
+            self.write("end_mistaken_waits", async move |tx| {
+                waits::end(tx, queue, latest, now).await
+            })
+            .await?;
+        }
+        Ok(count)
     }
 
     async fn lease_queue(

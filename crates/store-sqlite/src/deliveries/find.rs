@@ -7,17 +7,19 @@ use rusqlite::{Connection, ToSql, params_from_iter};
 use tributary_domain::access::Environment;
 use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_ids};
 use tributary_domain::forwarding::{Delivery, DeliveryStatus};
-use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
-use tributary_store::records::{Columns, DeliveryRow, OutboxRow};
+use tributary_store::records::{Columns, DeliveryRow, EVENT_NAME, OutboxRow};
 use tributary_store::{DeliveryWithEvent, QueueRef};
 
 /// A delivery filter as SQL conditions that apply to both tables.
 struct Conditions {
     sql: String,
     values: Vec<Vec<u8>>,
-    network: Option<&'static str>,
+    /// Values that follow the others.
+    texts: Vec<String>,
+    /// Applies to finished deliveries only; pending ones have no reason.
+    reason: Option<String>,
 }
 
 fn conditions(
@@ -49,27 +51,39 @@ fn conditions(
         sql.push(')');
         values.extend(ids);
     }
-    if filter.network.is_some() {
+    let mut texts = Vec::new();
+    if let Some(network) = filter.network {
         sql.push_str(" and network = ?");
+        texts.push(network.as_str().to_owned());
+    }
+    if let Some(name) = &filter.event_name {
+        sql.push_str(" and ");
+        sql.push_str(EVENT_NAME);
+        sql.push_str(" = ?");
+        texts.push(name.clone());
     }
     Ok(Conditions {
         sql,
         values,
-        network: filter.network.map(Network::as_str),
+        texts,
+        reason: filter.reason.clone(),
     })
 }
 
 impl Conditions {
     fn values(&self) -> Vec<&dyn ToSql> {
         let values = self.values.iter().map(|value| value as &dyn ToSql);
-        let network = self.network.iter().map(|network| network as &dyn ToSql);
-        values.chain(network).collect()
+        let texts = self.texts.iter().map(|text| text as &dyn ToSql);
+        values.chain(texts).collect()
     }
 
     /// Finds pending deliveries.
     fn pending(&self, connection: &Connection, limit: i64) -> Result<Vec<Delivery>, Failure> {
+        if self.reason.is_some() {
+            return Ok(Vec::new());
+        }
         let sql = format!(
-            "select {} from outbox where {} order by delivery_id desc limit ?",
+            "select {} from outbox as found where {} order by delivery_id desc limit ?",
             OutboxRow::COLUMNS,
             self.sql
         );
@@ -110,11 +124,17 @@ impl Conditions {
             ),
         };
         let sql = format!(
-            "select {} from deliveries where {}{status} order by delivery_id desc limit ?",
+            "select {} from deliveries as found where {}{status}{} order by delivery_id desc limit ?",
             DeliveryRow::COLUMNS,
-            self.sql
+            self.sql,
+            if self.reason.is_some() {
+                " and reason = ?"
+            } else {
+                ""
+            }
         );
         let mut values = self.values();
+        values.extend(self.reason.iter().map(|reason| reason as &dyn ToSql));
         values.push(&limit);
         let rows: Vec<DeliveryRow> = connection
             .prepare_cached(&sql)?
@@ -168,7 +188,8 @@ pub(crate) fn find_one(
     let conditions = Conditions {
         sql: "app_id = ? and delivery_id = ?".to_owned(),
         values: vec![app.as_bytes().to_vec(), id.as_bytes().to_vec()],
-        network: None,
+        texts: Vec::new(),
+        reason: None,
     };
     let mut found = conditions.pending(connection, 1)?;
     found.extend(conditions.ended(connection, None, 1)?);
@@ -187,7 +208,8 @@ pub(super) fn find_by_events(
             let conditions = Conditions {
                 sql: "app_id = ? and delivery_id = ?".to_owned(),
                 values: vec![app.as_bytes().to_vec(), id.as_bytes().to_vec()],
-                network: None,
+                texts: Vec::new(),
+                reason: None,
             };
             found.extend(conditions.pending(connection, 1)?);
             found.extend(conditions.ended(connection, None, 1)?);

@@ -2,6 +2,7 @@
 
 pub(crate) mod find;
 mod skipped;
+mod undelivered;
 
 use crate::SqliteStore;
 use crate::rows::{page_start, require_app};
@@ -11,6 +12,7 @@ use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::forwarding::Delivery;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
+use tributary_domain::forwarding::undelivered::UndeliveredCounts;
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
@@ -117,6 +119,20 @@ impl Deliveries for SqliteStore {
                 health.skipped = counts.of(*network);
             }
             Ok(all)
+        })
+        .await
+    }
+
+    async fn undelivered(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+        since: Timestamp,
+    ) -> StoreResult<UndeliveredCounts> {
+        let organization = caller.organization();
+        self.read("undelivered", move |connection| {
+            require_app(connection, organization, app)?;
+            undelivered::find(connection, app, since)
         })
         .await
     }

@@ -12,7 +12,7 @@ use tributary_store::records::skipped_from_json_lossy;
 
 /// Counts events by name and the networks skipped for them. The newest events are found through the primary
 /// key.
-const SKIPPED_EVENTS: &str = "select name, skipped, count(*) from (
+pub(super) const SKIPPED_EVENTS: &str = "select name, skipped, count(*) from (
          select name, skipped from events where app_id = ?1 and environment = ?2 and event_id >= ?3
          order by event_id desc limit ?4)
      group by name, skipped";
@@ -25,7 +25,7 @@ const UNSENDABLE: &str =
          order by delivery_id desc limit ?4)
      group by network, unsendable";
 
-fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(super) fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let count: i64 = row.get(column)?;
     Ok(u64::try_from(count).unwrap_or(0))
 }

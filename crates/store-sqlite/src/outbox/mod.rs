@@ -6,11 +6,13 @@ pub(crate) mod settle;
 pub(crate) mod status_checks;
 mod sweep;
 pub(crate) mod terminal;
+mod waits;
 
 use crate::tables::{SqliteTables, run};
 use crate::{SqliteStore, conversions};
 use async_trait::async_trait;
 use tributary_domain::forwarding::quota::QuotaTurns;
+use tributary_domain::forwarding::waits::LatestEnds;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::DeliveryId;
@@ -37,6 +39,24 @@ impl Outbox for SqliteStore {
             due_queues::find_due_queues(connection, network, now, limit)
         })
         .await
+    }
+
+    async fn end_mistaken_waits(&self, now: Timestamp) -> StoreResult<u64> {
+        let latest = LatestEnds::at(now);
+        // Read first without writing, because this may scan the whole outbox.
+        let mistaken = self
+            .read("mistaken_waits", move |connection| {
+                waits::find_mistaken(connection, latest)
+            })
+            .await?;
+        let count = mistaken.len() as u64;
+        if count > 0 {
+            self.write_keeping_cache("end_mistaken_waits", move |connection| {
+                waits::end(connection, &mistaken, latest, now)
+            })
+            .await?;
+        }
+        Ok(count)
     }
 
     async fn lease_queue(

@@ -1,20 +1,20 @@
 //! Cohort reports.
 
-use super::stats::{PIECES, filter_value, pieces_json};
+use super::stats::{Groups, PIECES, filter_value, pieces_json};
 use crate::Failure;
 use crate::rows::SqliteRow;
 use crate::tables::{SqliteTables, run};
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, Row, params_from_iter};
 use std::fmt::Write as _;
 use tributary_domain::access::Environment;
 use tributary_domain::refusal::Refusal;
+use tributary_domain::report::ReportQuery;
 use tributary_domain::report::cohort::{CohortFigures, CohortReportQuery, CohortRow};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_recording::unmerged_cohorts;
 use tributary_store::records::{
-    cohort_table, dimension_column, has_figures, read_cohort_figures, read_dimension, read_period,
-    sum_columns,
+    cohort_table, dimension_column, read_cohort_figures, read_dimension, read_period,
 };
 
 /// Reads the merged roll-ups and adds the pending increments.
@@ -49,34 +49,45 @@ fn find_merged(
         let _infallible = write!(further, " and {} = ?", dimension_column(*dimension));
         params.push(filter_value(*dimension, wanted));
     }
-    params.push(Value::Integer(report.rows_max.into()));
-    let mut grouped = vec!["pieces.n", "age"];
-    grouped.extend(report.group_by.iter().map(|one| dimension_column(*one)));
-    let grouped = grouped.join(", ");
+    let mut columns = vec!["pieces.n", "age"];
+    columns.extend(report.group_by.iter().map(|one| dimension_column(*one)));
+    let grouped = columns.len();
+    columns.extend(CohortFigures::COLUMNS);
     let sql = format!(
-        "{PIECES} select {grouped}, {} from pieces cross join {} as rollup
+        "{PIECES} select {} from pieces cross join {} as rollup
          where app_id = ? and environment = ? and rollup.grain = pieces.grain
-           and bucket >= pieces.begins and bucket < pieces.ends and age <= ?{further}
-         group by {grouped} having {} limit ?",
-        sum_columns(&CohortFigures::COLUMNS),
-        cohort_table(table),
-        has_figures(&CohortFigures::COLUMNS)
+           and bucket >= pieces.begins and bucket < pieces.ends and age <= ?{further}",
+        columns.join(", "),
+        cohort_table(table)
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(params))?;
-    let mut found = Vec::new();
+    let (mut found, mut groups) = (Vec::<CohortRow>::new(), Groups::default());
     while let Some(row) = rows.next()? {
-        let (age, row) = (row.get(1)?, SqliteRow(row));
-        let mut values = Vec::with_capacity(report.group_by.len());
-        for (index, dimension) in (2..).zip(&report.group_by) {
-            values.push(read_dimension(&row, *dimension, index)?);
+        let figures = read_cohort_figures(&SqliteRow(row), grouped)?;
+        match groups.find(row, grouped, found.len())? {
+            Some(position) => found[position].figures.add(&figures, 1),
+            None => found.push(cohort_row(row, report, figures)?),
         }
-        found.push(CohortRow {
-            period: read_period(&row)?,
-            age,
-            figures: read_cohort_figures(&row, 2 + values.len())?,
-            values,
-        });
     }
+    found.retain(|row| !row.figures.is_zero());
+    found.truncate(usize::try_from(report.rows_max).unwrap_or(usize::MAX));
     Ok(found)
+}
+
+fn cohort_row(
+    row: &Row<'_>,
+    report: &ReportQuery,
+    figures: CohortFigures,
+) -> Result<CohortRow, Failure> {
+    let age = row.get(1)?;
+    let row = SqliteRow(row);
+    let values = (2..).zip(&report.group_by);
+    let values = values.map(|(index, dimension)| read_dimension(&row, *dimension, index));
+    Ok(CohortRow {
+        period: read_period(&row)?,
+        age,
+        values: values.collect::<Result<_, _>>()?,
+        figures,
+    })
 }

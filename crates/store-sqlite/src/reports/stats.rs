@@ -48,19 +48,46 @@ pub(super) fn filter_value(dimension: Dimension, text: &str) -> Value {
     link.unwrap_or(Value::Null)
 }
 
-/// Appends a column to a grouping key. The length prefix ensures that different rows have different
-/// keys.
-fn write_key(row: &Row<'_>, index: usize, key: &mut Vec<u8>) -> Result<(), Failure> {
-    let mut write = |bytes: &[u8]| {
-        key.extend(bytes.len().to_le_bytes());
-        key.extend(bytes);
-    };
-    match row.get_ref(index)? {
-        ValueRef::Integer(number) => write(&number.to_le_bytes()),
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => write(bytes),
-        ValueRef::Null | ValueRef::Real(_) => write(&[]),
+/// Positions of groups by the values of their first columns. Rows are grouped in memory, because
+/// `SQLite` would first sort them with all their columns.
+#[derive(Default)]
+pub(super) struct Groups {
+    positions: HashMap<Vec<u8>, usize>,
+    key: Vec<u8>,
+}
+
+impl Groups {
+    /// Returns the position of the row's group, or `None` if it is new and `next` is its position.
+    pub(super) fn find(
+        &mut self,
+        row: &Row<'_>,
+        columns: usize,
+        next: usize,
+    ) -> Result<Option<usize>, Failure> {
+        self.key.clear();
+        for index in 0..columns {
+            self.write_key(row, index)?;
+        }
+        if let Some(position) = self.positions.get(&self.key) {
+            return Ok(Some(*position));
+        }
+        self.positions.insert(self.key.clone(), next);
+        Ok(None)
     }
-    Ok(())
+
+    /// Appends a column to the key. The length prefix ensures that different rows have different keys.
+    fn write_key(&mut self, row: &Row<'_>, index: usize) -> Result<(), Failure> {
+        let mut write = |bytes: &[u8]| {
+            self.key.extend(bytes.len().to_le_bytes());
+            self.key.extend(bytes);
+        };
+        match row.get_ref(index)? {
+            ValueRef::Integer(number) => write(&number.to_le_bytes()),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => write(bytes),
+            ValueRef::Null | ValueRef::Real(_) => write(&[]),
+        }
+        Ok(())
+    }
 }
 
 /// Reads the merged roll-ups and adds the pending increments.
@@ -75,7 +102,6 @@ pub(crate) fn find_stats(
     Ok(unmerged.add_to_stats((app, environment), question, merged)?)
 }
 
-/// Groups rows in memory, because `SQLite` would first sort them with all their columns.
 fn find_merged(
     connection: &Connection,
     app: AppId,
@@ -107,7 +133,7 @@ fn find_merged(
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(values))?;
     let rows_max = usize::try_from(question.rows_max).unwrap_or(usize::MAX);
-    let (mut found, mut positions, mut key) = (Vec::<StatsRow>::new(), HashMap::new(), Vec::new());
+    let (mut found, mut groups) = (Vec::<StatsRow>::new(), Groups::default());
     while let Some(row) = rows.next()? {
         let figures = read_figures(&SqliteRow(row), question.group_by.len() + 1)?;
         // Values that moved to `(other)` leave rows of zeros, which must not use up the rows of a
@@ -115,16 +141,11 @@ fn find_merged(
         if figures.is_zero() {
             continue;
         }
-        key.clear();
-        for index in 0..=question.group_by.len() {
-            write_key(row, index, &mut key)?;
-        }
-        if let Some(position) = positions.get(&key) {
-            let stored: &mut StatsRow = &mut found[*position];
-            stored.figures.add(&figures, 1);
-        } else if found.len() < rows_max {
-            positions.insert(key.clone(), found.len());
-            found.push(stats_row(row, question, figures)?);
+        match groups.find(row, question.group_by.len() + 1, found.len())? {
+            Some(position) if position < rows_max => found[position].figures.add(&figures, 1),
+            None if found.len() < rows_max => found.push(stats_row(row, question, figures)?),
+            // The report is full.
+            Some(_) | None => {}
         }
     }
     Ok(found)

@@ -4,9 +4,11 @@ use super::fixtures::{SharedStore, at, first_page, organization, origin, refusal
 use super::outbox_fixtures::{ForwardingApp, LEASE, ends_with, forwarding_app, settled};
 use crate::{IntegrationHealth, SettledDelivery};
 use tributary_domain::access::Environment;
+use tributary_domain::event::EventFilter;
 use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_id};
 use tributary_domain::forwarding::lifecycle::NextStep;
-use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
+use tributary_domain::forwarding::undelivered::{UndeliveredEvents, UndeliveredReason};
+use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus, SkipReason};
 use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::revision::Precondition;
@@ -77,6 +79,17 @@ pub async fn deliveries_are_listed(store: &SharedStore) {
         ..DeliveryFilter::default()
     };
     assert_eq!(count(unknown).await, 0);
+    let named = |name: &str| DeliveryFilter {
+        event_name: Some(name.to_owned()),
+        ..DeliveryFilter::default()
+    };
+    assert_eq!(
+        (
+            count(named("sign_up")).await,
+            count(named("purchase")).await
+        ),
+        (4, 0)
+    );
     let between = DeliveryFilter {
         from: Some(at(11)),
         until: Some(at(14)),
@@ -169,6 +182,83 @@ pub async fn skipped_conversions_are_counted(store: &SharedStore) {
     let week = 7 * 24 * 60 * 60;
     assert_eq!(skipped(week + 15).await, counted(&[("no_source_url", 1)]));
     assert_eq!(skipped(week + 22).await, counted(&[]));
+}
+
+/// Undelivered events are counted by network, name and reason, and each count leads to its events.
+pub async fn undelivered_events_are_counted_and_found(store: &SharedStore) {
+    let one = varied(store).await;
+    one.send_events("phone", &["b1", "b2"], "boss_defeated", 15)
+        .await;
+    let (reader, app) = (one.reader(), one.queue.app);
+    let counted = async |since| {
+        let counts = store.undelivered(&reader, app, at(since));
+        let counts = counts.await.expect("undelivered events are counted");
+        assert!(!counts.stopped_early());
+        let of_a = |(events, count): (&UndeliveredEvents, u64)| {
+            (events.network == Network::A).then(|| (events.clone(), count))
+        };
+        let found = counts.most_frequent_first().into_iter().filter_map(of_a);
+        found.collect::<Vec<_>>()
+    };
+    let found = counted(0).await;
+    let count_of = |event: &str, reason: &UndeliveredReason| {
+        let is_it = |(one, _): &&(UndeliveredEvents, u64)| {
+            one.event.as_deref() == Some(event) && one.reason == *reason
+        };
+        found.iter().find(is_it).map_or(0, |(_, count)| *count)
+    };
+    let not_mapped = UndeliveredReason::Skipped(SkipReason::NotMapped);
+    assert_eq!(count_of("boss_defeated", &not_mapped), 2, "{found:?}");
+    let ended = |status| {
+        found.iter().find(|(one, _)| matches!(&one.reason, UndeliveredReason::Ended(found, _) if *found == status))
+    };
+    for status in [DeliveryStatus::Failed, DeliveryStatus::Unconfirmed] {
+        let (events, count) = ended(status).expect("a count");
+        let UndeliveredReason::Ended(_, reason) = &events.reason else {
+            unreachable!("an ended delivery");
+        };
+        let filter = |reason: Option<&str>| DeliveryFilter {
+            status: Some(status),
+            network: Some(Network::A),
+            reason: reason.map(str::to_owned),
+            ..DeliveryFilter::default()
+        };
+        assert_eq!(
+            one.deliveries(filter(reason.as_deref())).await.len() as u64,
+            *count
+        );
+        assert_eq!(one.deliveries(filter(Some("another"))).await.len(), 0);
+    }
+    assert!(ended(DeliveryStatus::Delivered).is_none());
+    let any = DeliveryFilter {
+        reason: Some("another".to_owned()),
+        ..DeliveryFilter::default()
+    };
+    assert_eq!(
+        one.deliveries(any).await.len(),
+        0,
+        "pending ones have no reason"
+    );
+    let log = async |network, reason| {
+        let filter = EventFilter {
+            not_sent: Some((network, reason)),
+            ..EventFilter::default()
+        };
+        let page = store.events(&one.tenant.reader, app, filter, first_page("50"));
+        let items = page.await.expect("a page").items;
+        items
+            .into_iter()
+            .map(|event| event.name)
+            .collect::<Vec<_>>()
+    };
+    let names = log(Network::A, SkipReason::NotMapped).await;
+    assert!(
+        names.iter().filter(|name| *name == "boss_defeated").count() == 2,
+        "{names:?}"
+    );
+    assert!(log(Network::A, SkipReason::Consent).await.is_empty());
+    let later = counted(1_000).await;
+    assert_eq!(later, [], "only events since that time");
 }
 
 /// Failed deliveries can be retried, individually or by filter; successful deliveries cannot.

@@ -14,7 +14,7 @@ use tributary_domain::notice::{
     example_alert,
 };
 use tributary_domain::refusal::Refusal;
-use tributary_domain::report::metric::{Metric, Trend, Unit};
+use tributary_domain::report::metric::{Counted, Metric, Trend, Unit};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AlertId, NoticeId};
 use tributary_domain::vocabulary::money::Amount;
@@ -276,6 +276,7 @@ static LATER_METRIC: Metric = Metric {
     trend: Trend::MoreIsBetter,
     is_sum: true,
     needs_cost: false,
+    counted: Counted::Other,
     of: |_| None,
 };
 

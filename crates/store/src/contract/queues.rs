@@ -14,6 +14,7 @@ use tributary_domain::due_work::WorkKind;
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::forwarding::alert::AlertKind;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
+use tributary_domain::forwarding::lifecycle::NextStep;
 use tributary_domain::forwarding::queue_change::QueueChange;
 use tributary_domain::forwarding::quota::TURN_INTERVAL;
 use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
@@ -210,6 +211,54 @@ pub async fn a_failed_queue_backs_off_as_a_whole(store: &SharedStore) {
         .expect("a lease")
         .state;
     assert_eq!((state.failures, state.is_probing), (1, true));
+}
+
+/// Waits that a node has stored while its clock was a day ahead end once the clock is right.
+pub async fn a_clock_that_was_ahead_blocks_nothing(store: &SharedStore) {
+    const DAY: i64 = 24 * 60 * 60;
+    let one = forwarding_app(store).await;
+    one.attribute_install("phone", 10).await;
+    let due = async || {
+        store
+            .due_queues(Network::A, at(20), 10)
+            .await
+            .expect("queues")
+    };
+    let end_waits = async || store.end_mistaken_waits(at(20)).await.expect("it succeeds");
+    assert_eq!((due().await, end_waits().await), (vec![one.queue], 0));
+    // The node is killed before it releases the lease.
+    one.lease(LEASE, DAY + 12, DAY + 40).await.expect("a lease");
+    assert_eq!(due().await, [], "leased until tomorrow");
+    assert_eq!((end_waits().await, due().await), (1, vec![one.queue]));
+    // The network fails tomorrow.
+    one.lease(LEASE, DAY + 12, DAY + 40).await.expect("a lease");
+    let taken = one.take_due(LEASE, DAY + 12).await.expect("the lease");
+    let next = NextStep::Wait {
+        due_at: at(DAY + 18),
+        ambiguous_since: None,
+    };
+    let results = taken
+        .iter()
+        .map(|pending| settled(pending, AttemptVerdict::Retry, next.clone(), at(DAY + 13)));
+    let mut settlement = one.settlement(results.collect(), DAY + 13);
+    settlement.changes.push(QueueChange::Failed {
+        at: at(DAY + 13),
+        wait: None,
+        random: 0,
+    });
+    assert!(one.settle(LEASE, settlement).await);
+    store
+        .release_queue(one.queue, LEASE, at(DAY + 14))
+        .await
+        .expect("released");
+    assert_eq!((due().await, end_waits().await), (vec![], 1));
+    assert_eq!((due().await, end_waits().await), (vec![one.queue], 0));
+    assert!(is_due(store, QUEUE, 20).await);
+    one.lease(OTHER_LEASE, 20, 60).await.expect("a lease");
+    let taken = one.take_due(OTHER_LEASE, 20).await.expect("the lease");
+    assert_eq!(taken.len(), 1);
+    assert_eq!(end_waits().await, 0, "a lease that ends in time stays");
+    assert_eq!(due().await, []);
 }
 
 /// A settlement changes the state that is stored by then, not the one that its process has read.

@@ -58,8 +58,9 @@ pub use notification::{
     ChainRow, NotificationRow, billing_event, billing_provider, original_transaction,
 };
 pub use outbox::{
-    DeliveryRow, ExpiredDelivery, ExpiredRow, OutboxRow, PlannedRow, QueueRow, StatusCheckRow,
-    alert_id, attempts_to_json, queue_ref, skipped_from_json_lossy, skipped_to_json,
+    DeliveryRow, EVENT_NAME, ExpiredDelivery, ExpiredRow, OutboxRow, PlannedRow, QueueRow,
+    StatusCheckRow, alert_id, attempts_to_json, queue_ref, skipped_from_json_lossy,
+    skipped_pattern, skipped_to_json,
 };
 pub use postback::{PostbackReadRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};

@@ -88,6 +88,19 @@ pub fn skipped_from_json_lossy(text: Option<&str>) -> Vec<(Network, SkipReason)>
         .collect()
 }
 
+/// SQL for the name of a delivery's event. The table with the delivery has the alias `found`.
+pub const EVENT_NAME: &str = "(select named.name from events as named
+     where named.app_id = found.app_id and named.environment = 'live'
+         and named.event_id = found.event_id)";
+
+/// Returns the pattern for SQL's `like`, with `\` as the escape character, that finds the events
+/// not sent to a network for a reason.
+pub fn skipped_pattern(network: Network, reason: SkipReason) -> String {
+    let pair = to_json(&BTreeMap::from([(network.as_str(), reason.as_str())]));
+    let pair = pair.trim_matches(['{', '}']).replace('_', "\\_");
+    format!("%{pair}%")
+}
+
 pub(super) fn skipped_from_json(
     id: EventId,
     text: Option<&str>,

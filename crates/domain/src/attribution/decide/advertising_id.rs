@@ -51,8 +51,12 @@ pub(super) fn step(
         return None;
     };
     let mut credit = InstallCredit::of_click(winner.candidate, MatchType::ClickId, CONFIDENCE);
-    credit.reason =
-        reason::advertising_id(clean.count(), winner.age_seconds(), winner.contradiction);
+    credit.reason = reason::advertising_id(
+        clean.count(),
+        winner.age_seconds(),
+        time::name_of_install(case.evidence, time::install_at(case.evidence)),
+        winner.contradiction,
+    );
     credit.flags = case.flags(facts, &winner.candidate.click, winner.contradiction);
     Some(credit)
 }

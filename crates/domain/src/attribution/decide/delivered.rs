@@ -117,7 +117,12 @@ fn evaluate_stored(
         return None;
     }
     let mut credit = InstallCredit::of_click(candidate, match_type, CONFIDENCE);
-    credit.reason = reason::delivered(source, age_seconds, contradiction);
+    credit.reason = reason::delivered(
+        source,
+        age_seconds,
+        time::name_of_install(evidence, install_at),
+        contradiction,
+    );
     credit.flags = case.flags(facts, click, contradiction);
     if source == ClickIdSource::AppLink {
         // The tap itself opened the app, so a short click-to-install time is expected.

@@ -44,6 +44,7 @@ pub(crate) fn click_never_stored() -> String {
 pub(super) fn delivered(
     source: ClickIdSource,
     age_seconds: i64,
+    install: &str,
     contradiction: Option<Contradiction>,
 ) -> String {
     let who = match source {
@@ -55,7 +56,7 @@ pub(super) fn delivered(
     };
     match contradiction {
         None => format!(
-            "{who} passed on the id of a click made {} before the install.",
+            "{who} passed on the id of a click made {} before {install}.",
             ago(age_seconds)
         ),
         Some(contradiction) => {
@@ -122,6 +123,7 @@ pub(super) fn third_party(referrer: &Referrer, contradiction: Option<Contradicti
 pub(super) fn advertising_id(
     acceptable: usize,
     age_seconds: i64,
+    install: &str,
     contradiction: Option<Contradiction>,
 ) -> String {
     let which = if acceptable > 1 {
@@ -130,7 +132,7 @@ pub(super) fn advertising_id(
         "A click with this device's advertising id was made".to_owned()
     };
     match contradiction {
-        None => format!("{which} {} before the install.", ago(age_seconds)),
+        None => format!("{which} {} before {install}.", ago(age_seconds)),
         Some(contradiction) => {
             format!(
                 "{which}; it counts but is flagged, because {}.",
@@ -265,7 +267,7 @@ pub(super) fn no_match(evidence: &Evidence, near_miss: Option<&str>) -> String {
     };
     let why = apple
         .or(store)
-        .unwrap_or("the device sent no evidence of one");
+        .unwrap_or("the device reported no click id and no store referrer");
     format!("No click was found for this install: {why}.")
 }
 

@@ -39,6 +39,16 @@ pub(super) fn install_at_for_referrer(evidence: &Evidence, clicked_at: Timestamp
     }
 }
 
+/// Names the moment to which a click's age is measured. It may be long before the first open, so an
+/// explanation says which one it means.
+pub(super) fn name_of_install(evidence: &Evidence, install_at: Timestamp) -> &'static str {
+    if install_at < evidence.first_open_at {
+        "the installation began"
+    } else {
+        "the first open"
+    }
+}
+
 /// Returns the time from click to install in milliseconds; negative if the install came first.
 pub(super) fn age_millis(clicked_at: Timestamp, install_at: Timestamp) -> i64 {
     install_at

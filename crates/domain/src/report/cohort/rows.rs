@@ -51,7 +51,8 @@ impl CohortFigures {
         self.revenue_micros.saturating_sub(self.refunded_micros)
     }
 
-    pub(super) fn is_zero(&self) -> bool {
+    /// Returns whether all figures are zero.
+    pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 }

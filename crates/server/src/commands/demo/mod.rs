@@ -26,6 +26,8 @@ use tributary_store::Store;
 const EMAIL: &str = "demo@example.com";
 /// Preferred port for the simulator. If it is taken, the simulator uses any free port.
 const SIMULATOR_PORT: u16 = 8090;
+/// Days for which the demo keeps finished deliveries: more than the history has.
+const DELIVERY_DAYS: &str = "90";
 /// Interval for checking the event stream.
 const STREAM_INTERVAL: Duration = Duration::from_millis(500);
 /// Letters and digits for passwords, without those that are easily confused.
@@ -134,6 +136,8 @@ fn settings(
         ("DATA_DIR", folder.as_str()),
         ("LISTEN", &listen),
         ("LOG__LEVEL", "warn"),
+        // The history has deliveries on all of its days.
+        ("RETENTION__DELIVERY_DAYS", DELIVERY_DAYS),
         // The compiled-in rates are sufficient.
         ("RATES__URL", ""),
         ("RATES__SECOND_URL", ""),

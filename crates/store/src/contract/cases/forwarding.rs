@@ -25,6 +25,7 @@ macro_rules! forwarding_cases {
                 queues_are_independent,
                 a_changed_integration_sends_nothing_more,
                 a_leased_queue_is_not_postponed,
+                a_clock_that_was_ahead_blocks_nothing,
                 a_settlement_counts_a_cancelled_delivery,
             }
             shared_queues: {
@@ -50,6 +51,7 @@ macro_rules! forwarding_cases {
                 deliveries_are_found_by_their_event,
                 failed_deliveries_can_be_retried,
                 skipped_conversions_are_counted,
+                undelivered_events_are_counted_and_found,
                 another_organization_finds_no_delivery,
             }
             alerts: {

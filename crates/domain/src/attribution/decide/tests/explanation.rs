@@ -20,9 +20,9 @@ fn taps(count: u8) -> Vec<Tap> {
 }
 
 #[rstest]
-#[case(android().through_store(tap(1)), "The Play Store passed on the id of a click made 59 minutes before the install.")]
-#[case(android().through_client(tap(1).before(3 * DAY)), "The app passed on the id of a click made 3 days before the install.")]
-#[case(android().through_client(tap(1).before(1)), "The app passed on the id of a click made 1 second before the install.")]
+#[case(android().through_store(tap(1)), "The Play Store passed on the id of a click made 59 minutes before the installation began.")]
+#[case(android().through_client(tap(1).before(3 * DAY)), "The app passed on the id of a click made 3 days before the first open.")]
+#[case(android().through_client(tap(1).before(1)), "The app passed on the id of a click made 1 second before the first open.")]
 #[case(
     android().through_client(tap(1).before(60)).store_times(90, 61).fraud(FraudPolicy::Flag),
     "The app passed on the id of a click; it counts but is flagged, because it came after the installation had begun."
@@ -51,7 +51,7 @@ fn taps(count: u8) -> Vec<Tap> {
 #[case(ios().apple(AdServices::Pending), "No click was found for this install: Apple has not responded yet.")]
 #[case(
     ios(),
-    "No click was found for this install: the device sent no evidence of one."
+    "No click was found for this install: the device reported no click id and no store referrer."
 )]
 #[case(android().referrer(""), "No click was found for this install: the Play Store reported an organic install.")]
 #[case(
@@ -64,7 +64,7 @@ fn taps(count: u8) -> Vec<Tap> {
 )]
 #[case(
     android().same_advertising_id(&[tap(1), tap(2)]),
-    "The latest of 2 clicks with this device's advertising id was made 1 hour before the install."
+    "The latest of 2 clicks with this device's advertising id was made 1 hour before the first open."
 )]
 #[case(
     android().same_advertising_id(&[tap(1).taken()]),
