@@ -1,4 +1,4 @@
-//! Writes the history, and connects the networks shortly before the end of the history.
+//! Writes the history: what happened on each day, and the deliveries to the networks.
 
 use crate::day_plan::stages_of_day;
 use crate::organization::{Sample, fixed_runtime};
@@ -6,6 +6,7 @@ use crate::sample_app::{SampleAction, apply_all};
 use crate::{costs, postbacks};
 use std::sync::Arc;
 use tributary_domain::access::Actor;
+use tributary_domain::integration::Network;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::report::cost::COSTS_MAX;
 use tributary_domain::runtime::Runtime;
@@ -14,9 +15,10 @@ use tributary_store::{Store, StoreResult};
 
 /// Days of history, including today.
 pub const DAYS: u32 = 60;
-/// Number of days at the end of the history with connected networks. Earlier events are too old to
-/// forward.
-const CONNECTED_DAYS: u32 = 2;
+/// Networks that every app is connected to from the first day.
+const FIRST_NETWORKS: [Network; 3] = [Network::A, Network::B, Network::C];
+/// Network that is connected later, and the day. Its earlier events were not forwarded.
+const LATER_NETWORK: (Network, u32) = (Network::D, 45);
 
 /// Writes the history until now, one day at a time for all apps. Returns its end, from which the
 /// live stream continues.
@@ -30,10 +32,16 @@ pub async fn write_history(
     sample.connect_billing(&**store, keyring, runtime).await?;
     let mut costs = vec![Vec::new(); sample.apps.len()];
     let mut postback_actions = Vec::new();
+    // The first days of the apps begin at different times, because of their time zones.
+    let begins = sample.apps.iter().map(|app| app.begin);
+    let begin = begins.min().unwrap_or(until);
+    let first = (&FIRST_NETWORKS[..], begin);
+    sample.connect(&**store, keyring, first, runtime).await?;
     for day in 0..DAYS {
-        if day + CONNECTED_DAYS == DAYS {
-            let at = sample.apps[0].day_start(day);
-            sample.connect(&**store, keyring, at, runtime).await?;
+        let (network, connected_on) = LATER_NETWORK;
+        if day == connected_on {
+            let later = (&[network][..], sample.apps[0].day_start(day));
+            sample.connect(&**store, keyring, later, runtime).await?;
         }
         let mut stages: [Vec<SampleAction>; 4] = Default::default();
         for (index, app) in sample.apps.iter().enumerate() {
@@ -52,7 +60,10 @@ pub async fn write_history(
         for stage in stages {
             apply_all(store, stage).await?;
         }
+        let end = sample.apps[0].day_start(day + 1);
+        sample.deliver_past(store, (end, until)).await?;
     }
+    sample.create_notices(&**store, until).await?;
     postback_actions.retain(|action| action.at() <= until);
     apply_all(store, postback_actions).await?;
     for (app, costs) in sample.apps.iter().zip(costs) {

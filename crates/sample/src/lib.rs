@@ -13,7 +13,9 @@ mod fraud;
 mod history;
 mod live;
 mod networks;
+mod notices;
 mod organization;
+mod past_deliveries;
 mod postbacks;
 mod sample_app;
 

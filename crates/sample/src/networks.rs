@@ -1,6 +1,7 @@
 //! Connects the apps to the four networks with sample accounts.
 
 use crate::organization::{Sample, fixed_runtime};
+use crate::sample_app::SampleApp;
 use tributary_domain::access::Actor;
 use tributary_domain::integration::{
     Credential, IntegrationChange, Network, SettingValue, check_credential,
@@ -12,7 +13,7 @@ use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::{Store, StoreResult};
+use tributary_store::{QueueRef, Store, StoreResult};
 
 /// Events with a conversion action at Google Ads (`network_b`).
 const CONVERSION_ACTIONS: [&str; 8] = [
@@ -26,18 +27,27 @@ const CONVERSION_ACTIONS: [&str; 8] = [
     "view_content",
 ];
 
+/// Returns the queues of all apps' integrations.
+pub(crate) fn queues(sample: &Sample) -> impl Iterator<Item = QueueRef> + '_ {
+    let of_app = |app: &SampleApp| {
+        let app = app.app;
+        Network::ALL.map(|network| QueueRef { app, network })
+    };
+    sample.apps.iter().flat_map(of_app)
+}
+
 impl Sample {
-    /// Connects every app to the four networks as of `at`. Earlier events are not forwarded.
+    /// Connects every app to these networks as of `at`. Earlier events are not forwarded.
     pub(crate) async fn connect(
         &self,
         store: &dyn Store,
         keyring: &Keyring,
-        at: Timestamp,
+        (networks, at): (&[Network], Timestamp),
         real: &Runtime,
     ) -> StoreResult<()> {
         let runtime = fixed_runtime(at, self.apps.iter().map(|app| app.seed).sum());
         for (index, app) in self.apps.iter().enumerate() {
-            for network in Network::ALL {
+            for network in networks.iter().copied() {
                 let change = IntegrationChange {
                     enabled: Change::Set(true),
                     settings: settings(network, &format!("90210{index}"))

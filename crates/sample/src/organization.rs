@@ -48,7 +48,7 @@ const APPS: [AppSpec; 3] = [
         app_store_id: 6_450_000_001,
         timezone: "America/New_York",
         events: 33_000,
-        fraud: FraudPolicy::Refuse,
+        fraud: FraudPolicy::Hold,
     },
     AppSpec {
         name: "Stride – running coach",
@@ -56,7 +56,7 @@ const APPS: [AppSpec; 3] = [
         app_store_id: 6_450_000_002,
         timezone: "Europe/Berlin",
         events: 24_000,
-        fraud: FraudPolicy::Hold,
+        fraud: FraudPolicy::Refuse,
     },
     AppSpec {
         name: "Quill – pocket notes",

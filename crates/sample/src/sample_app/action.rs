@@ -13,9 +13,9 @@ use tributary_domain::report::postback;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{LeasedToken, Store, StoreError, StoreResult, TokenOutcome};
 
-/// Number of concurrent actions. More than fit into one batch of either store, so that the next
-/// batch is full as well.
-const CONCURRENT_ACTIONS: usize = 2_000;
+/// Number of concurrent actions. Enough that a sync of the disk is shared by many, and few enough
+/// that a slow machine commits all of them in the ten seconds that the store waits for a commit.
+const CONCURRENT_ACTIONS: usize = 400;
 /// AdServices tokens leased at a time.
 const TOKENS_PER_LEASE: u32 = 500;
 /// Duration of a lease. No other worker competes for it.

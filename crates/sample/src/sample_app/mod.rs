@@ -312,6 +312,8 @@ fn campaign(ad_index: usize) -> Campaign {
 }
 
 #[cfg(test)]
+mod plausibility_tests;
+#[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use tributary_domain::attribution::evidence::ClickIdSource;

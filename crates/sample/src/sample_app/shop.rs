@@ -1,7 +1,7 @@
 //! The website: payments, renewals a week later, and partial refunds in between.
 
 use super::{AdLink, SHOP, SampleAction, SampleApp};
-use crate::sample_app::device::{PRICES, device_key};
+use crate::sample_app::device::{device_key, price};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 use tributary_domain::click::Click;
@@ -13,8 +13,10 @@ use tributary_domain::vocabulary::web_url::HttpsUrl;
 
 /// One web buyer per this many events.
 const EVENTS_PER_BUYER: u64 = 400;
-/// Number of prices that the website uses, starting with the first entry in the list of prices.
-const WEB_PRICES: u64 = 5;
+/// Visitors of the website for each one who buys.
+const VISITORS_PER_BUYER: u64 = 14;
+/// A hundredth of a currency unit, in millionths. Refunds have no smaller parts.
+const CENT_MICROS: i64 = 10_000;
 
 impl SampleApp {
     /// Adds a day's website clicks and events.
@@ -48,6 +50,11 @@ impl SampleApp {
                 let event = self.web_event(&click, number, kind, day, &mut random);
                 if kind == WebEventKind::Purchase {
                     clicks.push(SampleAction::Click(Box::new(click)));
+                    for _ in 1..VISITORS_PER_BUYER {
+                        let clicked_at = self.moment(bought, &mut random);
+                        let click = self.click(funnel, clicked_at, &mut random);
+                        clicks.push(SampleAction::Click(Box::new(click)));
+                    }
                 }
                 events.push(SampleAction::Web(Box::new(event)));
             }
@@ -63,12 +70,14 @@ impl SampleApp {
         random: &mut ChaCha8Rng,
     ) -> WebEvent {
         let url = HttpsUrl::parse_without_query(&format!("{SHOP}/paid")).expect("an address");
-        let (price, currency) = PRICES[(number % WEB_PRICES) as usize];
+        // The price stays the same for renewals and refunds.
+        let country = click.country.as_deref().unwrap_or_default();
+        let (price, currency) = price(country, &mut self.random(number, 7));
         let price = Amount::parse(price).expect("an amount");
         let (external_id, amount) = match kind {
             WebEventKind::Refund => (
                 format!("refund-{number}"),
-                Amount::from_micros(-price.micros() / 2),
+                Amount::from_micros(-(price.micros() / 2 / CENT_MICROS * CENT_MICROS)),
             ),
             WebEventKind::Renewal => (format!("renewal-{number}"), price),
             _ => (format!("bought-{number}"), price),
