@@ -91,7 +91,7 @@ test("a link is previewed and created", async () => {
 test("a notice is previewed, created, tested and deleted", async () => {
   await open(`/apps/${app}/notices`);
   await inspect("notices-empty");
-  await page.getByRole("link", { name: "New notice" }).first().click();
+  await page.getByRole("link", { name: "New report or alert" }).first().click();
   await page.locator("#preview", { hasText: "net revenue" }).waitFor();
   assert.equal(await page.getByLabel("Metric").isVisible(), false);
   await page.getByLabel("Send a message").selectOption("threshold");
@@ -102,6 +102,7 @@ test("a notice is previewed, created, tested and deleted", async () => {
   await submit("Create");
   assert.match(await page.getByRole("alert").innerText(), /Name/);
   await page.getByLabel("Name", { exact: true }).fill(`Spend ${MARKUP}`);
+  await page.getByLabel("Channel").selectOption("email");
   await page.getByLabel("Recipients").fill("team@example.com");
   await submit("Create");
   await page.getByRole("button", { name: "Send a test" }).click();
@@ -110,8 +111,8 @@ test("a notice is previewed, created, tested and deleted", async () => {
   await open(`/apps/${app}/notices`);
   await inspect("notices");
   await page.getByRole("link", { name: /Spend/ }).click();
-  await submit("Delete notice");
-  await page.getByRole("heading", { name: "No notices yet" }).waitFor();
+  await submit("Delete");
+  await page.getByRole("heading", { name: "No reports or alerts yet" }).waitFor();
 });
 
 test("links are found, duplicated, downloaded as QR codes and created from CSV", async () => {
@@ -239,8 +240,15 @@ test("an event and its device show attribution and delivery", async () => {
   assert.match(await page.locator("main").innerText(), /credited/);
   await inspect("device");
   await open(`/apps/${app}/deliveries`);
-  assert.match(await page.locator("main").innerText(), /purchase → Meta as Purchase/);
+  assert.match(await page.locator("main").innerText(), /purchase\s+Meta as Purchase/);
   await inspect("deliveries");
+  await Promise.all([page.waitForNavigation(), page.getByRole("link", { name: "Not delivered, and why" }).click()]);
+  const counted = page.getByRole("link", { name: /^Show the / }).first();
+  const count = (await counted.innerText()).trim();
+  await inspect("undelivered");
+  await Promise.all([page.waitForNavigation(), counted.click()]);
+  assert.equal(await page.locator("tbody tr").count(), Number(count), "the count leads to its events");
+  await inspect("events-not-sent");
   await open(`/apps/${app}`);
   assert.match(await page.locator(".kpis").innerText(), /Net revenue\s+\$9\.99/);
   await inspect("overview");
@@ -339,10 +347,10 @@ test("costs are imported as lines", async () => {
   await open(`/apps/${app}/explore?groupBy=hour&range=today`);
   assert.match(await page.locator("tfoot").innerText(), /\$9\.99/);
   await open(`/apps/${app}/cohorts?interval=day&by=network`);
-  assert.match(await page.locator(".heat tbody").innerText(), /Meta\s+\d+ \w+ \d{4}\s+1\s+100\.0 %\*/);
-  await page.getByLabel("Show", { exact: true }).selectOption("paidRoas");
+  assert.match(await page.locator(".heat tbody").innerText(), /Meta\s+\d+ \w+ \d{4}\s+1\s+100\.0 %\s*so far/);
+  await page.getByLabel("Measure", { exact: true }).selectOption("paidRoas");
   await page.waitForURL(/show=paidRoas/);
-  assert.match(await page.locator(".heat tbody").innerText(), /Meta\s+\d+ \w+ \d{4}\s+1\s+\$4\.00\s+2\.50\*/);
+  assert.match(await page.locator(".heat tbody").innerText(), /Meta\s+\d+ \w+ \d{4}\s+1\s+\$4\.00\s+2\.50\s*so far/);
   await page.locator(".heat tbody").getByRole("link", { name: "Meta" }).first().click();
   await page.waitForURL(/network=network_a/);
   assert.match(await page.locator(".tags").innerText(), /Network: Meta/);

@@ -155,12 +155,21 @@ on_both_engines! {
             let file = fixture.page(&format!("/explore.csv?{query}&groupBy={by}{columns}"), &cookie).await;
             let mut expected: Vec<_> = rows.iter().map(figures).collect();
             let mut found = file_figures(&file);
+            // Clicks and other counts do not exist for events of one name or source. Pages leave them out,
+            // where the API has a zero.
+            let is_by_event = dimensions.contains(&"event");
+            if is_by_event {
+                for figure in expected.iter_mut().chain(&mut found).flatten() {
+                    *figure = figure.filter(|value| *value != 0);
+                }
+            }
             expected.sort();
             found.sort();
             assert!(found == expected, "{query}&groupBy={by}: {} and {} rows", found.len(), expected.len());
             let cards = cards(&fixture.page(&format!("?{query}"), &cookie).await);
-            let installs = totals["installs"].to_string();
-            assert_eq!(cards["Installs"], with_commas(&installs), "{query}");
+            let installs = with_commas(&totals["installs"].to_string());
+            let is_missing = is_by_event && installs == "0" && cards["Installs"] == "–";
+            assert!(is_missing || cards["Installs"] == installs, "{query}: {}", cards["Installs"]);
         }
     }
 

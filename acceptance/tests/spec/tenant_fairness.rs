@@ -118,7 +118,7 @@ impl Tenant {
 
 on_both_engines! {
     async fn every_report_needs_a_slot(engine: Engine) {
-        let slots = ReportSlots::new(ONE_SLOT, ONE_SLOT);
+        let slots = ReportSlots::new(ONE_SLOT, ONE_SLOT, ONE_SLOT);
         let settings = TestServerSettings { report_slots: slots.clone(), ..TestServerSettings::default() };
         let server = TestServer::start_with(engine, settings).await;
         let key = server.full_key().await;
@@ -151,7 +151,7 @@ on_both_engines! {
 
     async fn a_noisy_tenant_does_not_starve_quiet_ones(engine: Engine) {
         let settings = TestServerSettings {
-            report_slots: ReportSlots::new(DEFAULT_LIMITS, DEFAULT_LIMITS),
+            report_slots: ReportSlots::new(DEFAULT_LIMITS, DEFAULT_LIMITS, DEFAULT_LIMITS),
             ..TestServerSettings::default()
         };
         let server = Arc::new(TestServer::start_with(engine, settings).await);

@@ -73,6 +73,7 @@ use axum::Router;
 use axum::routing::get;
 use bytes::Bytes;
 use edge::EdgeLayer;
+use std::sync::LazyLock;
 use tributary_fields::{self as fields, json};
 use utoipa_axum::routes;
 
@@ -87,6 +88,13 @@ fn described_routes() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     (routes, openapi::complete(api))
 }
 
+/// The documented routes and their OpenAPI description as YAML. Built once per process, because tests
+/// start many servers; each response shares the bytes.
+static DESCRIBED_ROUTES: LazyLock<(Router<ApiState>, Bytes)> = LazyLock::new(|| {
+    let (routes, api) = described_routes();
+    (routes, Bytes::from(openapi::yaml(&api)))
+});
+
 /// Returns the OpenAPI description as YAML.
 pub fn openapi_yaml() -> String {
     openapi::yaml(&described_routes().1)
@@ -95,9 +103,7 @@ pub fn openapi_yaml() -> String {
 /// Builds the router: this crate's endpoints and `others`, behind the edge: request ids,
 /// logging, rate limits, deadlines and error bodies.
 pub fn router(state: ApiState, others: Router<ApiState>) -> Router {
-    let (routes, api) = described_routes();
-    // Rendered once; each response shares the bytes.
-    let yaml = Bytes::from(openapi::yaml(&api));
+    let (routes, yaml) = LazyLock::force(&DESCRIBED_ROUTES).clone();
     routes
         .merge(docs::router())
         .merge(redirect::router())

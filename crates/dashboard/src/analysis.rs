@@ -5,6 +5,7 @@ use crate::access::PageContext;
 use crate::data_begin::data_begin;
 use crate::failure::Failure;
 use crate::filter_value::normalized;
+use crate::metric::{METRICS, Metric};
 use crate::pages::app::group_label;
 use crate::query::UrlQuery;
 use crate::range::{COMPARE, FROM, PageDateRange, RANGE, TO};
@@ -18,6 +19,7 @@ use tributary_domain::report::cohort::CohortTable;
 use tributary_domain::report::range::Comparison;
 use tributary_domain::report::{DIMENSIONS_MAX, Dimension, Rollup};
 use tributary_domain::vocabulary::country::country_label;
+use tributary_domain::vocabulary::day::Day;
 use tributary_store::AppName;
 
 /// Dimensions with a field in the filter form. Others can be filtered by clicking a value.
@@ -94,8 +96,8 @@ pub(crate) struct AnalysisBar {
     pub(crate) fields: Vec<FilterField>,
     /// Labels of the filters in the URL that the report does not know.
     pub(crate) unknown: Vec<&'static str>,
-    /// Why the compared range is incomplete.
-    pub(crate) incomplete: Option<String>,
+    /// Day on which the app's data begins, if the compared range has earlier days.
+    pub(crate) data_begin: Option<Day>,
     report: ReportKind,
     query: UrlQuery,
 }
@@ -154,8 +156,7 @@ impl AnalysisBar {
         let names = ValueNames::load(handles, caller, app.id, range.whole(), filters).await?;
         let mut bar = Self::new(report, range, &names, query);
         if bar.has_comparison() {
-            let begin = data_begin(handles, caller, app.id, &bar.range).await?;
-            bar.incomplete = begin.map(PageDateRange::incomplete);
+            bar.data_begin = data_begin(handles, caller, app.id, &bar.range).await?;
         }
         Ok(bar)
     }
@@ -173,7 +174,7 @@ impl AnalysisBar {
                 .map(|tag| group_label(tag.dimension.as_str()))
                 .collect(),
             fields: fields.map(|one| field(*one, &query)).collect(),
-            incomplete: None,
+            data_begin: None,
             report,
             query,
         }
@@ -194,6 +195,23 @@ impl AnalysisBar {
         self.range
             .compared_label()
             .filter(|_| self.has_comparison())
+    }
+
+    /// Returns why nothing is compared although a comparison was chosen.
+    pub(crate) fn incomplete(&self) -> Option<String> {
+        self.data_begin.map(PageDateRange::incomplete)
+    }
+
+    /// Returns whether a metric has a value with the filters.
+    pub(crate) fn has_value(&self, metric: &Metric) -> bool {
+        let filters = self.tags.iter();
+        metric.has_value_for(filters.map(|tag| (tag.dimension, tag.value.as_str())))
+    }
+
+    /// Returns the metrics that have a value with the filters.
+    pub(crate) fn metrics(&self) -> Vec<&'static Metric> {
+        let metrics = METRICS.iter();
+        metrics.filter(|metric| self.has_value(metric)).collect()
     }
 
     /// Returns the filters of the report.

@@ -16,10 +16,6 @@ const LINES: i64 = 4;
 /// Approximate number of labels on the x-axis.
 const LABELS: usize = 7;
 
-/// Size of a sparkline.
-const SPARK_WIDTH: i64 = 120;
-const SPARK_HEIGHT: i64 = 32;
-
 /// A line or a part of a stack, with one value per point; `None` where it has none.
 pub(crate) struct ChartSeries {
     pub(crate) label: String,
@@ -119,7 +115,7 @@ pub(crate) struct ChartColumn {
 }
 
 /// Formats hundredths of a unit for SVG, without needless zeros.
-fn coordinate(hundredths: i64) -> String {
+pub(crate) fn coordinate(hundredths: i64) -> String {
     let (whole, part) = (hundredths / 100, hundredths % 100);
     if part == 0 {
         return whole.to_string();
@@ -127,17 +123,22 @@ fn coordinate(hundredths: i64) -> String {
     format!("{whole}.{part:02}")
 }
 
-/// Rounds up to 1, 2 or 5 times a power of ten.
+/// Steps of the y-axis in tenths of a power of ten: close enough that at most a third of the drawing
+/// stays empty.
+const STEPS: [i64; 9] = [10, 15, 20, 25, 30, 40, 50, 60, 80];
+
+/// Rounds up to one of [`STEPS`].
 fn round_up(value: i64) -> i64 {
-    let mut step = 1_i64;
+    let mut power = 1_i64;
     loop {
-        for factor in [1, 2, 5] {
-            let round = step.saturating_mul(factor);
-            if round >= value {
-                return round;
+        for step in STEPS {
+            let round = power.saturating_mul(step);
+            // Steps of counts are whole numbers.
+            if round % 10 == 0 && round / 10 >= value {
+                return round / 10;
             }
         }
-        step = step.saturating_mul(10);
+        power = power.saturating_mul(10);
     }
 }
 
@@ -298,7 +299,8 @@ impl ChartData {
             .map_or(0, |last| last + 1);
         let solid = unfinished.unwrap_or(known).min(known);
         let every = count.div_ceil(LABELS).max(1);
-        let (floor, first) = (coordinate(HEIGHT * 100), coordinate(x_of(0, count)));
+        let begin = values.iter().position(Option::is_some).unwrap_or(0);
+        let (floor, first) = (coordinate(HEIGHT * 100), coordinate(x_of(begin, count)));
         let end = coordinate(x_of(known.saturating_sub(1), count));
         let whole = points(values, 0..known, count, top);
         let second_top = self
@@ -370,29 +372,15 @@ impl Chart {
 
     /// Returns whether the chart needs a legend.
     pub(crate) const fn has_legend(&self) -> bool {
-        self.is_stacked || self.before_label.is_some() || self.second_label.is_some()
+        self.is_stacked
+            || self.before_label.is_some()
+            || self.second_label.is_some()
+            || self.has_notes()
     }
 
     pub(crate) const fn has_notes(&self) -> bool {
         !self.notes.is_empty()
     }
-}
-
-/// Returns the points of a sparkline.
-pub(crate) fn sparkline(values: &[i64]) -> String {
-    let highest = values.iter().copied().max().unwrap_or(0).max(1);
-    let steps = i64::try_from(values.len().saturating_sub(1))
-        .unwrap_or(1)
-        .max(1);
-    let point = |(index, value): (usize, &i64)| {
-        let x = SPARK_WIDTH * 100 * i64::try_from(index).unwrap_or(0) / steps;
-        let share = i128::from((SPARK_HEIGHT - 4) * 100) * i128::from((*value).max(0))
-            / i128::from(highest);
-        let y = (SPARK_HEIGHT - 2) * 100 - i64::try_from(share).unwrap_or(0);
-        format!("{},{}", coordinate(x), coordinate(y))
-    };
-    let points: Vec<String> = values.iter().enumerate().map(point).collect();
-    points.join(" ")
 }
 
 #[cfg(test)]
@@ -405,7 +393,9 @@ mod tests {
     #[case(4, 4)]
     #[case(5, 8)]
     #[case(17, 20)]
-    #[case(81, 200)]
+    #[case(81, 100)]
+    #[case(9_000_000, 10_000_000)]
+    #[case(13_000_000, 16_000_000)]
     fn the_y_axis_ends_at_a_round_number(#[case] highest: i64, #[case] expected: i64) {
         assert_eq!(ceiling(highest, Unit::Count), expected);
     }
@@ -487,9 +477,11 @@ mod tests {
     }
 
     #[test]
-    fn zero_values_lie_on_the_baseline() {
-        assert_eq!(sparkline(&[0, 0]), "0,30 120,30");
+    fn a_line_begins_with_the_first_known_value() {
         let chart = data(vec![series("Installs", &[None; 4])], None).draw();
         assert_eq!((&*chart.line, &*chart.area), ("", ""));
+        let values = [None, Some(1), Some(2), Some(2)];
+        let chart = data(vec![series("Installs", &values)], None).draw();
+        assert!(chart.area.starts_with("375,240 "), "{}", chart.area);
     }
 }

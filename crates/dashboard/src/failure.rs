@@ -47,6 +47,8 @@ pub(crate) enum Failure {
     TooSlow,
     /// The organization or user has too many reports at once. Contains the seconds to wait.
     TooManyReports(u64),
+    /// The page got no slot for its report. Contains the page that tries again.
+    Busy(Box<Response>),
     /// The page's report took longer than its time limit.
     ReportTooSlow,
     /// The database is unavailable.
@@ -78,7 +80,7 @@ impl Failure {
             Self::NotAForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::TooManyReports(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooManyReports(_) | Self::Busy(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::ReportTooSlow | Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -176,12 +178,13 @@ impl Failure {
                 "The form took too long to arrive",
                 vec!["Nothing was changed. Go back and submit it again.".to_owned()],
             ),
-            Self::TooManyReports(seconds) => (
+            Self::TooManyReports(_) | Self::Busy(_) => (
                 "Too many reports at once",
-                vec![format!(
-                    "You or other members of your organization have several reports open that are \
-                     still loading. Wait {seconds} seconds and reload the page."
-                )],
+                vec![
+                    "Several reports of your organization are still loading. Wait a few seconds \
+                     and try again."
+                        .to_owned(),
+                ],
             ),
             Self::ReportTooSlow => (
                 "This report took too long",
@@ -272,6 +275,9 @@ impl IntoResponse for Failure {
         if let Self::NotSignedIn(requested) = &self {
             let next = form_urlencoded::byte_serialize(requested.as_bytes());
             return see_other(&format!("/sign-in?next={}", next.collect::<String>()));
+        }
+        if let Self::Busy(page) = self {
+            return *page;
         }
         let mut response = page(self.status(), &self.page());
         if let Self::TooManyReports(seconds) = self {

@@ -40,6 +40,7 @@ mod response;
 mod same_origin;
 mod sealing;
 mod shell;
+mod sparkline;
 mod state;
 mod text;
 mod value_names;
@@ -61,7 +62,7 @@ use failure::Failure;
 use pages::{
     account, app, audit_log, conversion_values, deliveries, device, device_erasure, events, front,
     held, home, integrations, keys, links, notices, portfolio, settings, setup, sign_in, sign_out,
-    team, what_if,
+    team, undelivered, what_if,
 };
 use state::DashboardHandles;
 
@@ -183,6 +184,7 @@ fn app_routes() -> Router<DashboardHandles> {
         .route("/deliveries", get(deliveries::show))
         .route("/deliveries/retry", post(deliveries::retry_many))
         .route("/deliveries/{delivery}/retry", post(deliveries::retry))
+        .route("/undelivered", get(undelivered::show))
         .route("/held", get(held::show))
         .route("/held/decisions", post(held::decide_many))
         .route("/held/{device}/decision", post(held::decide))

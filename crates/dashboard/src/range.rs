@@ -21,6 +21,7 @@ pub(crate) const COMPARE: &str = "compare";
 /// Longest range that a chart shows by day. A longer one has weeks, so that each stays wide enough
 /// to point at.
 const DAILY_CHART_DAYS_MAX: i64 = 120;
+const DAYS_PER_WEEK: i64 = 7;
 
 /// A range of days in a time zone, including the first and the last day, and the range that it is
 /// compared with.
@@ -112,9 +113,13 @@ impl PageDateRange {
         for span in &mut spans {
             span.label = match unit {
                 None => self.label(),
-                Some(TimeUnit::Month) => format_day(span.from, "%B %Y"),
-                Some(TimeUnit::Week) => format!("week of {}", long(span.from)),
-                Some(TimeUnit::Day) => long(span.from),
+                Some(TimeUnit::Month) if is_whole(span, unit) => format_day(span.from, "%B %Y"),
+                Some(TimeUnit::Week) if is_whole(span, unit) => {
+                    format!("week of {}", day_label(span.from))
+                }
+                // The range begins or ends within the week or month.
+                Some(TimeUnit::Month | TimeUnit::Week) => days_text(span.from, span.to),
+                Some(TimeUnit::Day) => day_label(span.from),
                 Some(TimeUnit::Hour) => text::hour(span.period.0, &self.days.zone),
             };
         }
@@ -134,6 +139,16 @@ impl PageDateRange {
         spans
     }
 
+    /// Returns the start of a day.
+    pub(crate) fn start_of(&self, day: Day) -> Timestamp {
+        let days = Days {
+            from: day,
+            to: day,
+            zone: self.days.zone.clone(),
+        };
+        days.period().0
+    }
+
     /// Returns whether a period has not begun.
     pub(crate) fn is_future(&self, period: Period) -> bool {
         self.now < period.0
@@ -144,16 +159,22 @@ impl PageDateRange {
         (period.0..period.1).contains(&self.now)
     }
 
+    /// Returns whether the range is one day that is not over.
+    pub(crate) fn is_day_so_far(&self) -> bool {
+        self.days.from == self.days.to && self.is_unfinished(self.whole())
+    }
+
     /// Formats the range: `1 Nov – 15 Nov 2026`, or one day.
     pub(crate) fn label(&self) -> String {
         days_label(&self.days)
     }
 
-    /// Returns why the range that this one is compared with is incomplete, if data begins on `day`.
+    /// Returns why nothing is compared, if data begins on `day`: a change from a part of a period
+    /// would look like growth.
     pub(crate) fn incomplete(day: Day) -> String {
         format!(
-            "The earlier period is incomplete: data begins on {}.",
-            long(day)
+            "The earlier period is incomplete, so nothing is compared: data begins on {}.",
+            day_label(day)
         )
     }
 
@@ -171,10 +192,27 @@ impl PageDateRange {
 
 /// Formats days: `1 Nov – 15 Nov 2026`, or one day.
 pub(crate) fn days_label(days: &Days) -> String {
-    if days.from == days.to {
-        return long(days.to);
+    days_text(days.from, days.to)
+}
+
+fn days_text(from: Day, to: Day) -> String {
+    if from == to {
+        return day_label(to);
     }
-    format!("{} – {}", short(days.from), long(days.to))
+    format!("{} – {}", short(from), day_label(to))
+}
+
+/// Returns whether a span is a whole week or month.
+fn is_whole(span: &Span, unit: Option<TimeUnit>) -> bool {
+    let days = span.to.days_since(span.from) + 1;
+    match unit {
+        Some(TimeUnit::Week) => days == DAYS_PER_WEEK,
+        Some(TimeUnit::Month) => {
+            let first = to_date(span.from);
+            first.is_some_and(|first| first.day() == 1 && days == i64::from(first.days_in_month()))
+        }
+        _ => true,
+    }
 }
 
 fn format_day(day: Day, format: &str) -> String {
@@ -187,7 +225,8 @@ fn short(day: Day) -> String {
     format_day(day, "%-d %b")
 }
 
-fn long(day: Day) -> String {
+/// Formats a day: `15 Nov 2026`.
+pub(crate) fn day_label(day: Day) -> String {
     format_day(day, "%-d %b %Y")
 }
 
@@ -250,15 +289,19 @@ mod tests {
         assert_eq!(
             weeks,
             [
-                "week of 30 Oct 2025",
+                "30 Oct – 2 Nov 2025",
                 "week of 3 Nov 2025",
-                "week of 10 Nov 2025"
+                "10 Nov – 11 Nov 2025"
             ]
         );
         assert_eq!((first.0, last.1), range.whole());
         let months = range.spans(Some(TimeUnit::Month)).into_iter();
         let months: Vec<String> = months.map(|month| month.label).collect();
-        assert_eq!(months, ["October 2025", "November 2025"]);
+        assert_eq!(months, ["30 Oct – 31 Oct 2025", "1 Nov – 11 Nov 2025"]);
+        let whole = super::tests::range("from=2025-10-01&to=2025-10-31", "UTC");
+        let whole = whole.spans(Some(TimeUnit::Month)).into_iter();
+        let whole: Vec<String> = whole.map(|month| month.label).collect();
+        assert_eq!(whole, ["October 2025"]);
         assert_eq!(range.spans(None)[0].period, range.whole());
     }
 

@@ -166,6 +166,29 @@ async fn links_into_an_app_keep_the_date_range() {
     );
 }
 
+#[tokio::test]
+async fn the_overview_of_one_event_has_only_cards_with_values() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    let card = |label: &str| format!("<span class=\"kpi-label\">{label}</span>");
+    let all = owner.get(&format!("/apps/{app}")).await.text;
+    assert!(all.contains(&card("Clicks")) && all.contains(&card("Trials")));
+    let text = owner.get(&format!("/apps/{app}?event=purchase")).await.text;
+    for label in ["Events", "Purchases", "Net revenue"] {
+        assert!(text.contains(&card(label)), "{label}: {text}");
+    }
+    for label in ["Clicks", "Installs", "Trials"] {
+        assert!(!text.contains(&card(label)), "{label}: {text}");
+    }
+    assert!(
+        text.contains("<h2 id=\"chart-title\">Events</h2>"),
+        "{text}"
+    );
+    let explore = format!("/apps/{app}/explore?groupBy=country&event=purchase");
+    assert!(!owner.get(&explore).await.text.contains("Clicks</a>"));
+}
+
 /// Largest first visit of the overview in bytes, before compression.
 const FIRST_VISIT_BYTES_MAX: usize = 200_000;
 

@@ -49,6 +49,13 @@ pub(crate) fn app_page(
     response
 }
 
+/// Makes the browser request the same page again after these seconds. Not for answers to a form,
+/// which the browser would send as a page request.
+pub(crate) fn try_again_after(response: &mut Response, seconds: u64) {
+    let seconds = HeaderValue::from(seconds);
+    response.headers_mut().insert(header::REFRESH, seconds);
+}
+
 /// Returns a CSV file as a download. Texts that a spreadsheet would run as formulas are escaped.
 pub(crate) fn csv_file<Field: AsRef<str>>(
     name: &str,

@@ -27,6 +27,8 @@ pub(crate) enum Section {
     Team,
     AuditLog,
     Account,
+    /// A page that waits for its data. It has no menu entry of its own.
+    Waiting,
 }
 
 /// Data for the frame around a page.
@@ -84,6 +86,14 @@ impl Shell {
         let slash = if page.is_empty() { "" } else { "/" };
         let path = format!("/apps/{}{slash}{page}", self.app_id());
         self.with_environment(&path, &self.kept)
+    }
+
+    /// Returns the URL of Explore by a dimension and sorted by a metric, with the dates and filters of
+    /// this page.
+    pub(crate) fn ranking_url(&self, dimension: &str, metric: &str) -> String {
+        let changes = [("groupBy", Some(dimension)), ("sort", Some(metric))];
+        let query = UrlQuery::of(Some(&self.kept.with(&changes)));
+        self.with_environment(&format!("/apps/{}/explore", self.app_id()), &query)
     }
 
     /// Returns the URL of another app's overview, with the dates and the filters that mean the same

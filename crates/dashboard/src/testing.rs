@@ -107,6 +107,15 @@ impl TestDashboard {
     }
 
     pub(crate) async fn at(base_url: &str) -> Self {
+        Self::with(base_url, ReportSlots::unlimited()).await
+    }
+
+    /// Starts a dashboard whose reports and log pages wait for these slots.
+    pub(crate) async fn with_slots(slots: ReportSlots) -> Self {
+        Self::with(BASE_URL, slots).await
+    }
+
+    async fn with(base_url: &str, report_slots: ReportSlots) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&folder.path().join("tributary.db")).unwrap();
         let store: Arc<dyn Store> = Arc::new(store);
@@ -119,7 +128,7 @@ impl TestDashboard {
             store: store.clone(),
             runtime: source.clone(),
             keyring: KEYRING,
-            report_slots: ReportSlots::unlimited(),
+            report_slots,
             probe: Arc::new(|_, _| Box::pin(async { Err("Tests send no events.".to_owned()) })),
             notices: NoticeMessages {
                 sends_mail: false,

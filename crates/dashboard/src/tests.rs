@@ -63,6 +63,11 @@ const FORMS: &[(&str, Role)] = &[
 /// All pages for signed-in users: path, and the lowest role that may see it.
 const PAGES: &[(&str, Role)] = &[
     ("/portfolio", Role::Analyst),
+    ("/apps/{app}/undelivered", Role::Analyst),
+    (
+        "/apps/{app}/undelivered?network=network_c&event=purchase&days=30",
+        Role::Analyst,
+    ),
     ("/account", Role::Viewer),
     ("/apps/{app}", Role::Viewer),
     (

@@ -5,12 +5,18 @@ pub(crate) use tributary_domain::report::number_text::{count, money, percent, ra
 use jiff::tz::TimeZone;
 use std::time::Duration;
 use tributary_domain::vocabulary::calendar::to_time_zone;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 
 /// Says why costs have no change.
 pub(crate) const COSTS_NOT_COMPARED: &str = "Spend, CPI and ROAS are compared only for periods \
                                              that are over, because costs are known by whole days.";
+
+/// Says why ratios with costs look low during a day.
+pub(crate) const COSTS_OF_TODAY: &str = "CPI and ROAS of today set the installs and the revenue so \
+                                         far against the spend that is known by now, which may be \
+                                         that of the whole day.";
 
 /// Formats a time in the app's time zone: `15 Nov 2026, 12:34:05`.
 pub(crate) fn moment(at: Timestamp, zone: &Timezone) -> String {
@@ -20,6 +26,11 @@ pub(crate) fn moment(at: Timestamp, zone: &Timezone) -> String {
 /// Formats a day in the app's time zone: `15 Nov 2026`.
 pub(crate) fn date(at: Timestamp, zone: &Timezone) -> String {
     format_time(at, to_time_zone(zone), "%-d %b %Y")
+}
+
+/// Formats a calendar day: `15 Nov 2026`.
+pub(crate) fn day(day: Day) -> String {
+    format_time(day.begins_at(), TimeZone::UTC, "%-d %b %Y")
 }
 
 /// Formats an hour: `15 Nov 2026, 12:00 +01:00`. The offset distinguishes the repeated autumn hour.
@@ -74,6 +85,17 @@ fn path_segment(device: &str) -> String {
     encoded.replace('+', "%20")
 }
 
+/// Formats a number of hours, from two days on in days if it has no rest: `36 hours`, `7 days`.
+pub(crate) fn hours_or_days(hours: i64) -> String {
+    if hours >= 48 && hours % 24 == 0 {
+        return format!("{} days", hours / 24);
+    }
+    if hours == 1 {
+        return "1 hour".to_owned();
+    }
+    format!("{hours} hours")
+}
+
 /// Formats the age of a time: `3 minutes ago`.
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     let passed = now.since(at);
@@ -121,6 +143,15 @@ mod tests {
         assert_eq!(hold_decision_path(device), expected);
         let page = device_path(device);
         assert_eq!(page.matches('/').count(), 1, "{page}");
+    }
+
+    #[rstest]
+    #[case(1, "1 hour")]
+    #[case(24, "24 hours")]
+    #[case(36, "36 hours")]
+    #[case(168, "7 days")]
+    fn long_windows_are_in_days(#[case] hours: i64, #[case] expected: &str) {
+        assert_eq!(hours_or_days(hours), expected);
     }
 
     #[rstest]

@@ -2,9 +2,11 @@
 
 use crate::failure::Failure;
 use crate::network_label::NetworkLabel;
+use crate::pages::events;
 use crate::state::DashboardHandles;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::{AnalyticsRead, Authorized};
+use tributary_domain::event::EventSource;
 use tributary_domain::report::{CampaignNames, Dimension, Period};
 use tributary_domain::vocabulary::country::country_label;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
@@ -52,16 +54,23 @@ impl ValueNames {
     pub(crate) fn label(&self, dimension: Dimension, value: &str) -> String {
         let label = match dimension {
             Dimension::Network => NetworkLabel::parse(value).map(|label| label.name),
-            Dimension::Platform => Some(match value {
-                "ios" => "iOS",
-                "android" => "Android",
-                "web" => "Web",
-                other => other,
-            }),
+            Dimension::Platform => Some(platform_label(value)),
+            Dimension::Source => Some(source_label(value)),
             Dimension::Country => return country_label(value),
             _ => self.name(dimension, value),
         };
+        if label.is_none() && !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+            return nameless(dimension, value);
+        }
         label.unwrap_or(value).to_owned()
+    }
+
+    /// Returns the text for a dimension's value, or for its absence.
+    pub(crate) fn label_or_missing(&self, dimension: Dimension, value: &str) -> String {
+        if value.is_empty() {
+            return missing_label(dimension).to_owned();
+        }
+        self.label(dimension, value)
     }
 
     /// Returns the id to show beside a name; empty if the label says everything.
@@ -78,6 +87,50 @@ impl ValueNames {
             Dimension::Link => self.links.get(value).map(String::as_str),
             _ => self.campaigns.get(dimension, value),
         }
+    }
+}
+
+/// Returns the name of a platform.
+pub(crate) fn platform_label(platform: &str) -> &str {
+    match platform {
+        "ios" => "iOS",
+        "android" => "Android",
+        "web" => "Web",
+        other => other,
+    }
+}
+
+/// Returns the name of a source of events.
+fn source_label(source: &str) -> &str {
+    match EventSource::parse(source) {
+        Some(known) => events::source_label(known),
+        None => source,
+    }
+}
+
+/// Returns the text for an id whose name is unknown, such as that of an Apple Ads campaign, which
+/// Apple reports without a name. A number alone would look like an error.
+fn nameless(dimension: Dimension, id: &str) -> String {
+    match dimension {
+        Dimension::Campaign => format!("Campaign {id}"),
+        Dimension::Adset => format!("Ad set {id}"),
+        Dimension::Ad => format!("Ad {id}"),
+        _ => id.to_owned(),
+    }
+}
+
+/// Returns the text for figures without a value of a dimension.
+const fn missing_label(dimension: Dimension) -> &'static str {
+    match dimension {
+        Dimension::Network => "Not attributed",
+        Dimension::Link => "No link",
+        Dimension::Campaign => "No campaign",
+        Dimension::Adset => "No ad set",
+        Dimension::Ad => "No ad",
+        Dimension::Country => "Country unknown",
+        Dimension::Platform => "Platform unknown",
+        Dimension::Event => "No event",
+        Dimension::Source => "No source",
     }
 }
 
@@ -152,9 +205,11 @@ mod tests {
     #[case::network(Dimension::Network, "network_c", "TikTok", "network_c")]
     #[case::organic(Dimension::Network, "organic", "Organic", "")]
     #[case::platform(Dimension::Platform, "ios", "iOS", "")]
+    #[case::source(Dimension::Source, "web", "Website", "")]
     #[case::link(Dimension::Link, "lnk_1", "Banner", "lnk_1")]
     #[case::campaign(Dimension::Campaign, "c1", "Spring", "c1")]
     #[case::campaign_without_name(Dimension::Campaign, "c2", "c2", "")]
+    #[case::number(Dimension::Campaign, "542370540", "Campaign 542370540", "")]
     #[case::country(Dimension::Country, "DE", "Germany (DE)", "")]
     fn a_value_is_shown_by_its_name(
         #[case] dimension: Dimension,
@@ -173,5 +228,7 @@ mod tests {
         };
         assert_eq!(names.label(dimension, value), label);
         assert_eq!(names.id(dimension, value), id);
+        assert_eq!(names.label_or_missing(dimension, value), label);
+        assert!(!names.label_or_missing(dimension, "").is_empty());
     }
 }

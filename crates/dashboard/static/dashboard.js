@@ -107,6 +107,19 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// The arrow keys move within an open menu.
+document.addEventListener("keydown", (event) => {
+  const steps = { ArrowDown: 1, ArrowUp: -1 };
+  const menu = event.target.closest?.("details.drop[open]");
+  if (!menu || !(event.key in steps) || event.target.matches("input, select, textarea")) return;
+  const entries = [...menu.querySelectorAll(".drop-menu a, .drop-menu button")];
+  if (entries.length === 0) return;
+  event.preventDefault();
+  const at = entries.indexOf(document.activeElement);
+  const next = at < 0 && event.key === "ArrowUp" ? entries.length - 1 : at + steps[event.key];
+  entries[(next + entries.length) % entries.length].focus();
+});
+
 document.addEventListener("submit", (event) => {
   const question = event.target.dataset.confirm;
   if (question && !window.confirm(question)) event.preventDefault();
@@ -209,9 +222,11 @@ function placeTip(mark) {
   tip.textContent = mark.dataset.tip;
   tip.hidden = false;
   const box = mark.getBoundingClientRect();
-  const left = Math.min(Math.max(8, box.left + box.width / 2 - tip.offsetWidth / 2), document.documentElement.clientWidth - tip.offsetWidth - 8);
-  tip.style.left = `${left + window.scrollX}px`;
-  tip.style.top = `${Math.max(8, box.top - tip.offsetHeight - 8) + window.scrollY}px`;
+  // Beside the point, because the legend and the controls are above the chart.
+  const right = document.documentElement.clientWidth - tip.offsetWidth - 8;
+  const left = box.right + 8 <= right ? box.right + 8 : Math.max(8, box.left - tip.offsetWidth - 8);
+  tip.style.left = `${Math.min(left, right) + window.scrollX}px`;
+  tip.style.top = `${box.top + 8 + window.scrollY}px`;
 }
 
 function prepareChart(frame) {
@@ -282,7 +297,7 @@ for (const frame of document.querySelectorAll("[data-chart]")) prepareChart(fram
 // Shows only the fields that belong to the chosen values of the form's select elements, and those with
 // an error.
 function showChosen() {
-  const chosen = Array.from(document.querySelectorAll("#topic, #channel"), (select) => select.value);
+  const chosen = Array.from(document.querySelectorAll("#topic, #channel, #type"), (select) => select.value);
   for (const part of document.querySelectorAll("[data-shown-for]")) {
     part.hidden = !part.querySelector("[aria-invalid]") && !part.dataset.shownFor.split(" ").some((value) => chosen.includes(value));
   }

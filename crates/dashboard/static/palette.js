@@ -4,6 +4,8 @@
 const IDS_KEY = "tributary-ids";
 const KEYS_KEY = "tributary-keys";
 const SEQUENCE_MS = 1500;
+// Rounded widths may differ by a pixel or two when a table is scrolled to its end.
+const SCROLL_REST_PX = 4;
 
 function element(name, properties = {}, ...children) {
   const made = Object.assign(document.createElement(name), properties);
@@ -25,6 +27,9 @@ const keysAreOn = () => localStorage.getItem(KEYS_KEY) !== "off";
 function searchCommands(text) {
   const links = [...document.querySelectorAll("[data-search]")];
   return links.map((link) => {
+    if (link.dataset.search === "path") {
+      return { label: `${link.dataset.searchLabel} “${text}”`, run: () => location.assign(link.href + encodeURIComponent(text)) };
+    }
     const url = new URL(link.href);
     url.searchParams.set(link.dataset.search, text);
     return { label: `${link.dataset.searchLabel} “${text}”`, run: () => location.assign(url) };
@@ -38,8 +43,10 @@ function commands() {
   return [
     ...all("main [data-command]:not([hidden])").map((one) => follow(one, one.dataset.command || one.textContent.trim())),
     ...all(".side nav a").map((one) => follow(one, `Go to ${one.textContent.trim()}`)),
-    ...all("[data-views] a").map((one) => follow(one, `View: ${one.textContent.trim()}`)),
-    ...all(".app-menu a").map((one) => follow(one, `App: ${one.textContent.trim()}`)),
+    ...all("[data-jump]").map((one) => ({ ...follow(one, one.dataset.jump), words: one.dataset.words })),
+    ...all(".view-entry a").map((one) => follow(one, `View: ${one.textContent.trim()}`)),
+    ...all("[data-share]").map((one) => follow(one, one.textContent.trim())),
+    ...all(".app-menu a").map((one) => follow(one, one.dataset.app ? `App: ${one.dataset.app}` : one.textContent.trim())),
     ...all(".worlds a").map((one) => follow(one, `${one.textContent.trim()} data`)),
     ...all(".presets a").map((one) => follow(one, `Period: ${one.textContent.trim()}`)),
     { label: idsAreShown() ? "Hide ids" : "Show ids", key: "i", run: () => showIds(!idsAreShown()) },
@@ -71,7 +78,7 @@ function openPalette() {
   const filter = () => {
     const text = input.value.trim();
     const words = text.toLowerCase().split(/\s+/);
-    shown = everything.filter((one) => words.every((word) => one.label.toLowerCase().includes(word)));
+    shown = everything.filter((one) => words.every((word) => `${one.label} ${one.words ?? ""}`.toLowerCase().includes(word)));
     if (text) shown.push(...searchCommands(text));
     list.replaceChildren(...shown.map((command, index) => {
       const item = element("li", { id: `command-${index}`, role: "option" }, command.label);
@@ -185,5 +192,30 @@ function labelCells(root) {
     for (const part of table.querySelectorAll("thead, tbody, tfoot")) part.setAttribute("role", "rowgroup");
   }
 }
+// Tells that a table has columns out of view.
+const cues = new WeakMap();
+
+function showCue(table) {
+  const hasMore = table.scrollWidth - table.clientWidth - table.scrollLeft > SCROLL_REST_PX;
+  table.classList.toggle("has-more", hasMore);
+  let cue = cues.get(table);
+  if (!cue && hasMore) {
+    cue = element("p", { className: "scroll-cue", textContent: "More columns: scroll sideways →" });
+    cue.setAttribute("aria-hidden", "true");
+    cues.set(table, cue);
+    table.after(cue);
+  }
+  if (cue) cue.hidden = !hasMore;
+}
+
+function watchTables(root) {
+  for (const table of root.querySelectorAll(".table")) {
+    table.addEventListener("scroll", () => showCue(table), { passive: true });
+    new ResizeObserver(() => showCue(table)).observe(table);
+  }
+}
+document.addEventListener("htmx:load", (event) => watchTables(event.detail.elt));
+watchTables(document);
+
 document.addEventListener("htmx:load", (event) => labelCells(event.detail.elt.parentElement ?? event.detail.elt));
 labelCells(document);

@@ -1,6 +1,7 @@
 //! Authentication and authorization. Store methods require an `Authorized` value, which only these
 //! extractors provide, so a handler cannot skip them.
 
+mod busy;
 pub(crate) mod cookie;
 mod current_session;
 mod form_submission;
@@ -9,5 +10,5 @@ mod throttle;
 
 pub(crate) use current_session::{CurrentSession, change_origin};
 pub(crate) use form_submission::FormSubmission;
-pub(crate) use page_context::{PageContext, ReportContext};
+pub(crate) use page_context::{LogContext, PageContext, ReportContext};
 pub(crate) use throttle::Throttle;

@@ -1,6 +1,6 @@
 //! An authorized page request.
 
-use super::CurrentSession;
+use super::{CurrentSession, busy};
 use crate::analysis::kept_in_app;
 use crate::failure::Failure;
 use crate::query::UrlQuery;
@@ -155,13 +155,56 @@ impl<S: Scope> FromRequestParts<DashboardHandles> for ReportContext<S> {
         parts: &mut Parts,
         handles: &DashboardHandles,
     ) -> Result<Self, Failure> {
-        let context = PageContext::<S>::from_request_parts(parts, handles).await?;
-        let holder = SlotHolder::from(&context.authorized);
-        let slot = handles.report_slots.admit(SlotKind::Report, holder).await?;
+        let (context, slot) = admitted(SlotKind::Report, parts, handles).await?;
         Ok(Self {
             context,
             _slot: slot,
         })
+    }
+}
+
+/// A page request with a slot for a log page, which reads one page of rows through an index. It does
+/// not wait for the user's reports.
+pub(crate) struct LogContext<S> {
+    context: PageContext<S>,
+    _slot: ReportSlot,
+}
+
+impl<S> Deref for LogContext<S> {
+    type Target = PageContext<S>;
+
+    fn deref(&self) -> &PageContext<S> {
+        &self.context
+    }
+}
+
+impl<S: Scope> FromRequestParts<DashboardHandles> for LogContext<S> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        handles: &DashboardHandles,
+    ) -> Result<Self, Failure> {
+        let (context, slot) = admitted(SlotKind::Log, parts, handles).await?;
+        Ok(Self {
+            context,
+            _slot: slot,
+        })
+    }
+}
+
+/// Authorizes a page request and waits for its slot. Without a slot, the answer is a page with the
+/// menu that tries again.
+async fn admitted<S: Scope>(
+    kind: SlotKind,
+    parts: &mut Parts,
+    handles: &DashboardHandles,
+) -> Result<(PageContext<S>, ReportSlot), Failure> {
+    let context = PageContext::<S>::from_request_parts(parts, handles).await?;
+    let holder = SlotHolder::from(&context.authorized);
+    match handles.report_slots.admit(kind, holder).await {
+        Ok(slot) => Ok((context, slot)),
+        Err(rejection) => Err(Failure::Busy(Box::new(busy::page(&context, rejection)))),
     }
 }
 

@@ -1,10 +1,11 @@
 //! `/apps/{app}/deliveries` — the delivery log, with retry.
 
-use crate::access::{FormSubmission, ReportContext};
+use crate::access::{FormSubmission, LogContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::pages::events::detail::DeliveryCard;
 use crate::pages::events::filter::{last_day, read};
+use crate::pages::events::reason_label;
 use crate::query::UrlQuery;
 use crate::response::see_other;
 use crate::shell::{Section, Shell};
@@ -14,6 +15,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite};
+use tributary_domain::event::name::canonical;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::integration::Network;
@@ -21,11 +23,15 @@ use tributary_domain::vocabulary::calendar::day_bounds;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::id::DeliveryId;
-use tributary_domain::vocabulary::text::check_external_id;
+use tributary_domain::vocabulary::text::{check_external_id, parse_event_name};
 use tributary_domain::vocabulary::timezone::Timezone;
 
 /// Query parameters of the filter.
-const FIELDS: [&str; 5] = ["network", "status", "eventId", "from", "to"];
+const FIELDS: [&str; 7] = [
+    "name", "network", "status", "reason", "eventId", "from", "to",
+];
+/// Maximum length of a reason. The codes of networks are much shorter.
+const REASON_CHARS_MAX: usize = 200;
 
 #[derive(Template)]
 #[template(path = "deliveries.html")]
@@ -37,12 +43,14 @@ struct DeliveriesPage {
     /// The filter's query string, for “Retry all matching”.
     query: String,
     can_retry_all: bool,
+    is_filtered: bool,
 }
 
 struct Row {
     card: DeliveryCard,
     event: String,
     at: String,
+    datetime: String,
 }
 
 impl DeliveriesPage {
@@ -53,10 +61,17 @@ impl DeliveriesPage {
         std::iter::once(("", "Any")).chain(all).collect()
     }
 
+    /// Returns the label of the reason in the filter, and the URL of the list without it.
+    fn reason(&self) -> Option<(String, String)> {
+        let reason = Some(self.form.value("reason")).filter(|reason| !reason.is_empty())?;
+        let rest = UrlQuery::of(Some(&self.query)).with(&[("reason", None)]);
+        Some((reason_label(reason).to_owned(), format!("?{rest}")))
+    }
+
     fn networks(&self) -> Vec<(&'static str, &'static str)> {
         let all = Network::ALL
             .into_iter()
-            .map(|one| (one.as_str(), one.name_with_id()));
+            .map(|one| (one.as_str(), one.name()));
         std::iter::once(("", "Any")).chain(all).collect()
     }
 }
@@ -75,6 +90,13 @@ fn filter(query: &UrlQuery, zone: &Timezone) -> (DeliveryFilter, FormState) {
         network: read(query, "network", &mut faults, |text| {
             Network::parse(text).ok_or_else(unknown)
         }),
+        event_name: read(query, "name", &mut faults, |text| {
+            parse_event_name(text).map(|name| canonical(&name).0)
+        }),
+        reason: read(query, "reason", &mut faults, |reason| {
+            let is_short = reason.chars().count() <= REASON_CHARS_MAX;
+            is_short.then(|| reason.to_owned()).ok_or_else(unknown)
+        }),
         external_id: read(query, "eventId", &mut faults, |id| {
             check_external_id(id).map(str::to_owned)
         }),
@@ -91,7 +113,7 @@ fn filter(query: &UrlQuery, zone: &Timezone) -> (DeliveryFilter, FormState) {
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: ReportContext<AppsRead>,
+    context: LogContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let (filter, form) = filter(&context.query, &app.timezone);
@@ -101,6 +123,7 @@ pub(crate) async fn show(
     let request = paging::request(before.map(|id| *id.as_bytes()));
     let can_retry_all = is_valid && filter.status.is_some_and(DeliveryStatus::can_be_retried);
     let caller = &context.authorized;
+    let is_filtered = filter != DeliveryFilter::default();
     let found = handles
         .store
         .deliveries(caller, app.id, filter, request)
@@ -110,6 +133,7 @@ pub(crate) async fn show(
     let now = handles.runtime.now();
     let row = |one: tributary_store::DeliveryWithEvent| Row {
         at: text::moment(one.delivery.event.at(), &app.timezone),
+        datetime: text::rfc3339(one.delivery.event.at()),
         event: one
             .event
             .map_or_else(|| "deleted event".to_owned(), |event| event.name),
@@ -128,6 +152,7 @@ pub(crate) async fn show(
         older,
         query: context.query.with(&[("before", None)]),
         can_retry_all,
+        is_filtered: is_filtered || !is_valid,
     };
     Ok(context.page(&page))
 }

@@ -1,25 +1,28 @@
 //! `GET /apps/{app}/devices/{device}` — a device, its attribution with all candidates, and its
 //! events.
 
-use crate::access::ReportContext;
+use crate::access::LogContext;
 use crate::failure::Failure;
 use crate::network_label::NetworkLabel;
 use crate::pages::events::{self, EventTableRow, match_label};
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::text;
-use crate::value_names::{LinkLabel, LinkNames};
+use crate::value_names::{LinkLabel, LinkNames, platform_label};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::resource::DevicesRead;
 use tributary_domain::attestation::AttestationOutcome;
 use tributary_domain::attribution::{
-    ConsideredCandidate, Decision, Flag, MatchMethod, Rejection, Signals,
+    ConsideredCandidate, CreditedNetwork, Decision, EvidenceSummary, Flag, MatchMethod, Rejection,
+    Signals,
 };
 use tributary_domain::device::{Device, DeviceKey, IdentityFlag, Tracking};
 use tributary_domain::install::Attribution;
+use tributary_domain::vocabulary::country::country_label;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 
 #[derive(Template)]
@@ -45,10 +48,12 @@ struct DecisionView {
     superseded: Option<String>,
     link: Option<LinkLabel>,
     evidence: Vec<(&'static str, String)>,
-    window_hours: i64,
+    window: String,
     probabilistic: bool,
     flags: Vec<&'static str>,
     hold: Option<&'static str>,
+    /// Why a suspicious install is credited all the same.
+    credited_anyway: Option<&'static str>,
     candidates: Vec<CandidateRow>,
 }
 
@@ -164,18 +169,94 @@ fn candidate(
     }
 }
 
+/// Explains a flagged install that is credited and not held.
+fn credited_anyway(attribution: &Attribution) -> Option<&'static str> {
+    let decision = &attribution.decision;
+    let is_credited = decision.network != CreditedNetwork::Organic;
+    (is_credited && !decision.flags.is_empty() && attribution.hold.is_none()).then_some(
+        "The install is credited all the same, because such a sign also occurs with honest users. \
+         To check flagged installs before they count, choose “Flag and hold for a review” in the \
+         settings.",
+    )
+}
+
+/// Returns the summary of the evidence in words. Unknown codes are shown as they are.
+fn evidence(evidence: EvidenceSummary) -> Vec<(&'static str, String)> {
+    let none = || "none".to_owned();
+    let words = |value: Option<String>, words: &[(&str, &str)]| {
+        let value = value.unwrap_or_else(none);
+        let found = words.iter().find(|(code, _)| *code == value);
+        found.map_or(value, |(_, words)| (*words).to_owned())
+    };
+    vec![
+        ("Store referrer", words(evidence.referrer, &REFERRER_WORDS)),
+        (
+            "Apple AdServices",
+            words(evidence.ad_services, &AD_SERVICES_WORDS),
+        ),
+        ("Click id", words(evidence.click_token, &CLICK_ID_WORDS)),
+        ("IP address", words(evidence.address_class, &ADDRESS_WORDS)),
+        (
+            "Genuine app",
+            evidence
+                .attestation
+                .map_or_else(|| "not checked".to_owned(), attestation_label),
+        ),
+    ]
+}
+
+const REFERRER_WORDS: [(&str, &str); 6] = [
+    ("ours", "names a link of this app"),
+    ("organic", "organic"),
+    ("google", "names a Google Ads ad"),
+    ("meta", "names a Meta ad"),
+    ("other", "names another source"),
+    ("unavailable", "could not be read"),
+];
+const AD_SERVICES_WORDS: [(&str, &str); 6] = [
+    ("tap", "tap on an ad"),
+    ("view", "view of an ad"),
+    ("not_attributed", "no ad"),
+    ("pending", "Apple has not responded yet"),
+    ("invalid", "Apple rejected the token"),
+    ("expired", "Apple did not respond in time"),
+];
+const CLICK_ID_WORDS: [(&str, &str); 5] = [
+    ("valid", "valid"),
+    ("opened_link", "the link opened the app"),
+    ("bad", "invalid"),
+    ("foreign", "of another app"),
+    ("not_stored", "not stored yet"),
+];
+const ADDRESS_WORDS: [(&str, &str); 3] = [
+    (
+        "relay",
+        "of a relay that hides the device's own, so not compared",
+    ),
+    ("private", "private, so not compared"),
+    ("other", "the device's own network"),
+];
+
 fn decision(
     attribution: Attribution,
+    first_open: Option<Timestamp>,
     app: AppId,
     zone: &Timezone,
     names: &LinkNames,
     handles: &DashboardHandles,
 ) -> DecisionView {
     let attribution = attribution.as_of(handles.runtime.now());
+    let credited_anyway = credited_anyway(&attribution);
     let decision = attribution.decision;
-    let evidence = decision.evidence;
-    let none = || "none".to_owned();
+    let times = decision.times;
+    let begin = times.install_begin_at_server.or(times.install_begin_at);
+    let moment = |label, at: Option<Timestamp>| Some((label, text::moment(at?, zone)));
+    let moments = [
+        moment("Installation began", begin),
+        moment("First open", first_open),
+    ];
     DecisionView {
+        credited_anyway,
         network: NetworkLabel::credited(decision.network),
         how: match_label(decision.match_type),
         reason: decision.reason,
@@ -187,22 +268,12 @@ fn decision(
             format!("{label}, {}", text::moment(earlier.decided_at, zone))
         }),
         link: decision.link.map(|link| names.label(link)),
-        evidence: vec![
-            ("Store referrer", evidence.referrer.unwrap_or_else(none)),
-            (
-                "Apple AdServices",
-                evidence.ad_services.unwrap_or_else(none),
-            ),
-            ("Click id", evidence.click_token.unwrap_or_else(none)),
-            ("IP address", evidence.address_class.unwrap_or_else(none)),
-            (
-                "Genuine app",
-                evidence
-                    .attestation
-                    .map_or_else(|| "not checked".to_owned(), attestation_label),
-            ),
-        ],
-        window_hours: decision.settings.click_window_hours,
+        evidence: moments
+            .into_iter()
+            .flatten()
+            .chain(evidence(decision.evidence))
+            .collect(),
+        window: text::hours_or_days(decision.settings.click_window_hours),
         probabilistic: decision.settings.probabilistic,
         flags: decision.flags.iter().copied().map(flag_label).collect(),
         hold: attribution.hold.map(|hold| hold.state.as_str()),
@@ -231,7 +302,10 @@ fn facts(device: Device, zone: &Timezone) -> Vec<(&'static str, String)> {
     let some = |label, value: Option<String>| value.map(|value| (label, value));
     let consent = device.consent;
     [
-        Some(("Platform", traits.platform.as_str().to_owned())),
+        Some((
+            "Platform",
+            platform_label(traits.platform.as_str()).to_owned(),
+        )),
         some("OS version", traits.os_version),
         some("Model", traits.model),
         some("Manufacturer", traits.manufacturer),
@@ -240,7 +314,7 @@ fn facts(device: Device, zone: &Timezone) -> Vec<(&'static str, String)> {
         some("Locale", traits.locale),
         some("Time zone", traits.timezone),
         some("SDK version", traits.sdk_version),
-        some("Country", device.country),
+        some("Country", device.country.map(|code| country_label(&code))),
         Some((
             "Advertising id",
             if device.advertising_id.is_some() {
@@ -273,7 +347,7 @@ fn facts(device: Device, zone: &Timezone) -> Vec<(&'static str, String)> {
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: ReportContext<DevicesRead>,
+    context: LogContext<DevicesRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let key = DeviceKey::parse(context.path_parameter("device")).map_err(|_| Failure::NotFound)?;
@@ -286,6 +360,7 @@ pub(crate) async fn show(
     let links = attribution.flat_map(|one| links(&one.decision));
     let names = LinkNames::load(&handles, &caller, app.id, links).await?;
     let flags = known.identity.flags.iter().copied();
+    let first_open = known.device.as_ref().map(|device| device.first_seen_at);
     let page = DevicePage {
         identity_flags: flags.map(identity_flag_label).collect(),
         shell: context.shell(Section::Events),
@@ -297,9 +372,33 @@ pub(crate) async fn show(
             .unwrap_or_default(),
         decision: known
             .attribution
-            .map(|attribution| decision(attribution, app.id, zone, &names, &handles)),
+            .map(|attribution| decision(attribution, first_open, app.id, zone, &names, &handles)),
         events: events::rows(&handles, app.id, zone, &story.events).await?,
         has_more: story.has_more_events,
     };
     Ok(context.page(&page))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_is_in_words_and_an_unknown_code_is_shown() {
+        let found = evidence(EvidenceSummary {
+            referrer: Some("ours".to_owned()),
+            address_class: Some("other".to_owned()),
+            click_token: Some("later_code".to_owned()),
+            ..EvidenceSummary::default()
+        });
+        let texts: Vec<&str> = found.iter().map(|(_, text)| text.as_str()).collect();
+        let expected = [
+            "names a link of this app",
+            "none",
+            "later_code",
+            "the device's own network",
+            "not checked",
+        ];
+        assert_eq!(texts, expected);
+    }
 }

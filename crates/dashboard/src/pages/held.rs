@@ -1,6 +1,6 @@
 //! `/apps/{app}/held` — flagged installs that wait for a review.
 
-use crate::access::{FormSubmission, ReportContext};
+use crate::access::{FormSubmission, LogContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::network_label::NetworkLabel;
@@ -139,7 +139,7 @@ fn row(held: HeldInstall, zone: &Timezone, names: &LinkNames) -> Row {
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: ReportContext<HeldRead>,
+    context: LogContext<HeldRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let filter = filter(&context.query, &app.timezone);

@@ -23,4 +23,5 @@ pub(crate) mod links;
 pub(crate) mod notices;
 pub(crate) mod portfolio;
 pub(crate) mod settings;
+pub(crate) mod undelivered;
 pub(crate) mod what_if;

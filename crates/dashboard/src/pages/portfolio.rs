@@ -1,12 +1,12 @@
 //! `GET /portfolio` — the organization's apps, each with its trend and change.
 
 use crate::access::{PageContext, ReportContext};
-use crate::chart::sparkline;
 use crate::failure::Failure;
 use crate::metric::{Metric, MetricChange};
 use crate::query::UrlQuery;
 use crate::range::PageDateRange;
 use crate::shell::{Section, Shell};
+use crate::sparkline::sparkline;
 use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::State;

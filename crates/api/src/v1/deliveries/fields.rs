@@ -115,6 +115,8 @@ impl DeliveriesQuery {
         Ok(DeliveryFilter {
             status: self.status,
             network: self.network,
+            event_name: None,
+            reason: None,
             external_id: self.external_id,
             from,
             until,

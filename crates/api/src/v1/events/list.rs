@@ -151,6 +151,7 @@ pub(crate) async fn list(
         source: filters.source,
         network: filters.network,
         link: filters.link,
+        not_sent: None,
         from,
         until,
     };

@@ -1,6 +1,6 @@
 //! `GET /apps/{app}/start` — a setup checklist that updates itself.
 
-use crate::access::{PageContext, ReportContext};
+use crate::access::{LogContext, PageContext};
 use crate::failure::Failure;
 use crate::paging;
 use crate::shell::{Section, Shell};
@@ -104,7 +104,7 @@ async fn load_progress(
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: ReportContext<AppsRead>,
+    context: LogContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let id = context.app()?.id;
     let app = handles.store.app(&context.authorized, id).await?;

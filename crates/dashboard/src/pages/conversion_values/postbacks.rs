@@ -1,6 +1,6 @@
 //! `GET /apps/{app}/conversion-values/postbacks` — postbacks received from Apple devices.
 
-use crate::access::ReportContext;
+use crate::access::LogContext;
 use crate::failure::Failure;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::AppsRead;
 use tributary_domain::skan::decode::{DecodedValue, DocumentVersion, ReportedValue, decode};
+use tributary_domain::skan::postback::Protocol;
 use tributary_domain::vocabulary::id::PostbackId;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_store::{PostbackFilter, StoredPostback};
@@ -35,6 +36,13 @@ struct Row {
     counts: bool,
 }
 
+const fn protocol_label(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::SkAdNetwork => "SKAdNetwork",
+        Protocol::AdAttributionKit => "AdAttributionKit",
+    }
+}
+
 fn row(
     stored: &StoredPostback,
     versions: &[DocumentVersion],
@@ -50,7 +58,7 @@ fn row(
     };
     Row {
         at: text::moment(stored.received_at, zone),
-        protocol: postback.protocol.as_str(),
+        protocol: protocol_label(postback.protocol),
         ad_network: postback.ad_network_id.clone(),
         source: postback
             .source_identifier
@@ -81,7 +89,7 @@ fn row(
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: ReportContext<AppsRead>,
+    context: LogContext<AppsRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let before = context.query.get("before");

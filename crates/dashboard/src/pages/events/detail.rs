@@ -1,10 +1,10 @@
 //! `GET /apps/{app}/events/{event}` — an event with its revenue, credit and deliveries.
 
 use super::{
-    EventRevenueView, Explanation, http_label, match_label, reason_explanation, skip_explanation,
-    source_label, tone, verdict_label,
+    EventRevenueView, Explanation, http_label, match_label, reason_explanation, reason_label,
+    skip_explanation_of, skip_label, source_label, tone, verdict_label,
 };
-use crate::access::ReportContext;
+use crate::access::LogContext;
 use crate::failure::Failure;
 use crate::network_label::NetworkLabel;
 use crate::shell::{Section, Shell};
@@ -16,14 +16,17 @@ use axum::extract::State;
 use axum::response::Response;
 use std::borrow::Cow;
 use tributary_domain::access::{AnalyticsRead, Authorized};
-use tributary_domain::device::{Consent, Tracking};
+use tributary_domain::device::{Consent, DeviceKey, Tracking};
+use tributary_domain::erasure::is_pseudonym;
 use tributary_domain::event::{Credit, Event, EventFilter};
 use tributary_domain::forwarding::{Delivery, DeliveryAttempt};
 use tributary_domain::link::Campaign;
+use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Limit, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
+use tributary_store::StoreError;
 use tributary_store::records::original_transaction;
 
 #[derive(Template)]
@@ -36,12 +39,61 @@ struct EventPage {
     source: &'static str,
     money: Option<EventRevenueView>,
     credit: Option<CreditView>,
+    /// Why the install of the device is attributed as it is.
+    reason: Option<String>,
     params: Option<String>,
     original_transaction: Option<String>,
     /// The user's consent when the event was tracked.
     consent: Option<String>,
     deliveries: Vec<DeliveryCard>,
-    skipped: Vec<(NetworkLabel, &'static str, Explanation)>,
+    skipped: Vec<SkippedNetworks>,
+}
+
+/// Networks that the event was not sent to for one reason.
+struct SkippedNetworks {
+    networks: Vec<NetworkLabel>,
+    code: &'static str,
+    label: &'static str,
+    explanation: Explanation,
+}
+
+impl SkippedNetworks {
+    fn all(event: &Event) -> Vec<Self> {
+        let credit = event.credit.as_ref().map(|credit| credit.network);
+        let mut all: Vec<Self> = Vec::new();
+        for (network, skip) in &event.skipped {
+            let network = NetworkLabel::of(*network);
+            match all.iter_mut().find(|one| one.code == skip.as_str()) {
+                Some(same) => same.networks.push(network),
+                None => all.push(Self {
+                    networks: vec![network],
+                    code: skip.as_str(),
+                    label: skip_label(*skip),
+                    explanation: skip_explanation_of(*skip, credit),
+                }),
+            }
+        }
+        all
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.networks.iter().map(|one| one.name).collect();
+        names.join(", ")
+    }
+
+    /// Returns the label and the URL of the setting.
+    fn setting(&self, shell: &Shell) -> Option<(&'static str, String)> {
+        match self.networks.as_slice() {
+            [network] => self.explanation.setting(shell, network),
+            _ => self.explanation.setting_of_all(shell),
+        }
+    }
+}
+
+impl EventPage {
+    fn is_erased(&self) -> bool {
+        self.event.device.as_ref().is_some_and(is_pseudonym)
+    }
 }
 
 struct CreditView {
@@ -91,6 +143,11 @@ impl AttemptRow {
 }
 
 impl DeliveryCard {
+    /// Returns a short label for the reason.
+    pub(crate) fn reason_label(&self) -> Option<&str> {
+        self.reason.as_deref().map(reason_label)
+    }
+
     pub(crate) fn of(delivery: Delivery, zone: &Timezone, now: Timestamp) -> Self {
         Self {
             id: delivery.id.to_string(),
@@ -183,10 +240,24 @@ fn up_to(event: EventId) -> PageRequest {
     }
 }
 
+/// Returns the explanation of a device's attribution; `None` for a device that is not stored.
+async fn attribution_reason(
+    handles: &DashboardHandles,
+    caller: &Authorized<AnalyticsRead>,
+    app: AppId,
+    device: DeviceKey,
+) -> Result<Option<String>, Failure> {
+    match handles.store.device(caller, app, device).await {
+        Ok(story) => Ok(story.state.attribution.map(|one| one.decision.reason)),
+        Err(StoreError::Refused(Refusal::DeviceNotFound)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Shows the page.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: ReportContext<AnalyticsRead>,
+    context: LogContext<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let id = EventId::parse(context.path_parameter("event")).map_err(|_| Failure::NotFound)?;
@@ -216,8 +287,14 @@ pub(crate) async fn show(
         }
         None => None,
     };
+    let shell = context.shell(Section::Events);
+    let reason = match event.device.clone().filter(|_| shell.sees_apps) {
+        Some(device) => attribution_reason(&handles, &context.authorized, app.id, device).await?,
+        None => None,
+    };
     let page = EventPage {
-        shell: context.shell(Section::Events),
+        reason,
+        shell,
         at: text::moment(event.occurred_at, &app.timezone),
         received: text::moment(event.received_at, &app.timezone),
         source: source_label(event.source),
@@ -230,17 +307,7 @@ pub(crate) async fn show(
             .into_iter()
             .map(|one| DeliveryCard::of(one, &app.timezone, now))
             .collect(),
-        skipped: event
-            .skipped
-            .iter()
-            .map(|(network, skip)| {
-                (
-                    NetworkLabel::of(*network),
-                    skip.as_str(),
-                    skip_explanation(*skip),
-                )
-            })
-            .collect(),
+        skipped: SkippedNetworks::all(&event),
         event,
     };
     Ok(context.page(&page))

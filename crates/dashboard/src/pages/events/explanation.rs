@@ -2,6 +2,7 @@
 
 use crate::network_label::NetworkLabel;
 use crate::shell::Shell;
+use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::forwarding::status_check::OUTCOME_UNCONFIRMED;
 use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus, SkipReason, lifecycle};
 
@@ -57,6 +58,16 @@ impl Explanation {
     }
 }
 
+impl Explanation {
+    /// Returns the label and the URL of the setting if it concerns several networks.
+    pub(crate) fn setting_of_all(&self, shell: &Shell) -> Option<(&'static str, String)> {
+        if self.setting == Some(SettingPage::Integration) && shell.sees_apps {
+            return Some(("Integrations", shell.app_url("integrations")));
+        }
+        self.setting(shell, &NetworkLabel::NONE)
+    }
+}
+
 /// Explains why an event was not sent to a network, and what would change that.
 pub(crate) const fn skip_explanation(skip: SkipReason) -> Explanation {
     use SettingPage::{App, Billing, Held, Integration, Mapping};
@@ -68,12 +79,13 @@ pub(crate) const fn skip_explanation(skip: SkipReason) -> Explanation {
         SkipReason::ReportingOnly => {
             Explanation::plain("Renewals and refunds count in reports and are never forwarded.")
         }
-        SkipReason::IntegrationDisabled => {
-            Explanation::set_on(Integration, "The integration is off or incomplete.")
-        }
+        SkipReason::IntegrationDisabled => Explanation::set_on(
+            Integration,
+            "The integration was off or incomplete when the event arrived. It is not sent later.",
+        ),
         SkipReason::NotAttributed => Explanation::set_on(
             Integration,
-            "Credited to another source. The integration's scope “All mapped events” would send it.",
+            "Not credited to this network. The scope “All mapped events” sends such events.",
         ),
         SkipReason::NotMapped => {
             Explanation::set_on(Mapping, "The event mapping has no row for this event.")
@@ -118,8 +130,68 @@ pub(crate) const fn skip_explanation(skip: SkipReason) -> Explanation {
         ),
         SkipReason::AmountNotForwardable => Explanation::set_on(
             App,
-            "The event's amount does not count, so the event is not forwarded.",
+            "The event's amount does not count, so the event was not forwarded.",
         ),
+    }
+}
+
+/// Explains why an event with this credit was not sent to a network.
+pub(crate) fn skip_explanation_of(
+    skip: SkipReason,
+    credit: Option<CreditedNetwork>,
+) -> Explanation {
+    match (skip, credit) {
+        (SkipReason::NotAttributed, Some(CreditedNetwork::Organic)) => Explanation::set_on(
+            SettingPage::Integration,
+            "Organic: no network gets the credit. The scope “All mapped events” sends such events.",
+        ),
+        _ => skip_explanation(skip),
+    }
+}
+
+/// Returns a short label for why events were not sent.
+pub(crate) const fn skip_label(skip: SkipReason) -> &'static str {
+    match skip {
+        SkipReason::Sandbox => "Test event",
+        SkipReason::Erased => "Erased",
+        SkipReason::ReportingOnly => "Renewal or refund",
+        SkipReason::IntegrationDisabled => "Integration was off",
+        SkipReason::NotAttributed => "Not credited to the network",
+        SkipReason::NotMapped => "Not in the event mapping",
+        SkipReason::EnabledLater => "Arrived before it was switched on",
+        SkipReason::Fraud => "Flagged install",
+        SkipReason::Attestation => "App not proven genuine",
+        SkipReason::Probabilistic => "Probabilistic match",
+        SkipReason::BillingSource => "Sent by the billing provider",
+        SkipReason::Consent => "No consent",
+        SkipReason::TooOld => "Too old",
+        SkipReason::AmountNotForwardable => "Amount does not count",
+        SkipReason::NoConversionAction => "No conversion action",
+        SkipReason::NoClickId => "No click id",
+        SkipReason::DuplicateOfVerified => "Reported by another source",
+        SkipReason::InsufficientIdentity => "Too few identifiers",
+    }
+}
+
+/// Returns a short label for the reason of a delivery's status. A code of the network is its own
+/// label.
+pub(crate) fn reason_label(reason: &str) -> &str {
+    if let Some(skip) = SkipReason::parse(reason) {
+        return skip_label(skip);
+    }
+    match reason {
+        lifecycle::EXPIRED => "Too old before it was accepted",
+        lifecycle::FUTURE_TIMESTAMP => "Time in the future",
+        lifecycle::OUTCOME_UNKNOWN | OUTCOME_UNCONFIRMED => "Outcome unknown",
+        lifecycle::INTERRUPTED => "Interrupted",
+        lifecycle::EVENT_GONE => "Event deleted",
+        lifecycle::ATTRIBUTION_CHANGED => "Credited to another source now",
+        lifecycle::NOT_FIRST_PAYMENT => "Not the first payment",
+        lifecycle::CONSENT_WITHDRAWN => "Consent withdrawn",
+        "no_source_url" => "No page address",
+        "no_device_data" => "Too little about the device",
+        "too_large" => "Too large",
+        code => code,
     }
 }
 
@@ -255,6 +327,25 @@ mod tests {
     ) {
         let explanation = reason_explanation(status, reason);
         assert!(explanation.text.contains(expected), "{explanation:?}");
+    }
+
+    #[test]
+    fn the_reason_of_an_organic_event_is_not_another_source() {
+        let text = |credit| skip_explanation_of(SkipReason::NotAttributed, credit).text;
+        assert!(text(Some(CreditedNetwork::Organic)).starts_with("Organic"));
+        let other = CreditedNetwork::Ad(tributary_domain::integration::Network::A);
+        assert!(text(Some(other)).starts_with("Not credited to this network"));
+        let off = skip_explanation_of(SkipReason::IntegrationDisabled, Some(other)).text;
+        assert!(off.contains("was off"), "{off}");
+    }
+
+    #[test]
+    fn a_code_of_a_network_is_its_own_label() {
+        assert_eq!(reason_label("2804050"), "2804050");
+        assert_eq!(reason_label("consent"), "No consent");
+        for reason in SkipReason::ALL {
+            assert_ne!(skip_label(*reason), reason.as_str());
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::device::{DeviceKey, UserKey};
 use tributary_domain::event::name::canonical;
 use tributary_domain::event::{EventFilter, EventSource};
+use tributary_domain::forwarding::SkipReason;
+use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::calendar::day_bounds;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
@@ -13,8 +15,17 @@ use tributary_domain::vocabulary::text::{check_external_id, parse_event_name};
 use tributary_domain::vocabulary::timezone::Timezone;
 
 /// Query parameters of the filter.
-const FIELDS: [&str; 8] = [
-    "name", "source", "network", "deviceId", "userId", "eventId", "from", "to",
+const FIELDS: [&str; 10] = [
+    "name",
+    "source",
+    "network",
+    "deviceId",
+    "userId",
+    "eventId",
+    "from",
+    "to",
+    "notSentTo",
+    "reason",
 ];
 
 /// A filter with its form.
@@ -46,6 +57,7 @@ impl EventSearch {
             network: read(query, "network", &mut faults, |text| {
                 CreditedNetwork::parse(text).ok_or_else(unknown)
             }),
+            not_sent: not_sent(query, &mut faults),
             from,
             until,
             ..EventFilter::default()
@@ -64,6 +76,19 @@ impl EventSearch {
     pub(super) fn is_valid(&self) -> bool {
         self.form.faults().is_empty()
     }
+}
+
+/// Reads the network that events were not sent to, and the reason. Both are required together.
+fn not_sent(query: &UrlQuery, faults: &mut Faults) -> Option<(Network, SkipReason)> {
+    let unknown = || Problem::new(FaultCode::UnknownValue, "Unknown network or reason.");
+    let network = query.get("notSentTo").unwrap_or_default();
+    let reason = query.get("reason").unwrap_or_default();
+    if network.is_empty() && reason.is_empty() {
+        return None;
+    }
+    let network = faults.check("notSentTo", Network::parse(network).ok_or_else(unknown));
+    let reason = faults.check("reason", SkipReason::parse(reason).ok_or_else(unknown));
+    network.zip(reason)
 }
 
 /// Reads a field of a filter. A value that means nothing is a fault, not ignored.
@@ -107,11 +132,23 @@ mod tests {
         assert_eq!(found.form.value("from"), "2026-03-29");
     }
 
+    #[test]
+    fn a_link_from_the_undelivered_events_is_a_filter() {
+        let found = search("name=purchase&notSentTo=network_c&reason=consent");
+        assert!(found.is_valid());
+        let expected = Some((Network::C, SkipReason::Consent));
+        assert_eq!(found.filter.not_sent, expected);
+        assert!(!found.filter.is_indexed());
+    }
+
     #[rstest]
     #[case("from=yesterday", "from")]
     #[case("from=2026-03-29&to=2026-03-28", "to")]
     #[case("source=fax", "source")]
     #[case("network=network_z", "network")]
+    #[case("notSentTo=network_c", "reason")]
+    #[case("notSentTo=network_c&reason=gone", "reason")]
+    #[case("reason=consent", "notSentTo")]
     fn a_filter_that_means_nothing_is_named(#[case] query: &str, #[case] field: &str) {
         let found = search(query);
         assert!(!found.is_valid());

@@ -7,6 +7,7 @@ use super::filter::EventSearch;
 use crate::access::{PageContext, ReportContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
+use crate::query::UrlQuery;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::{paging, text};
@@ -16,6 +17,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::event::EventFilter;
+use tributary_domain::forwarding::SkipReason;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::id::EventId;
@@ -28,6 +30,31 @@ struct EventsPage {
     /// URL of the file with the matching events.
     export: String,
     rows: RowsPart,
+    not_sent: Option<NotSentFilter>,
+}
+
+/// The part of the filter that comes from the page of undelivered events.
+struct NotSentFilter {
+    network: Network,
+    reason: SkipReason,
+    /// URL of the list without this part.
+    without: String,
+}
+
+impl NotSentFilter {
+    fn of(search: &EventSearch, query: &UrlQuery) -> Option<Self> {
+        let (network, reason) = search.filter.not_sent?;
+        let removed = [("notSentTo", None), ("reason", None), ("before", None)];
+        Some(Self {
+            network,
+            reason,
+            without: format!("?{}", query.with(&removed)),
+        })
+    }
+
+    const fn label(&self) -> &'static str {
+        super::skip_label(self.reason)
+    }
 }
 
 impl EventsPage {
@@ -157,6 +184,7 @@ pub(crate) async fn show(
     );
     let page = EventsPage {
         shell: context.shell(Section::Events),
+        not_sent: NotSentFilter::of(&search, &context.query),
         form,
         export,
         rows: load_rows(&handles, &context, search).await?,

@@ -8,7 +8,8 @@ mod labels;
 pub(crate) mod list;
 
 pub(crate) use explanation::{
-    Explanation, http_label, reason_explanation, skip_explanation, verdict_label,
+    Explanation, http_label, reason_explanation, reason_label, skip_explanation,
+    skip_explanation_of, skip_label, verdict_label,
 };
 pub(crate) use labels::{hold_explanation, match_label, source_label, uncounted_explanation};
 
@@ -20,6 +21,8 @@ use std::collections::BTreeMap;
 use tributary_domain::access::Environment;
 use tributary_domain::event::Event;
 use tributary_domain::forwarding::{Delivery, DeliveryStatus};
+use tributary_domain::ledger::Revenue;
+use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::timezone::Timezone;
 
@@ -40,9 +43,9 @@ pub(crate) struct EventTableRow {
 /// An event's revenue, formatted.
 pub(crate) struct EventRevenueView {
     pub(crate) amount: String,
-    pub(crate) usd: Option<String>,
+    /// The amount in US dollars, and the exchange rate. `None` if it is an amount in US dollars.
+    pub(crate) exchanged: Option<String>,
     pub(crate) uncounted: Option<&'static str>,
-    pub(crate) rate_day: Option<String>,
 }
 
 impl EventRevenueView {
@@ -56,11 +59,22 @@ impl EventRevenueView {
         let uncounted = revenue.uncounted.map(uncounted_explanation);
         Some(Self {
             amount,
-            usd: revenue.usd.map(text::usd),
+            exchanged: exchanged(revenue),
             uncounted: uncounted.or_else(|| event.hold().and_then(hold_explanation)),
-            rate_day: revenue.rate_day.map(|day| day.to_string()),
         })
     }
+}
+
+/// Formats a foreign amount in US dollars: `$8.20 at the exchange rate of 14 Sep 2026`.
+fn exchanged(revenue: &Revenue) -> Option<String> {
+    let usd = revenue
+        .usd
+        .filter(|_| revenue.currency != Some(Currency::USD))?;
+    let usd = text::usd(usd);
+    Some(match revenue.rate_day {
+        Some(day) => format!("{usd} at the exchange rate of {}", text::day(day)),
+        None => usd,
+    })
 }
 
 /// Returns the colour for a status.

@@ -5,6 +5,7 @@ use super::{StatusLabel, find, network_in_path};
 use crate::access::{FormSubmission, PageContext, ReportContext};
 use crate::failure::Failure;
 use crate::form_state::{FormState, TypedForm};
+use crate::pages::events::reason_label;
 use crate::pages::links::update::precondition;
 use crate::response::see_other;
 use crate::sealing::FormSecretSealer;
@@ -42,9 +43,9 @@ struct IntegrationPage {
     credentials: Vec<Secret>,
 }
 
-/// Conversions that were not sent for one reason, with advice.
+/// Events that were not sent for one reason, with advice.
 struct SkippedRow {
-    reason: String,
+    label: String,
     count: String,
     /// Counts by event name.
     events: String,
@@ -56,10 +57,10 @@ impl SkippedRow {
         let number = |count: u64| text::count(i64::try_from(count).unwrap_or(i64::MAX));
         let event = |(name, count): &(String, u64)| format!("{name} {}", number(*count));
         let row = |one: &SkippedForReason| Self {
-            reason: one.reason.clone(),
+            label: reason_label(&one.reason).to_owned(),
             count: match one.count {
-                1 => "1 conversion".to_owned(),
-                count => format!("{} conversions", number(count)),
+                1 => "1 event".to_owned(),
+                count => format!("{} events", number(count)),
             },
             events: one
                 .by_event

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::network_label::NetworkLabel;
 use crate::query::UrlQuery;
-use crate::range::PageDateRange;
+use crate::range::{FROM, PageDateRange, RANGE, TO};
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::{paging, text};
@@ -41,6 +41,26 @@ impl LinksPage {
         self.query.with(&changes)
     }
 
+    fn presets(&self) -> Vec<(&'static str, &'static str)> {
+        PageDateRange::presets()
+    }
+
+    fn with_range(&self, preset: &str) -> String {
+        PageDateRange::with_preset(&self.query, preset)
+    }
+
+    /// Returns the fields that the filter form keeps.
+    fn kept_by_filters(&self) -> Vec<(&str, &str)> {
+        self.query
+            .fields_except(&["search", "folder", "tag", "before", "environment"])
+    }
+
+    /// Returns the query of Explore with the links of the same days, best first.
+    fn ranking(&self) -> String {
+        let query = self.query.only(&[RANGE, FROM, TO, "environment"]);
+        query.with(&[("groupBy", Some("link")), ("sort", Some("netRevenue"))])
+    }
+
     fn folders(&self) -> Vec<(&str, &str)> {
         choices("All folders", &self.labels.folders)
     }
@@ -68,6 +88,7 @@ struct Row {
     clicks: String,
     installs: String,
     revenue: String,
+    payers: String,
 }
 
 /// Maximum links in the report; a page has far fewer.
@@ -101,6 +122,7 @@ impl Row {
         Self {
             clicks: text::count(found.clicks),
             installs: text::count(found.installs),
+            payers: text::count(found.paying_devices),
             revenue: text::usd(Amount::from_micros(found.net_micros())),
             id,
             name: link.name.as_str().to_owned(),
@@ -155,8 +177,7 @@ pub(crate) async fn show(
     let caller = &context.authorized;
     let found = handles.store.links(caller, app.id, filter, request).await?;
     let labels = handles.store.link_labels(caller, app.id).await?;
-    // The days that a link's page and the overview show first.
-    let range = PageDateRange::of(&UrlQuery::default(), handles.runtime.now(), &app.timezone);
+    let range = PageDateRange::of(&context.query, handles.runtime.now(), &app.timezone);
     let figures = figures(&handles, &context, app.id, &range).await?;
     let base = app.link_base(&handles.base_url);
     let last = found.items.last().map(|link| link.id.to_string());

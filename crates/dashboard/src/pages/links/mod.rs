@@ -34,6 +34,11 @@ struct LinkPage {
 const SHORT_FORM: [&str; 4] = ["name", "network", "type", "destinationUrl"];
 
 impl LinkPage {
+    /// Returns the URL of a stored link.
+    fn url(&self) -> Option<&str> {
+        self.id.as_ref().map(|_| self.preview.url.as_str())
+    }
+
     /// Returns whether the UTM parameters are shown: one was entered, so the form has a fault.
     fn opens_utm(&self) -> bool {
         let names = ["source", "medium", "campaign", "term", "content"];

@@ -20,6 +20,8 @@ use tributary_fields::link::read_change_form;
 
 /// Placeholder for the click id, which is different for each click.
 const CLICK: &str = "clk_…";
+/// The placeholder as it appears in a URL.
+const CLICK_ENCODED: &str = "clk_%E2%80%A6";
 /// Slug of a link that has none yet.
 const UNNAMED: &str = "your-slug";
 /// Size of the QR code in pixels.
@@ -52,7 +54,8 @@ impl Preview {
                 click: Some(CLICK),
             };
             match tap.destination() {
-                Destination::Redirect(url) => url,
+                // The placeholder is not encoded, so that it is read as one.
+                Destination::Redirect(url) => url.replace(CLICK_ENCODED, CLICK),
                 Destination::Page => "landing page with store buttons".to_owned(),
             }
         };

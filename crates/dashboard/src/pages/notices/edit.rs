@@ -58,9 +58,10 @@ async fn page<S>(
         None => None,
     };
     let now = handles.runtime.now();
-    let name = notice.map_or("New notice", |one| one.settings.name.as_str());
+    let name = notice.map_or("New report or alert", |one| one.settings.name.as_str());
     let url = notice.and_then(|one| one.settings.channel.url());
-    let form = TypedForm::or_stored(typed, notice.map_or_else(empty, filled));
+    let stored = notice.map_or_else(|| empty(handles.notices.sends_mail), filled);
+    let form = TypedForm::or_stored(typed, stored);
     Ok(NoticePage {
         shell: context.shell(Section::Notices),
         id: notice.map(|one| one.id.to_string()),

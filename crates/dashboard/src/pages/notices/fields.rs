@@ -53,11 +53,11 @@ pub(super) fn title(word: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-/// Builds the form for a new notice.
-pub(super) fn empty() -> FormState {
+/// Builds the form for a new notice. E-mail comes first where the server can send it.
+pub(super) fn empty(sends_mail: bool) -> FormState {
     FormState::default()
         .with_checkbox("active", true)
-        .with("channel", "email")
+        .with("channel", if sends_mail { "email" } else { "slack" })
         .with("topic", "daily_summary")
         .with("hour", MORNING.to_string())
         .with("weekday", "monday")
@@ -71,7 +71,7 @@ pub(super) fn filled(notice: &Notice) -> FormState {
     let settings = &notice.settings;
     let recipients = settings.channel.recipients().iter();
     let recipients: Vec<&str> = recipients.map(MailAddress::as_str).collect();
-    let form = empty()
+    let form = empty(true)
         .with("active", if settings.active { "on" } else { "" })
         .with("name", settings.name.as_str())
         .with("channel", settings.channel.kind().as_str())

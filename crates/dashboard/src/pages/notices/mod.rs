@@ -43,7 +43,8 @@ impl NoticePage {
         format!("/apps/{}/notices/{id}", self.shell.app_id())
     }
 
-    const fn channel_hint(&self) -> &'static str {
+    /// Returns why e-mail cannot be sent.
+    const fn mail_hint(&self) -> &'static str {
         if self.sends_mail { "" } else { NO_MAIL }
     }
 

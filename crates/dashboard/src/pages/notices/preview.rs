@@ -24,16 +24,54 @@ pub(super) struct PreviewPart {
 }
 
 impl PreviewPart {
-    /// Returns the blocks of a Slack message as text; `None` for other messages.
-    fn slack_texts(&self) -> Option<Vec<String>> {
+    /// Returns the blocks of a Slack message; `None` for other messages.
+    fn slack_blocks(&self) -> Option<Vec<SlackBlock>> {
         let preview = self.preview.as_ref()?;
         let body: serde_json::Value = serde_json::from_str(&preview.body).ok()?;
         let texts = body.get("blocks")?.as_array()?.iter().map(|block| {
             let text = block["text"]["text"].as_str();
             let text = text.or_else(|| block["elements"][0]["text"].as_str());
-            text.unwrap_or_default().to_owned()
+            SlackBlock::of(text.unwrap_or_default())
         });
+        // The first block repeats the subject, which is the heading.
+        let texts = texts.skip(1);
         Some(texts.collect())
+    }
+}
+
+/// A block of a Slack message as Slack shows it.
+#[derive(Debug, PartialEq, Eq)]
+struct SlackBlock {
+    text: String,
+    /// URL, if the block is a link.
+    url: Option<String>,
+    /// Whether the text is a table with a fixed width per character.
+    is_table: bool,
+}
+
+impl SlackBlock {
+    /// Reads the markup that our messages use: a fenced table, a link, or escaped text.
+    fn of(markup: &str) -> Self {
+        let plain = |text: &str| {
+            let text = text.replace("&lt;", "<").replace("&gt;", ">");
+            text.replace("&amp;", "&")
+        };
+        let fenced = markup.strip_prefix("```\n");
+        if let Some(table) = fenced.and_then(|rest| rest.strip_suffix("\n```")) {
+            return Self {
+                text: plain(table),
+                url: None,
+                is_table: true,
+            };
+        }
+        let link = markup.strip_prefix('<');
+        let link = link.and_then(|rest| rest.strip_suffix('>')?.split_once('|'));
+        let (url, text) = link.map_or((None, markup), |(url, text)| (Some(plain(url)), text));
+        Self {
+            text: plain(text),
+            url,
+            is_table: false,
+        }
     }
 }
 
@@ -92,4 +130,38 @@ pub(crate) async fn preview(
         preview: Some(preview),
         faults: messages,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::text(
+        "Spend &amp; installs &lt;today&gt;",
+        "Spend & installs <today>",
+        None,
+        false
+    )]
+    #[case::table("```\nInstalls  5\n```", "Installs  5", None, true)]
+    #[case::link(
+        "<https://t.example.com/?a=1&amp;b=2|Open in Tributary>",
+        "Open in Tributary",
+        Some("https://t.example.com/?a=1&b=2"),
+        false
+    )]
+    fn slack_markup_is_shown_as_slack_shows_it(
+        #[case] markup: &str,
+        #[case] text: &str,
+        #[case] url: Option<&str>,
+        #[case] is_table: bool,
+    ) {
+        let expected = SlackBlock {
+            text: text.to_owned(),
+            url: url.map(str::to_owned),
+            is_table,
+        };
+        assert_eq!(SlackBlock::of(markup), expected);
+    }
 }

@@ -24,7 +24,13 @@ async fn a_notice_is_created_changed_tested_and_deleted() {
     let owner = dashboard.sign_in_as(Role::Owner).await;
     let app = owner.create_app().await;
     let list = format!("/apps/{app}/notices");
-    assert!(owner.get(&list).await.text.contains("No notices yet"));
+    assert!(
+        owner
+            .get(&list)
+            .await
+            .text
+            .contains("No reports or alerts yet")
+    );
     let created = owner.post(&format!("{list}/new"), DAILY).await;
     assert_eq!(created.status, StatusCode::SEE_OTHER, "{}", created.text);
     let path = created

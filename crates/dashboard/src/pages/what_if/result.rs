@@ -6,6 +6,7 @@ use crate::range::days_label;
 use crate::shell::{Section, Shell};
 use crate::text;
 use askama::Template;
+use std::collections::BTreeMap;
 use tributary_domain::access::resource::WhatIfRead;
 use tributary_domain::app::{AttributionRules, FraudPolicy};
 use tributary_domain::attribution::HoldState;
@@ -22,6 +23,8 @@ use tributary_store::ReplaySpan;
 const CAMPAIGNS_SHOWN_MAX: usize = 100;
 /// Maximum number of moves on the page.
 const MOVES_SHOWN_MAX: usize = 50;
+/// Names of campaigns by network and id.
+type CampaignNames = BTreeMap<(String, String), String>;
 /// Shown for a figure without a value.
 const NONE: &str = "–";
 
@@ -98,6 +101,7 @@ impl WhatIfResult {
             .iter()
             .filter(|row| !row.campaign.is_empty());
         let changed: Vec<_> = changed.collect();
+        let names = campaign_names(&report);
         let moves = report.moves.iter().take(MOVES_SHOWN_MAX);
         let gaps = report.gaps.iter();
         let limit = span
@@ -109,7 +113,9 @@ impl WhatIfResult {
             installs: counted(report.installs, "install"),
             limit,
             moved: counted(report.moved, "install"),
-            moves: moves.map(|one| move_view(one, &range.zone)).collect(),
+            moves: moves
+                .map(|one| move_view(one, &names, &range.zone))
+                .collect(),
             has_more_moves: report.moves.len() > MOVES_SHOWN_MAX || report.has_more_moves,
             gaps: gaps
                 .map(|(gap, count)| (counted(*count, "install"), gap_text(*gap)))
@@ -138,7 +144,7 @@ impl WhatIfResult {
             "Installs",
             "Held",
             "Net revenue",
-            "Cost",
+            "Spend",
             "CPI (blended)",
             "ROAS (blended)",
         ]
@@ -148,18 +154,17 @@ impl WhatIfResult {
 /// Returns the rules in a few words.
 fn rules_text(rules: &AttributionRules) -> String {
     let on = |is_on: bool| if is_on { "on" } else { "off" };
-    let hours = |number: i64| counted(number.unsigned_abs(), "hour");
     format!(
         "click window {}, probabilistic matching on Android {}, on iOS {}, within {}, \
          suspicious installs: {}",
-        hours(rules.click_window_hours),
+        text::hours_or_days(rules.click_window_hours),
         on(rules.probabilistic_android),
         on(rules.probabilistic_ios),
-        hours(rules.probabilistic_window_hours),
+        text::hours_or_days(rules.probabilistic_window_hours),
         match rules.fraud {
             FraudPolicy::Flag => "flag",
             FraudPolicy::Hold => "flag and hold for a review",
-            FraudPolicy::Refuse => "do not attribute",
+            FraudPolicy::Refuse => "flag, and reject clicks with impossible times",
         }
     )
 }
@@ -234,10 +239,20 @@ fn figure(now: Option<i64>, then: Option<i64>, format: impl Fn(i64) -> String) -
     }
 }
 
-fn place_text(place: &ReplayPlace) -> String {
+/// Returns the names of the campaigns by network and id.
+fn campaign_names(report: &WhatIfReport) -> CampaignNames {
+    let name = |row: &WhatIfRow| {
+        let key = (row.network.clone(), row.campaign.clone());
+        Some((key, row.campaign_name.clone()?))
+    };
+    report.campaigns.iter().filter_map(name).collect()
+}
+
+fn place_text(place: &ReplayPlace, names: &CampaignNames) -> String {
     let mut words = label(place.network_name()).name.to_owned();
     if !place.campaign.is_empty() {
-        words = format!("{words} · {}", place.campaign);
+        let key = (place.network_name().to_owned(), place.campaign.clone());
+        words = format!("{words} · {}", names.get(&key).unwrap_or(&place.campaign));
     }
     match place.hold {
         Some(HoldState::Held) => format!("{words} (held)"),
@@ -246,15 +261,15 @@ fn place_text(place: &ReplayPlace) -> String {
     }
 }
 
-fn move_view(one: &ReplayMove, zone: &Timezone) -> MoveView {
+fn move_view(one: &ReplayMove, names: &CampaignNames, zone: &Timezone) -> MoveView {
     let examples = one.examples.iter().map(|example| ExampleView {
         device: example.device.as_str().to_owned(),
         first_open: text::moment(example.first_open_at, zone),
         reason: example.reason.clone().unwrap_or_default(),
     });
     MoveView {
-        from: place_text(&one.from),
-        to: place_text(&one.to),
+        from: place_text(&one.from, names),
+        to: place_text(&one.to, names),
         installs: counted(one.installs, "install"),
         net: text::usd(Amount::from_micros(one.net_micros)),
         examples: examples.collect(),
@@ -275,8 +290,8 @@ const fn gap_text(gap: ReplayGap) -> &'static str {
              device's OS version has changed. They keep their credit."
         }
         ReplayGap::LateEvidence => {
-            "Better evidence arrived only after the end of this shorter click window. They keep their \
-             credit."
+            "The click that they are credited with became known only later than this shorter click \
+             window allows. They keep their credit."
         }
         ReplayGap::AddressUnknown => {
             "They lose their credit. Another click from their address may match, but these clicks \

@@ -49,10 +49,12 @@ fn row(found: &CohortsReport, cohort: &Cohort, ages: &[u8]) -> Vec<String> {
     let (_, unit) = describe(found.measure);
     let mut row = vec![found.plain_period(cohort).to_owned()];
     if let Some((value, label)) = found.group_value(cohort) {
-        // A link's name says more than its id.
-        let is_label = found.by == Some(Dimension::Link) || value.is_empty();
-        let value = if is_label { &label } else { value };
-        row.push(value.to_owned());
+        row.push(match value {
+            "" => "none".to_owned(),
+            // A link's name says more than its id.
+            _ if found.by == Some(Dimension::Link) => label,
+            value => value.to_owned(),
+        });
     }
     row.push(cohort.installs.to_string());
     if found.measure.needs_cost() {

@@ -22,9 +22,9 @@ use axum::response::Response;
 use report::{AGE_MAX, AGES, BY, CohortsReport, INTERVAL, SHOW, describe, load_report};
 use table::{AverageRow, Row};
 use tributary_domain::access::resource::CohortsRead;
-use tributary_domain::report::Dimension;
 use tributary_domain::report::cohort::{CohortMeasure, CohortTable};
 use tributary_domain::report::view::ReportPage;
+use tributary_domain::report::{Dimension, TimeUnit};
 
 /// Maximum rows on the page. The CSV file has all rows.
 const ROWS_SHOWN_MAX: usize = 500;
@@ -100,6 +100,10 @@ impl CohortsPage {
 
     fn csv_query(&self) -> String {
         self.query.with(&[])
+    }
+
+    fn is_by_day(&self) -> bool {
+        report::interval(&self.query) == TimeUnit::Day
     }
 
     /// Returns what the cells show.

@@ -185,11 +185,7 @@ impl CohortsReport {
     /// Returns the value that a cohort is grouped by: as stored, and for people.
     pub(super) fn group_value<'a>(&self, cohort: &'a Cohort) -> Option<(&'a str, String)> {
         let value = cohort.values.first()?;
-        let label = if value.is_empty() {
-            "none".to_owned()
-        } else {
-            self.names.label(self.by?, value)
-        };
+        let label = self.names.label_or_missing(self.by?, value);
         Some((value, label))
     }
 

@@ -7,6 +7,7 @@ use crate::access::{FormSubmission, PageContext, ReportContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::network_label::NetworkLabel;
+use crate::range::day_label;
 use crate::response::see_other;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
@@ -55,7 +56,7 @@ struct Row {
 fn row(stored: &StoredCost, names: &ValueNames) -> Row {
     let cost = &stored.cost;
     Row {
-        day: cost.day.to_string(),
+        day: day_label(cost.day),
         network: NetworkLabel::credited(cost.network),
         campaign: names.label(Dimension::Campaign, &cost.campaign),
         campaign_id: names.id(Dimension::Campaign, &cost.campaign),

@@ -26,7 +26,12 @@ pub(super) async fn compared_rows(
     by: &[Dimension],
     has_costs: bool,
 ) -> Result<Option<ComparedRows>, Failure> {
-    let Some(compared) = &bar.range.compared else {
+    let Some(compared) = bar
+        .range
+        .compared
+        .as_ref()
+        .filter(|_| bar.data_begin.is_none())
+    else {
         return Ok(None);
     };
     let (app, caller) = (context.app()?.id, &context.authorized);

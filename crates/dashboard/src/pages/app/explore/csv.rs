@@ -5,6 +5,7 @@ use super::report::load_report;
 use crate::access::ReportContext;
 use crate::analysis::AnalysisBar;
 use crate::failure::Failure;
+use crate::metric::Metric;
 use crate::response::csv_file;
 use crate::state::DashboardHandles;
 use axum::extract::State;
@@ -25,7 +26,14 @@ pub(crate) async fn csv(
     heads.extend(found.columns.iter().map(|column| column.word));
     let rows = found.rows.iter().map(|(key, row)| {
         let values = found.plain_values(key).into_iter();
-        values.chain(found.columns.iter().map(|column| column.plain(row)))
+        let figure = |column: &&Metric| {
+            if found.has_value(column, key) {
+                column.plain(row)
+            } else {
+                String::new()
+            }
+        };
+        values.chain(found.columns.iter().map(figure).collect::<Vec<_>>())
     });
     let name = report_file_name(context.app()?.name.as_str(), "explore", &bar.range.days);
     Ok(csv_file(&name, heads, rows))

@@ -24,6 +24,7 @@ use axum::extract::State;
 use axum::response::Response;
 use report::{ExploreReport, load_report};
 use tributary_domain::access::AnalyticsRead;
+use tributary_domain::report::metric::SMALL_SAMPLE_INSTALLS;
 use tributary_domain::report::view::ReportPage;
 use tributary_domain::report::{Dimension, ReportFigures, ReportRowKey, TimeUnit};
 use tributary_domain::vocabulary::day::Day;
@@ -65,6 +66,15 @@ struct SortHeader {
 impl ExplorePage {
     fn csv_query(&self) -> String {
         self.query.with(&[])
+    }
+
+    /// Returns the installs from which a ratio is shown without a reservation, if some row has
+    /// fewer.
+    fn small_sample(&self) -> Option<i64> {
+        let mut figures = self.rows.iter().flat_map(|row| &row.figures);
+        figures
+            .any(|one| one.is_small_sample)
+            .then_some(SMALL_SAMPLE_INSTALLS)
     }
 
     const fn left_out(&self) -> usize {
@@ -131,9 +141,20 @@ impl ExplorePage {
 
 struct Row {
     values: Vec<GroupValue>,
-    /// Values with their change from the compared range.
-    figures: Vec<(String, Option<MetricChange>)>,
+    figures: Vec<Figure>,
 }
+
+/// A value of a row.
+struct Figure {
+    text: String,
+    /// Change from the compared range.
+    change: Option<MetricChange>,
+    /// Whether the value is a ratio of few installs.
+    is_small_sample: bool,
+}
+
+/// Shown where a metric has no value.
+const NO_VALUE: &str = "–";
 
 /// One of a row's grouping values.
 struct GroupValue {
@@ -155,8 +176,17 @@ fn row(
     let value = |((text, id), deeper)| GroupValue { text, id, deeper };
     let before = found.row_before(key);
     let figure = |metric: &&Metric| {
-        let change = before.and_then(|before| metric.change(before, figures));
-        (metric.write(figures), change)
+        let has_value = found.has_value(metric, key);
+        let before = before.filter(|_| has_value);
+        Figure {
+            text: if has_value {
+                metric.write(figures)
+            } else {
+                NO_VALUE.to_owned()
+            },
+            change: before.and_then(|before| metric.change(before, figures)),
+            is_small_sample: metric.is_from_small_sample(figures),
+        }
     };
     Row {
         values: values.map(value).collect(),
@@ -233,7 +263,14 @@ pub(crate) async fn show(
                 Some((metric.write(before), metric.change(before, &total)))
             };
             page.totals_before = columns.clone().filter_map(before).collect();
-            page.totals = columns.map(|metric| metric.write(&total)).collect();
+            let written = |metric: &&'static Metric| {
+                if found.has_total(metric) {
+                    metric.write(&total)
+                } else {
+                    NO_VALUE.to_owned()
+                }
+            };
+            page.totals = columns.map(written).collect();
             page.row_count = found.rows.len();
             let shown = found.rows.iter().take(ROWS_SHOWN_MAX);
             page.rows = shown

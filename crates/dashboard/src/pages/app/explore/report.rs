@@ -33,7 +33,11 @@ const COLUMNS_DEFAULT: [&str; 8] = [
     "arpu",
     "payingDevices",
 ];
+/// Columns of a report by event, whose rows lack most other figures.
+const EVENT_COLUMNS_DEFAULT: [&str; 3] = ["events", "netRevenue", "payingDevices"];
 const SORT_DEFAULT: &str = "installs";
+/// Sort column of a report without installs.
+const EVENT_SORT_DEFAULT: &str = "events";
 
 /// A report with its rows.
 pub(super) struct ExploreReport {
@@ -44,6 +48,9 @@ pub(super) struct ExploreReport {
     pub(super) rows: Vec<(ReportRowKey, ReportFigures)>,
     pub(super) columns: Vec<&'static Metric>,
     names: ValueNames,
+    filters: Vec<(Dimension, String)>,
+    /// Whether the rows are figures of single events or sources.
+    pub(super) of_events: bool,
     has_costs: bool,
     /// The compared range; `None` if nothing is compared.
     before: Option<ComparedRows>,
@@ -75,9 +82,14 @@ fn group_from_query(query: &UrlQuery) -> Result<GroupBy, Obstacle> {
 }
 
 /// Returns the columns that the URL names, in the order of all metrics.
-fn columns(query: &UrlQuery, has_costs: bool) -> Vec<&'static Metric> {
+fn columns(query: &UrlQuery, has_costs: bool, of_events: bool) -> Vec<&'static Metric> {
     let chosen: Vec<&str> = query.all("column").collect();
-    let is_default = |one: &Metric| COLUMNS_DEFAULT.contains(&one.word);
+    let default: &[&str] = if of_events {
+        &EVENT_COLUMNS_DEFAULT
+    } else {
+        &COLUMNS_DEFAULT
+    };
+    let is_default = |one: &Metric| default.contains(&one.word);
     let is_shown = |one: &&Metric| {
         if chosen.is_empty() {
             is_default(one) && (has_costs || !one.needs_cost)
@@ -150,6 +162,11 @@ pub(super) async fn load_report(
         .keys()
         .flat_map(|(_, values)| dimensions.clone().zip(values));
     let names = ValueNames::load(handles, caller, app, bar.range.whole(), values).await?;
+    let named = group.dimensions.iter().copied();
+    let named = named.chain(bar.filters().into_iter().map(|(one, _)| one));
+    let of_events = named
+        .into_iter()
+        .any(|one| matches!(one, Dimension::Event | Dimension::Source));
     let before = compared_rows(handles, context, bar, &group.dimensions, has_costs).await?;
     let mut found = ExploreReport {
         plain_spans: bar
@@ -162,8 +179,10 @@ pub(super) async fn load_report(
         group,
         spans,
         rows: rows.into_iter().collect(),
-        columns: columns(query, has_costs),
+        columns: columns(query, has_costs, of_events),
         names,
+        filters: bar.filters(),
+        of_events,
         has_costs,
         before,
         is_searched: query.get("search").is_some(),
@@ -198,7 +217,12 @@ impl ExploreReport {
         if self.sort.is_none() && self.group.dimensions.is_empty() {
             return;
         }
-        let sort = self.sort.or_else(|| Metric::find(SORT_DEFAULT));
+        let default = if self.of_events {
+            EVENT_SORT_DEFAULT
+        } else {
+            SORT_DEFAULT
+        };
+        let sort = self.sort.or_else(|| Metric::find(default));
         let of = sort.map_or(METRICS[0].of, |metric| metric.of);
         self.rows.sort_by_key(|(_, row)| Reverse(of(row)));
         if !self.is_descending {
@@ -211,6 +235,19 @@ impl ExploreReport {
         let time = self.group.time.map(TimeUnit::as_str);
         let others = self.group.dimensions.iter().map(|one| one.as_str());
         time.into_iter().chain(others).collect()
+    }
+
+    /// Returns whether a metric has a value in a row. A zero of figures that the row cannot have
+    /// would look like a measured one.
+    pub(super) fn has_value(&self, metric: &Metric, (_, values): &ReportRowKey) -> bool {
+        let filters = self.filters.iter().map(|(one, value)| (*one, value));
+        let row = self.group.dimensions.iter().copied().zip(values);
+        metric.has_value_for(filters.chain(row).map(|(one, value)| (one, value.as_str())))
+    }
+
+    /// Returns whether a metric has a total. Rows of single events have one if some row has a value.
+    pub(super) fn has_total(&self, metric: &Metric) -> bool {
+        self.rows.iter().any(|(key, _)| self.has_value(metric, key))
     }
 
     /// Returns the dimensions that the report is grouped by.
@@ -242,12 +279,7 @@ impl ExploreReport {
             label.unwrap_or_default()
         });
         let others = self.group.dimensions.iter().zip(values);
-        let others = others.map(|(one, value)| {
-            if value.is_empty() {
-                return "none".to_owned();
-            }
-            self.names.label(*one, value)
-        });
+        let others = others.map(|(one, value)| self.names.label_or_missing(*one, value));
         time.into_iter().chain(others).collect()
     }
 
@@ -268,8 +300,12 @@ impl ExploreReport {
             shown[0].clone_from(label);
         }
         for (place, dimension) in self.group.dimensions.iter().enumerate() {
-            if *dimension != Dimension::Link && !key.1[place].is_empty() {
-                shown[first + place].clone_from(&key.1[place]);
+            match key.1[place].as_str() {
+                "" => "none".clone_into(&mut shown[first + place]),
+                value if *dimension != Dimension::Link => {
+                    value.clone_into(&mut shown[first + place]);
+                }
+                _ => {}
             }
         }
         shown
@@ -374,16 +410,18 @@ mod tests {
     use rstest::rstest;
 
     #[rstest]
-    #[case::default_with_costs("", true, &["cost", "clicks", "installs", "paidCpi", "netRevenue", "paidRoas", "arpu", "payingDevices"])]
-    #[case::default_without_costs("", false, &["clicks", "installs", "netRevenue", "arpu", "payingDevices"])]
-    #[case::chosen("column=events&column=clicks", true, &["clicks", "events"])]
-    #[case::unknown("column=nonsense", true, &["installs"])]
+    #[case::default_with_costs("", true, false, &["cost", "clicks", "installs", "paidCpi", "netRevenue", "paidRoas", "arpu", "payingDevices"])]
+    #[case::default_without_costs("", false, false, &["clicks", "installs", "netRevenue", "arpu", "payingDevices"])]
+    #[case::chosen("column=events&column=clicks", true, true, &["clicks", "events"])]
+    #[case::unknown("column=nonsense", true, false, &["installs"])]
+    #[case::events("", true, true, &["netRevenue", "payingDevices", "events"])]
     fn columns_come_from_the_url(
         #[case] query: &str,
         #[case] has_costs: bool,
+        #[case] of_events: bool,
         #[case] expected: &[&str],
     ) {
-        let found = columns(&UrlQuery::of(Some(query)), has_costs);
+        let found = columns(&UrlQuery::of(Some(query)), has_costs, of_events);
         let words: Vec<&str> = found.iter().map(|one| one.word).collect();
         assert_eq!(words, expected);
     }

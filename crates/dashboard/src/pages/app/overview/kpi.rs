@@ -1,6 +1,7 @@
 //! Key metrics and their change.
 
 use super::load::RangeFigures;
+use crate::analysis::AnalysisBar;
 use crate::metric::{Metric, MetricChange};
 use tributary_domain::report::ReportFigures;
 
@@ -22,6 +23,11 @@ const CARDS: [&str; 6] = [
     "payingDevices",
 ];
 
+/// Card that comes first if the filters leave others out.
+const FIRST_OF_PART: &str = "events";
+/// Note on ratios of a day that is not over: the costs may be those of the whole day.
+const SO_FAR: &str = "so far";
+
 /// A key metric and its change.
 pub(super) struct Kpi {
     pub(super) word: &'static str,
@@ -30,8 +36,8 @@ pub(super) struct Kpi {
     pub(super) change: Option<MetricChange>,
     /// Whether the compared range had no value and this one has.
     pub(super) is_new: bool,
-    /// Blended value below a paid one.
-    pub(super) blended: Option<String>,
+    /// Text beside the change: the blended value of a paid one, and whether the day is not over.
+    pub(super) note: Option<String>,
 }
 
 /// Returns whether a metric went from zero to a positive value.
@@ -50,12 +56,33 @@ fn blended(metric: &Metric, now: &ReportFigures) -> Option<String> {
     Some(format!("{} blended", Metric::find(word)?.write_brief(now)))
 }
 
+/// Returns the metrics of the cards. Those without a value with the filters are left out.
+fn cards(bar: &AnalysisBar, has_costs: bool) -> Vec<&'static Metric> {
+    let all = Metric::select(if has_costs { &COST_CARDS } else { &CARDS });
+    let known: Vec<&'static Metric> = all
+        .iter()
+        .copied()
+        .filter(|metric| bar.has_value(metric))
+        .collect();
+    if known.len() == all.len() {
+        return known;
+    }
+    let first = Metric::select(&[FIRST_OF_PART]).into_iter();
+    first.chain(known).collect()
+}
+
 /// Returns the cards.
-pub(super) fn kpis(figures: &RangeFigures) -> Vec<Kpi> {
+pub(super) fn kpis(bar: &AnalysisBar, figures: &RangeFigures) -> Vec<Kpi> {
     let (now, before) = (&figures.total, figures.total_before.as_ref());
     let has_costs = now.cost.is_some_and(|cost| cost > 0);
-    let cards = if has_costs { &COST_CARDS } else { &CARDS };
-    let cards = Metric::select(cards).into_iter();
+    let is_day_so_far = bar.range.is_day_so_far();
+    let note = |metric: &Metric| {
+        let is_ratio = metric.needs_cost && !metric.is_sum;
+        let so_far = (is_day_so_far && is_ratio).then(|| SO_FAR.to_owned());
+        let parts: Vec<String> = blended(metric, now).into_iter().chain(so_far).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    };
+    let cards = cards(bar, has_costs).into_iter();
     cards
         .map(|metric| Kpi {
             word: metric.word,
@@ -63,7 +90,7 @@ pub(super) fn kpis(figures: &RangeFigures) -> Vec<Kpi> {
             value: metric.write_brief(now),
             change: before.and_then(|before| metric.change(before, now)),
             is_new: before.is_some_and(|before| is_new(metric, before, now)),
-            blended: blended(metric, now),
+            note: note(metric),
         })
         .collect()
 }

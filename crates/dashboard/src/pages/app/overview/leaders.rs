@@ -2,7 +2,7 @@
 
 use super::load::{FigureReader, RangeFigures, sums};
 use crate::analysis::{AnalysisBar, Obstacle};
-use crate::metric::Metric;
+use crate::metric::{Metric, MetricChange};
 use crate::value_names::ValueNames;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -35,7 +35,8 @@ pub(super) struct TopListRow {
     pub(super) filter: String,
     /// Id of the link, if the row is one.
     pub(super) link: Option<String>,
-    pub(super) figures: Vec<String>,
+    /// Figures with their change from the compared range.
+    pub(super) figures: Vec<(String, Option<MetricChange>)>,
     /// Width of the bar behind the name, in thousandths of the first row's.
     pub(super) width: i64,
 }
@@ -92,6 +93,7 @@ fn table(
     title: &'static str,
     dimension: Dimension,
     rows: &[(String, ReportFigures)],
+    before: Option<&BTreeMap<String, ReportFigures>>,
     bar: &AnalysisBar,
     names: &ValueNames,
 ) -> TopList {
@@ -119,7 +121,14 @@ fn table(
         id: names.id(dimension, value),
         filter: bar.filtered(dimension, value),
         link: (dimension == Dimension::Link).then(|| value.clone()),
-        figures: columns.iter().map(|one| one.write_brief(row)).collect(),
+        figures: columns
+            .iter()
+            .map(|one| {
+                let before = before.and_then(|before| before.get(value));
+                let change = before.and_then(|before| one.change(before, row));
+                (one.write_brief(row), change)
+            })
+            .collect(),
         width: i64::try_from(i128::from(weight(row)) * 1_000 / i128::from(heaviest)).unwrap_or(0),
     };
     TopList {
@@ -141,10 +150,20 @@ pub(super) fn leaders(
     let spend = figures.spend.as_ref();
     let ranked = |rows: Option<Vec<StatsRow>>, dimension: Dimension, spend: Option<&Spend>| {
         let is_available = rows.is_some();
-        let rows = sums(reader, rows.unwrap_or_default(), &[dimension], spend);
+        let days = &reader.bar.range.days;
+        let rows = sums(reader, days, rows.unwrap_or_default(), &[dimension], spend);
         (dimension, is_available, ranked(rows, dimension))
     };
     let networks = ranked(figures.by_network.clone(), Dimension::Network, spend);
+    // Other lists have too many values to read those of another range.
+    let compared = reader.bar.range.compared.as_ref();
+    let before = compared.zip(figures.by_network_before.clone());
+    let before = before.map(|(compared, rows)| {
+        let spend = figures.spend_before.as_ref();
+        sums(reader, &compared.days, rows, &[Dimension::Network], spend)
+    });
+    let before_of =
+        |dimension: Dimension| before.as_ref().filter(|_| dimension == Dimension::Network);
     let places = rows.places.as_ref();
     let lists = [
         ("Networks", networks),
@@ -182,7 +201,14 @@ pub(super) fn leaders(
             .iter()
             .map(|(title, (dimension, is_available, rows))| TopList {
                 is_available: *is_available,
-                ..table(title, *dimension, rows, reader.bar, names)
+                ..table(
+                    title,
+                    *dimension,
+                    rows,
+                    before_of(*dimension),
+                    reader.bar,
+                    names,
+                )
             })
             .collect(),
     }

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::state::DashboardHandles;
 use crate::value_names::ValueNames;
 use std::collections::BTreeMap;
-use tributary_domain::access::{AnalyticsRead, Authorized};
+use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::report::range::{DayRange, Span};
 use tributary_domain::report::{
     Dimension, Period, ReportFigures, ReportQuery, Rollup, Spend, StatsRow, TimeUnit, report_rows,
@@ -28,17 +28,25 @@ pub(in crate::pages::app) struct FigureReader<'a> {
 pub(in crate::pages::app) struct RangeFigures {
     /// Spans of the chart.
     pub(super) spans: Vec<Span>,
+    /// Spans of the compared range.
+    pub(super) spans_before: Vec<Span>,
     /// Figures of each span, without costs if the spans are hours.
     pub(super) series: Vec<ReportFigures>,
     /// Figures of each span of the compared range.
     pub(super) series_before: Vec<ReportFigures>,
     pub(super) total: ReportFigures,
-    /// Total of the part that is compared.
+    /// Total of the part that is compared; `None` if that part is not complete.
     pub(super) total_before: Option<ReportFigures>,
     /// Rows of the range by network, if the filters allow it.
     pub(super) by_network: Option<Vec<StatsRow>>,
+    /// Rows of the compared part by network, if they are known and complete.
+    pub(super) by_network_before: Option<Vec<StatsRow>>,
     /// Costs of the range, if they are known with these filters.
     pub(super) spend: Option<Spend>,
+    /// Costs of the compared range, if they are known and the range is over.
+    pub(super) spend_before: Option<Spend>,
+    /// Whether there are costs that are not known with these filters.
+    pub(super) hides_costs: bool,
 }
 
 impl RangeFigures {
@@ -112,17 +120,23 @@ impl FigureReader<'_> {
         Ok(from.map(Day::first_from))
     }
 
-    /// Loads the costs of these days, if they are known with the bar's filters.
-    async fn spend(&self, days: &DayRange) -> Result<Option<Spend>, Failure> {
-        let known = self
-            .query(Vec::new(), &[])
-            .filter(|query| Spend::is_available_for(self.caller.environment(), None, query));
-        if known.is_none() {
-            return Ok(None);
-        }
+    /// Returns whether costs are known with the bar's filters.
+    fn knows_costs(&self) -> bool {
+        let query = self.query(Vec::new(), &[]);
+        query.is_some_and(|query| Spend::is_available_for(self.caller.environment(), None, &query))
+    }
+
+    /// Loads the costs of these days.
+    async fn spend(&self, days: &DayRange) -> Result<Spend, Failure> {
         let store = &self.handles.store;
         let sums = store.cost_sums(self.caller, vec![self.app], days.from, days.to);
-        Ok(Some(sums.await?.into_iter().map(|(_, sum)| sum).collect()))
+        Ok(sums.await?.into_iter().map(|(_, sum)| sum).collect())
+    }
+
+    /// Returns whether the app had data in a period, as far as it is known.
+    pub(super) fn has_begun(&self, period: Period) -> bool {
+        let begin = self.bar.data_begin;
+        begin.is_none_or(|begin| self.bar.range.start_of(begin) < period.1)
     }
 
     /// Loads the figures of the range and of the compared range in one query.
@@ -143,9 +157,14 @@ impl FigureReader<'_> {
             Some(rows) => (rows, true),
             None => (self.rows(periods, &[]).await?.unwrap_or_default(), false),
         };
-        let spend = self.spend(&range.days).await?;
-        let spend_before = match range.compared.as_ref().filter(|one| !one.is_partial()) {
-            Some(compared) => self.spend(&compared.days).await?,
+        let all_spend = self.spend(&range.days).await?;
+        let knows_costs = self.knows_costs();
+        let hides_costs =
+            !knows_costs && self.caller.environment() == Environment::Live && all_spend.total() > 0;
+        let spend = Some(all_spend).filter(|_| knows_costs);
+        let over = range.compared.as_ref().filter(|one| !one.is_partial());
+        let spend_before = match over.filter(|_| knows_costs) {
+            Some(compared) => Some(self.spend(&compared.days).await?),
             None => None,
         };
         let part_rows = take_from(&mut rows, spans.len() + spans_before.len());
@@ -161,17 +180,25 @@ impl FigureReader<'_> {
             let rows = series(rows.collect(), &days.split(None), spend);
             rows.first().copied().unwrap_or_default()
         };
+        // A change from a part of a period would look like growth.
+        let is_comparable = self.bar.data_begin.is_none();
         Ok(RangeFigures {
             total: total(rows.clone(), &range.days, spend.as_ref()),
             total_before: range
                 .compared
                 .as_ref()
-                .map(|compared| total(part_rows, &compared.days, spend_before.as_ref())),
+                .filter(|_| is_comparable)
+                .map(|compared| total(part_rows.clone(), &compared.days, spend_before.as_ref())),
+            by_network_before: (is_split && is_comparable && range.compared.is_some())
+                .then_some(part_rows),
             series: series(rows.clone(), &spans, by_span(spend.as_ref())),
             series_before: series(rows_before, &spans_before, by_span(spend_before.as_ref())),
             by_network: is_split.then_some(rows),
             spans,
+            spans_before,
             spend,
+            spend_before,
+            hides_costs,
         })
     }
 
@@ -197,9 +224,10 @@ fn take_from(rows: &mut Vec<StatsRow>, first: usize) -> Vec<StatsRow> {
         .collect()
 }
 
-/// Adds up rows by their values, in spans of a whole range.
+/// Adds up rows of some days by their values.
 pub(super) fn sums(
     reader: &FigureReader<'_>,
+    days: &DayRange,
     rows: Vec<StatsRow>,
     by: &[Dimension],
     spend: Option<&Spend>,
@@ -209,7 +237,7 @@ pub(super) fn sums(
         ..reader.ungrouped()
     };
     let rows = rows.into_iter().map(|row| StatsRow { period: 0, ..row });
-    let spans = reader.bar.range.spans(None);
+    let spans = days.split(None);
     let rows = report_rows(rows.collect(), &query, &spans, spend).into_iter();
     rows.map(|((_, values), row)| (values.concat(), row))
         .collect()

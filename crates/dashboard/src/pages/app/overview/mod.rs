@@ -15,7 +15,7 @@ use crate::access::ReportContext;
 use crate::analysis::{AnalysisBar, Obstacle};
 use crate::chart::Chart;
 use crate::failure::Failure;
-use crate::metric::{METRICS, Metric};
+use crate::metric::Metric;
 use crate::query::UrlQuery;
 use crate::range::PageDateRange;
 use crate::shell::{Section, Shell};
@@ -74,6 +74,8 @@ struct OverviewPage {
     health: Vec<HealthRow>,
     /// Whether the period is not over, so that costs have no change.
     lacks_compared_costs: bool,
+    /// Whether the filters hide spend, CPI and ROAS.
+    hides_costs: bool,
     /// Number of held installs, if any.
     held: Option<String>,
     anomalies: Vec<AnomalyLine>,
@@ -93,8 +95,28 @@ impl OverviewPage {
         self.choice.stack.map_or("", Dimension::as_str) == word
     }
 
-    fn metrics(&self) -> &'static [Metric] {
-        &METRICS
+    /// Returns the top lists that the filters leave out.
+    fn unavailable(&self) -> Vec<&TopList> {
+        let tables = self.tables.iter();
+        tables.filter(|table| table.obstacle.is_some()).collect()
+    }
+
+    /// Returns the ways to the lists that the filters leave out, each once.
+    fn ways_to_all(&self) -> Vec<(&str, &str)> {
+        let tables = self
+            .tables
+            .iter()
+            .filter_map(|table| table.obstacle.as_ref());
+        let ways = tables.flat_map(|obstacle| &obstacle.ways);
+        let ways = ways.map(|(text, query)| (query.as_str(), text.as_str()));
+        let ways: BTreeMap<&str, &str> = ways.collect();
+        ways.into_iter()
+            .map(|(query, text)| (text, query))
+            .collect()
+    }
+
+    fn metrics(&self) -> Vec<&'static Metric> {
+        self.bar.metrics()
     }
 
     fn stacks(&self) -> [(&'static str, &'static str); 3] {
@@ -219,14 +241,15 @@ pub(crate) async fn show(
         annotations(&handles, &context, app.id, bar.range.whole()),
     )?;
     let complete_from = reader.complete_from().await?;
-    let choice = ChartChoice::of(&context.query);
+    let choice = ChartChoice::of(&context.query, |metric| bar.has_value(metric));
     let chart = plot(&reader, &figures, &choice, &rows.value_names, &notes).await?;
     let leaders = leaders(&reader, &figures, &rows);
     let before = figures.total_before.as_ref();
     let is_empty = figures.total.figures.is_zero()
         && before.is_none_or(|before| before.figures.is_zero())
+        && bar.data_begin.is_none()
         && bar.tags.is_empty();
-    let (obstacle, kpis) = (bar.obstacle(&[]), kpis(&figures));
+    let (obstacle, kpis) = (bar.obstacle(&[]), kpis(&bar, &figures));
     for (dimension, values) in leaders.values {
         bar.suggest(dimension, values);
     }
@@ -250,6 +273,7 @@ pub(crate) async fn show(
         billing,
         health,
         lacks_compared_costs: figures.lacks_compared_costs(),
+        hides_costs: figures.hides_costs,
         held: held(figures.total.figures.held_installs),
         anomalies,
         is_empty,

@@ -14,6 +14,8 @@ use tributary_domain::vocabulary::time::Timestamp;
 
 /// Metric of a chart if none is chosen.
 const METRIC_DEFAULT: &str = "installs";
+/// Metric of a chart if the default has no value with the filters.
+const METRIC_OF_PART: &str = "events";
 /// Parts of a stack; the rest is added up as one more.
 const STACK_MAX: usize = 5;
 /// Notes of one point. A bulk import alone may leave hundreds.
@@ -27,13 +29,14 @@ pub(in crate::pages::app) struct ChartChoice {
 }
 
 impl ChartChoice {
-    /// Reads the choice.
-    pub(super) fn of(query: &UrlQuery) -> Self {
-        let metric = query.get("metric").map(former_word);
-        let metric = metric.and_then(Metric::find);
-        let metric = metric.or_else(|| Metric::find(METRIC_DEFAULT));
+    /// Reads the choice. Metrics without a value are replaced.
+    pub(super) fn of(query: &UrlQuery, has_value: impl Fn(&Metric) -> bool) -> Self {
+        let find = |word: &str| Metric::find(word).filter(|metric| has_value(metric));
+        let metric = query.get("metric").map(former_word).and_then(find);
+        let metric = metric.or_else(|| find(METRIC_DEFAULT));
+        let metric = metric.or_else(|| find(METRIC_OF_PART));
         let metric = metric.unwrap_or(&crate::metric::METRICS[0]);
-        let second = query.get("second").and_then(Metric::find);
+        let second = query.get("second").and_then(find);
         let stack = match query.get("stack") {
             Some("network") => Some(Dimension::Network),
             Some("campaign") => Some(Dimension::Campaign),
@@ -87,7 +90,13 @@ fn stack(
     let has_values = |(_, numbers): &(&str, Vec<i64>)| numbers.iter().any(|number| *number != 0);
     let mut sums: Vec<(&str, Vec<i64>)> = sums.into_iter().filter(has_values).collect();
     sums.sort_by_key(|(_, numbers)| Reverse(numbers.iter().sum::<i64>()));
-    let rest = sums.split_off(sums.len().min(STACK_MAX));
+    // One more is shown by its name, because a rest of one would only hide it.
+    let shown = if sums.len() == STACK_MAX + 1 {
+        sums.len()
+    } else {
+        sums.len().min(STACK_MAX)
+    };
+    let rest = sums.split_off(shown);
     let mut parts: Vec<(Option<String>, Vec<i64>)> = sums
         .into_iter()
         .map(|(name, numbers)| (Some(name.to_owned()), numbers))
@@ -112,8 +121,8 @@ pub(in crate::pages::app) async fn plot(
     let spans = figures.spans.len();
     let known = |index: usize, value| {
         let span = figures.spans.get(index);
-        let is_future = span.is_none_or(|span| range.is_future(span.period));
-        Some(value).filter(|_| !is_future)
+        let is_known = |span: &Span| !range.is_future(span.period) && reader.has_begun(span.period);
+        Some(value).filter(|_| span.is_some_and(is_known))
     };
     let rows = match choice.stack {
         Some(Dimension::Network) => figures.by_network.clone(),
@@ -138,9 +147,8 @@ pub(in crate::pages::app) async fn plot(
         let parts = stack(&rows, spans, |row| (metric.of)(row).unwrap_or(0));
         let series = |(name, values): (Option<String>, Vec<i64>)| ChartSeries {
             label: match name.as_deref() {
-                None => "Other".to_owned(),
-                Some("") => "None".to_owned(),
-                Some(name) => names.label(dimension, name),
+                None => "All others".to_owned(),
+                Some(name) => names.label_or_missing(dimension, name),
             },
             unit: metric.unit,
             values: values.into_iter().map(Some).collect(),
@@ -155,8 +163,13 @@ pub(in crate::pages::app) async fn plot(
     let series = stacked.filter(|parts| parts.len() > 1).unwrap_or_else(line);
     let before = range.compared.is_some().then(|| {
         let label = range.comparison.label();
-        of_metric(metric, label, &figures.series_before)
+        let mut series = of_metric(metric, label, &figures.series_before);
+        for (value, span) in series.values.iter_mut().zip(&figures.spans_before) {
+            *value = value.filter(|_| reader.has_begun(span.period));
+        }
+        series
     });
+    let before = before.filter(|series| series.values.iter().any(Option::is_some));
     let data = ChartData {
         label: metric.label.to_owned(),
         axis: "Time",
@@ -253,8 +266,24 @@ mod tests {
     }
 
     #[test]
+    fn a_rest_of_one_is_shown_by_its_name() {
+        let row = |number: i64| row(0, &format!("n{number}"), number);
+        let rows: Vec<StatsRow> = (1..=6).map(row).collect();
+        let parts = stack(&rows, 1, |row| row.figures.installs);
+        assert_eq!(parts.len(), 6);
+        assert!(parts.iter().all(|(name, _)| name.is_some()));
+    }
+
+    #[test]
+    fn a_metric_without_a_value_is_replaced() {
+        let query = UrlQuery::of(Some("metric=clicks&second=installs"));
+        let choice = ChartChoice::of(&query, |metric| metric.word == "events");
+        assert_eq!((choice.metric.word, choice.second), ("events", None));
+    }
+
+    #[test]
     fn ratios_cannot_be_stacked() {
-        let choice = |query: &str| ChartChoice::of(&UrlQuery::of(Some(query)));
+        let choice = |query: &str| ChartChoice::of(&UrlQuery::of(Some(query)), |_| true);
         assert_eq!(choice("metric=arpu&stack=network").stack, None);
         let chosen = choice("metric=revenue&stack=network&second=installs");
         assert_eq!(chosen.metric.word, "netRevenue");

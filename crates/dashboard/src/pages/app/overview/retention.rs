@@ -64,7 +64,7 @@ fn stage(one: &ReturnStage) -> Stage {
                 text::percent(one.devices, one.installs),
                 text::count(one.installs),
             );
-            format!("{share} of {of} installs old enough")
+            format!("{share} of {of} installs")
         },
     }
 }
@@ -81,6 +81,6 @@ mod tests {
             devices: 10,
         });
         assert_eq!((stage.width, &*stage.label), (250, "Active on day 7"));
-        assert_eq!(stage.share, "25.0 % of 40 installs old enough");
+        assert_eq!(stage.share, "25.0 % of 40 installs");
     }
 }

@@ -8,14 +8,14 @@ use crate::analysis::{AnalysisBar, Obstacle, ReportKind};
 use crate::chart::Chart;
 use crate::failure::Failure;
 use crate::query::UrlQuery;
-use crate::response::page;
+use crate::response::{page, try_again_after};
 use crate::state::DashboardHandles;
 use crate::text;
 use askama::Template;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use tributary_domain::access::admission::SlotHolder;
 use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, authorize_share};
@@ -49,8 +49,9 @@ impl SharedPage {
         share: ShareLink,
     ) -> Result<Self, Failure> {
         let query = UrlQuery::of(Some(&share.query));
-        let choice = ChartChoice::of(&query);
         let bar = AnalysisBar::for_app(ReportKind::Figures, handles, caller, app, query).await?;
+        let query = UrlQuery::of(Some(&share.query));
+        let choice = ChartChoice::of(&query, |metric| bar.has_value(metric));
         let reader = FigureReader {
             handles,
             caller,
@@ -66,7 +67,7 @@ impl SharedPage {
             is_test: caller.environment() == Environment::Test,
             expires: text::date(share.expires_at, &app.timezone),
             obstacle: bar.obstacle(&[]),
-            kpis: kpis(&figures),
+            kpis: kpis(&bar, &figures),
             // Zooming would choose other days.
             chart: Chart {
                 can_zoom: false,
@@ -90,7 +91,12 @@ pub(crate) async fn show(
     let share = share.ok_or(Failure::ShareClosed)?;
     let caller = authorize_share(&share, handles.runtime.now()).ok_or(Failure::ShareClosed)?;
     let holder = SlotHolder::of_share(&share);
-    let _slot = handles.report_slots.admit(SlotKind::Report, holder).await?;
+    let admitted = handles.report_slots.admit(SlotKind::Report, holder).await;
+    let _slot = admitted.map_err(|rejection| {
+        let mut answer = Failure::from(rejection).into_response();
+        try_again_after(&mut answer, rejection.kind.retry_seconds());
+        Failure::Busy(Box::new(answer))
+    })?;
     let apps = handles.store.app_names(&caller).await?;
     let app = apps.into_iter().find(|app| app.id == share.app);
     let app = app.ok_or(Failure::ShareClosed)?;
