@@ -244,7 +244,7 @@ on_both_engines! {
             waiting_per_organization: 0,
         };
         let mut settings = TestServerSettings {
-            report_slots: ReportSlots::new(AdmissionLimits::UNLIMITED, limits),
+            report_slots: ReportSlots::new(AdmissionLimits::UNLIMITED, AdmissionLimits::UNLIMITED, limits),
             ..TestServerSettings::default()
         };
         settings.timeouts.export_idle = Duration::from_millis(700);

@@ -95,21 +95,28 @@ mod outbox;
 mod postbacks;
 mod random;
 mod secrets;
+mod upgrade;
 mod website;
 
 mod faults {
+    mod billing_day;
     mod clicks;
     mod damage;
+    mod daylight_saving;
+    mod device_clocks;
     mod forwarding;
     mod forwarding_kill;
     mod full_disk;
+    mod hostile_networks;
     mod kill;
     mod many_nodes;
     mod power_cut;
     mod power_cut_round;
     mod refusals;
     mod standby;
+    mod unreachable_networks;
     mod web_events;
+    mod years;
 }
 
 mod hostile {

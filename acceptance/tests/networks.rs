@@ -51,7 +51,11 @@ pub(crate) fn now_ms() -> i64 {
 impl ServerWithSimulator {
     /// Starts a simulator and a server with a new database.
     pub(crate) async fn start(engine: Engine) -> Self {
-        let database = TestDatabase::new(engine).await;
+        Self::start_on(TestDatabase::new(engine).await).await
+    }
+
+    /// Starts a simulator, and a server with this database.
+    pub(crate) async fn start_on(database: TestDatabase) -> Self {
         let key = ServerProcess::full_key(&database);
         let simulator = Simulator::start(SimulatorConfig::default()).await.unwrap();
         let server = Self::serve(&database, &simulator).await;
@@ -61,6 +65,22 @@ impl ServerWithSimulator {
             key,
             database,
         }
+    }
+
+    /// Replaces the server by one that sends to a proxy at this URL, with additional settings.
+    pub(crate) async fn restart_behind(&mut self, proxy: &str, more: &[(&str, &str)]) {
+        let token = format!("{proxy}/token");
+        let urls = [
+            ("TRIBUTARY_NETWORKS__NETWORK_A__BASE_URL", proxy),
+            ("TRIBUTARY_NETWORKS__NETWORK_B__BASE_URL", proxy),
+            ("TRIBUTARY_NETWORKS__NETWORK_B__TOKEN_URL", &token),
+            ("TRIBUTARY_NETWORKS__NETWORK_B__REPORTS_URL", proxy),
+            ("TRIBUTARY_NETWORKS__NETWORK_C__BASE_URL", proxy),
+            ("TRIBUTARY_NETWORKS__NETWORK_D__BASE_URL", proxy),
+        ];
+        let settings = [&urls[..], more].concat();
+        self.server.kill_now();
+        self.server = Self::serve_with(&self.database, &self.simulator, &settings).await;
     }
 
     /// Starts another server with the same database.

@@ -34,13 +34,21 @@
  *   POWERCUT_FAIL  errors to inject, separated by commas: CALL:FILE:NTH:HOW, for example
  *                  sync:-wal:7:EIO,write:.db:20:ENOSPC,write:-wal:30:short,sync:/:1:EIO
  *                    CALL  sync (fsync, fdatasync), write (every wrapped way to write) or truncate.
- *                    FILE  suffix of the path; `/` is a folder under LIVE.
+ *                    FILE  suffix of the path; `*` is every file and `/` a folder under LIVE.
  *                    NTH   which such call of the process fails, counted from 1.
- *                    HOW   EIO or ENOSPC; `full`: this and every later such call fails with ENOSPC; for writes also
+ *                    HOW   EIO or ENOSPC; `kill`: SIGKILL the process on entering the call, before it has any
+ *                          effect; `full`: this and every later such call fails with ENOSPC; for writes also
  *                          `short`: half is written, and the next write to such a file fails with ENOSPC, as on
  *                          a disk that fills up.
  *                  Each fault except `full` fires once. The library reports the first time on standard error, with
  *                  the path below LIVE (`.` is LIVE): `powercut: injected CALL:FILE:NTH:HOW into PATH`.
+ *   POWERCUT_WHILE path of a file outside LIVE. While it exists, calls on files under LIVE fail or wait as its
+ *                  content says, so that a disk can break and heal while the program runs:
+ *                    full       writes fail with ENOSPC.
+ *                    readonly   writes, truncations and new files fail with EROFS.
+ *                    broken     writes and syncs fail with EIO.
+ *                    slow N     syncs take N milliseconds longer.
+ *                  The library reports the first effect of each content as `powercut: injected while:full into PATH`.
  *   POWERCUT_TELL  path suffix: report successful syncs of these files on standard error, if there was anything to
  *                  sync, as `powercut: synced PATH`. With `.db`, each is a checkpoint.
  *   POWERCUT_IGNORE  path suffix: syncs of these files succeed without making anything durable, as if the program
@@ -84,6 +92,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_FD 65536
@@ -129,6 +138,7 @@ static char live[PATH_MAX], disk[PATH_MAX];
 static size_t live_len;
 static long cut_at, syncs, leak, serial, skip_real_sync;
 static uint64_t rng = 1;
+static char switch_path[PATH_MAX]; /* POWERCUT_WHILE */
 static char ignored[64];  /* suffix of paths whose syncs do nothing */
 static char reported[64]; /* suffix of paths whose syncs are reported */
 static struct file *files, *by_fd[MAX_FD];
@@ -161,7 +171,7 @@ static void read_faults(const char *setting)
 		if (fault_count == MAX_FAULTS ||
 		    sscanf(entry, "%15[^:]:%63[^:]:%ld:%15s", f->call, f->file, &f->nth, f->how) != 4 ||
 		    (strcmp(f->how, "EIO") && strcmp(f->how, "ENOSPC") && strcmp(f->how, "full") &&
-		     strcmp(f->how, "short"))) {
+		     strcmp(f->how, "short") && strcmp(f->how, "kill"))) {
 			fprintf(stderr, "powercut: invalid entry in POWERCUT_FAIL: %s\n", entry);
 			_exit(2);
 		}
@@ -177,6 +187,14 @@ static int ends_with(const char *path, const char *end)
 	return n >= m && !strcmp(path + n - m, end);
 }
 
+/* Does this call concern the FILE of a fault? */
+static int matches(const char *file, const char *path, int is_dir)
+{
+	if (is_dir)
+		return !strcmp(file, "/");
+	return !strcmp(file, "*") || ends_with(path, file);
+}
+
 /* Writes the line at once, so that lines of several threads do not mix. */
 static void report(const char *what, const char *of, const char *path)
 {
@@ -186,14 +204,46 @@ static void report(const char *what, const char *of, const char *path)
 		return;
 }
 
+/* Applies the content of POWERCUT_WHILE. Returns the error that this call must fail with, or 0. */
+static int condition(const char *call, const char *path)
+{
+	static char last[32];
+	char now[32] = "", of[64];
+	int file = switch_path[0] ? REAL(open)(switch_path, O_RDONLY | O_CLOEXEC) : -1, error = 0;
+	long slow = 0;
+
+	if (file < 0)
+		return 0;
+	ssize_t n = REAL(read)(file, now, sizeof now - 1);
+	REAL(close)(file);
+	now[n > 0 ? n : 0] = 0;
+	int is_sync = !strcmp(call, "sync");
+	if (!strcmp(now, "full"))
+		error = strcmp(call, "write") ? 0 : ENOSPC;
+	else if (!strcmp(now, "readonly"))
+		error = is_sync ? 0 : EROFS;
+	else if (!strcmp(now, "broken"))
+		error = is_sync || !strcmp(call, "write") ? EIO : 0;
+	else if (sscanf(now, "slow %ld", &slow) == 1 && is_sync)
+		nanosleep(&(struct timespec){slow / 1000, slow % 1000 * 1000000}, NULL);
+	else
+		slow = 0;
+	if ((error || slow) && strcmp(last, now)) {
+		strcpy(last, now);
+		snprintf(of, sizeof of, "while:%s into ", now);
+		report("injected ", of, path);
+	}
+	return error;
+}
+
 /* Returns the error that this call must fail with, or 0. *is_short: write half of it instead. */
 static int injected(const char *call, const char *path, int is_dir, int *is_short)
 {
-	int error = 0;
+	int error = condition(call, path);
 
 	for (int i = 0; i < fault_count; i++) {
 		struct fault *f = &faults[i];
-		if (strcmp(f->call, call) || (is_dir ? strcmp(f->file, "/") : !ends_with(path, f->file)))
+		if (strcmp(f->call, call) || !matches(f->file, path, is_dir))
 			continue;
 		if (__atomic_exchange_n(&f->after_short, 0, __ATOMIC_SEQ_CST)) {
 			error = ENOSPC;
@@ -207,6 +257,8 @@ static int injected(const char *call, const char *path, int is_dir, int *is_shor
 		char of[sizeof f->text + 8];
 		snprintf(of, sizeof of, "%s into ", f->text);
 		report("injected ", of, path);
+		if (!strcmp(f->how, "kill"))
+			kill(getpid(), SIGKILL);
 		if (f->is_short && is_short) {
 			*is_short = 1;
 			__atomic_store_n(&f->after_short, 1, __ATOMIC_SEQ_CST);
@@ -236,6 +288,8 @@ __attribute__((constructor)) static void start(void)
 		read_faults(v);
 	if ((v = getenv("POWERCUT_IGNORE")))
 		snprintf(ignored, sizeof ignored, "%s", v);
+	if ((v = getenv("POWERCUT_WHILE")))
+		snprintf(switch_path, sizeof switch_path, "%s", v);
 	if ((v = getenv("POWERCUT_TELL")))
 		snprintf(reported, sizeof reported, "%s", v);
 	snprintf(stash, sizeof stash, "%s/.powercut", disk);
@@ -620,16 +674,34 @@ static int finish_open(int fd, int flags)
 	return fd;
 }
 
+/* Returns the error for a new file, or 0. */
+static int refused(int dir, const char *path, int flags)
+{
+	char at[PATH_MAX];
+	struct stat st;
+
+	if (!(flags & O_CREAT) || !switch_path[0] || !resolve(dir, path, at) || !lstat(at, &st))
+		return 0;
+	int error = condition("create", at);
+	if (error)
+		errno = error;
+	return error;
+}
+
 #define OPEN(name)                                                        \
 	int name(const char *path, int flags, ...)                        \
 	{                                                                 \
 		MODE(flags)                                               \
+		if (refused(AT_FDCWD, path, flags))                       \
+			return -1;                                        \
 		return finish_open(REAL(name)(path, flags, mode), flags); \
 	}
 #define OPENAT(name)                                                           \
 	int name(int dir, const char *path, int flags, ...)                    \
 	{                                                                      \
 		MODE(flags)                                                    \
+		if (refused(dir, path, flags))                                 \
+			return -1;                                             \
 		return finish_open(REAL(name)(dir, path, flags, mode), flags); \
 	}
 OPEN(open)

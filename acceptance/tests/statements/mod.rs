@@ -47,7 +47,7 @@ const HOT_FILES: [&str; 27] = [
 /// Statements for rows of all apps: lists of an organization's apps, workers that look for due work,
 /// sweeps, and commands that convert or move a database. None of them runs for a request from outside. Before you add one, consider whether its
 /// cost may grow with the number of shards.
-const ALL_APPS: [&str; 40] = [
+const ALL_APPS: [&str; 41] = [
     "alerts.rs find_due",
     "app_table.rs app_ids",
     "apps.rs app_names",
@@ -73,6 +73,7 @@ const ALL_APPS: [&str; 40] = [
     "outbox/paused.rs count",
     "outbox/sweep.rs expire",
     "outbox/sweep.rs remove",
+    "outbox/waits.rs find_mistaken",
     "partitions/compaction.rs catch_up",
     "partitions/compaction.rs copy_rows",
     "partitions/compaction.rs is_complete",

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 use tributary_store::Store;
+use tributary_store::migration::Migration;
 use tributary_store_postgres::testing::PooledDatabase;
 use tributary_store_postgres::{PostgresOptions, PostgresStore};
 use tributary_store_sqlite::SqliteStore;
@@ -22,6 +23,16 @@ pub enum Engine {
     Sqlite,
     /// The PostgreSQL server that `./test` starts.
     Postgres,
+}
+
+impl Engine {
+    /// Returns the engine's migrations in order.
+    pub const fn migrations(self) -> &'static [Migration] {
+        match self {
+            Self::Sqlite => tributary_store_sqlite::testing::migrations(),
+            Self::Postgres => tributary_store_postgres::testing::migrations(),
+        }
+    }
 }
 
 /// One test's database.
@@ -44,8 +55,10 @@ enum Schema {
 
 #[derive(Debug)]
 struct TemporarySchema {
-    name: String,
+    url: String,
     server: String,
+    /// Statement that drops it.
+    removal: String,
 }
 
 impl TestDatabase {
@@ -55,6 +68,24 @@ impl TestDatabase {
         let schema = match engine {
             Engine::Sqlite => None,
             Engine::Postgres => Some(Schema::Temporary(TemporarySchema::create(&folder).await)),
+        };
+        Self {
+            engine,
+            folder,
+            schema,
+        }
+    }
+
+    /// Creates a database without tables that no other test shares. On PostgreSQL, migrations take a
+    /// lock on the whole database, so tests that migrate often would wait for each other's schemas.
+    pub async fn separate(engine: Engine) -> Self {
+        let folder = Self::temp_folder();
+        let schema = match engine {
+            Engine::Sqlite => None,
+            Engine::Postgres => {
+                let schema = TemporarySchema::create_database(&folder).await;
+                Some(Schema::Temporary(schema))
+            }
         };
         Self {
             engine,
@@ -78,6 +109,22 @@ impl TestDatabase {
             engine,
             folder,
             schema,
+        }
+    }
+
+    /// Migrates the database as a program with only these migrations does when it starts.
+    pub async fn migrate_with(&self, migrations: &[Migration]) -> Result<(), String> {
+        match &self.schema {
+            None => {
+                let file = self.sqlite_file();
+                tributary_store_sqlite::testing::migrate_with(&file, migrations)
+                    .map_err(|error| error.to_string())
+            }
+            Some(schema) => {
+                tributary_store_postgres::testing::migrate_with(&schema.url(), migrations)
+                    .await
+                    .map_err(|error| error.to_string())
+            }
         }
     }
 
@@ -171,49 +218,66 @@ impl Schema {
     fn url(&self) -> String {
         match self {
             Self::Pooled(database) => database.url.clone(),
-            Self::Temporary(schema) => schema.url(),
+            Self::Temporary(schema) => schema.url.clone(),
         }
     }
 }
 
 impl TemporarySchema {
     async fn create(folder: &TempDir) -> Self {
+        let (name, server) = (Self::name(folder), server_url());
+        let sql = format!("create schema {name}");
+        let client = connect(&server).await;
+        client.batch_execute(&sql).await.expect("create schema");
+        Self {
+            url: with_setting(&server, &format!("options=-csearch_path%3D{name}")),
+            server,
+            removal: format!("drop schema {name} cascade"),
+        }
+    }
+
+    /// Creates a database that contains only this schema.
+    async fn create_database(folder: &TempDir) -> Self {
+        let (name, server) = (Self::name(folder), server_url());
+        let sql = format!("create database {name} template template0");
+        let client = connect(&server).await;
+        let created = client.batch_execute(&sql).await;
+        created.expect("create database; the user needs the right to");
+        Self {
+            url: with_setting(&server, &format!("dbname={name}")),
+            server,
+            removal: format!("drop database {name} with (force)"),
+        }
+    }
+
+    /// Returns a name that no other test uses.
+    fn name(folder: &TempDir) -> String {
         let name = folder
             .path()
             .file_name()
             .and_then(|name| name.to_str())
             .expect("folder has a name");
         let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-        let schema = Self {
-            name: format!("t_{}", name.to_lowercase()),
-            server: server_url(),
-        };
-        let sql = format!("create schema {}", schema.name);
-        let client = connect(&schema.server).await;
-        client.batch_execute(&sql).await.expect("create schema");
-        schema
+        format!("t_{}", name.to_lowercase())
     }
+}
 
-    fn url(&self) -> String {
-        let separator = if self.server.contains('?') { '&' } else { '?' };
-        format!(
-            "{}{separator}options=-csearch_path%3D{}",
-            self.server, self.name
-        )
-    }
+/// Adds a setting to a database URL.
+fn with_setting(url: &str, setting: &str) -> String {
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}{setting}")
 }
 
 impl Drop for TemporarySchema {
     fn drop(&mut self) {
         // The test's runtime may be shutting down, so a separate thread drops the schema.
-        let (name, server) = (self.name.clone(), self.server.clone());
+        let (removal, server) = (self.removal.clone(), self.server.clone());
         let dropped = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build();
             runtime.expect("build runtime").block_on(async {
-                let sql = format!("drop schema {name} cascade");
-                let _best_effort = connect(&server).await.batch_execute(&sql).await;
+                let _best_effort = connect(&server).await.batch_execute(&removal).await;
             });
         });
         let _best_effort = dropped.join();

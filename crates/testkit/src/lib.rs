@@ -2,9 +2,12 @@
 //! server as a child process that can be killed, and a fresh database on either engine for each
 //! server.
 
+mod clock_shift;
 mod database;
 mod direct_connection;
 mod dns;
+pub mod fault_proxy;
+mod hostile;
 pub mod postbacks;
 mod probe;
 mod process;
@@ -13,9 +16,11 @@ mod runtime;
 mod server;
 mod smtp;
 
+pub use clock_shift::ClockShift;
 pub use database::{Engine, TestDatabase};
 pub use direct_connection::{DirectConnection, TextRow};
 pub use dns::TestDns;
+pub use hostile::{HostileProxy, Misbehavior, TlsFault, test_authority};
 pub use process::{ServerExit, ServerProcess};
 pub use response::TestResponse;
 pub use runtime::TestClock;

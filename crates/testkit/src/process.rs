@@ -59,18 +59,20 @@ impl std::fmt::Display for ServerExit {
 
 /// Returns the path of the binary, which `./test` builds before the tests run.
 fn binary() -> PathBuf {
-    let test = std::env::current_exe().expect("path of the test binary");
-    let folder = test
-        .parent()
-        .and_then(|deps| deps.parent())
-        .expect("target/<profile>/deps");
-    let binary = folder.join("tributary");
-    assert!(
-        binary.exists(),
-        "{} is missing: run ./test or `cargo build` first",
-        binary.display()
-    );
-    binary
+    // Tests are in target/<profile>/deps, other programs in target/<profile>.
+    let program = std::env::current_exe().expect("path of this program");
+    let found = program
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join("tributary"))
+        .find(|binary| binary.exists());
+    found.unwrap_or_else(|| {
+        panic!(
+            "there is no binary `tributary` near {}: run ./test or `cargo build` first",
+            program.display()
+        )
+    })
 }
 
 /// Returns a command that runs the binary on this database, with a clean environment.
@@ -327,6 +329,11 @@ impl ServerProcess {
         self.try_call(method, path, key, body)
             .await
             .expect("response from the server")
+    }
+
+    /// Returns a command that runs the binary with these arguments, for tests that interrupt it.
+    pub fn command(database: &TestDatabase, arguments: &[&str]) -> Command {
+        command(database, arguments)
     }
 
     /// Runs the binary with these arguments. Returns what it printed.
