@@ -168,8 +168,9 @@ on_both_engines! {
             assert!(found == expected, "{query}&groupBy={by}: {} and {} rows", found.len(), expected.len());
             let cards = cards(&fixture.page(&format!("?{query}"), &cookie).await);
             let installs = with_commas(&totals["installs"].to_string());
-            let is_missing = is_by_event && installs == "0" && cards["Installs"] == "–";
-            assert!(is_missing || cards["Installs"] == installs, "{query}: {}", cards["Installs"]);
+            // The card of a count that does not exist is left out.
+            let is_missing = is_by_event && installs == "0" && !cards.contains_key("Installs");
+            assert!(is_missing || cards.get("Installs") == Some(&installs), "{query}: {cards:?}");
         }
     }
 

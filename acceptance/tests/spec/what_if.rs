@@ -185,7 +185,7 @@ on_both_engines! {
         let query = "try=on&attribution.clickWindowHours=24&attribution.probabilistic.windowHours=24&attribution.fraud=flag";
         let request = one.server.request(Method::GET, &format!("{app}/settings/what-if?{query}"));
         let page = one.server.send(request.header("cookie", cookie)).await.expect(200).text;
-        assert!(page.contains("Meta · c1 → Organic: 2 installs, $25.00"), "{page}");
+        assert!(page.contains("Meta · Campaign c1 → Organic: 2 installs, $25.00"), "{page}");
         assert!(page.contains("0 of 4 installs replayed") && page.contains("/devices/late"), "{page}");
         assert!(page.contains("Nothing was saved") && page.trim_end().ends_with("</html>"), "{page}");
     }

@@ -122,7 +122,7 @@ resources! {
             "/api/v1/apps/{appId}/deliveries",
             "/api/v1/apps/{appId}/deliveries/{deliveryId}"
         ],
-        pages: ["/apps/{app}/deliveries"]
+        pages: ["/apps/{app}/deliveries", "/apps/{app}/undelivered"]
     }
     /// Scope for held installs.
     HeldRead = AppsRead {
