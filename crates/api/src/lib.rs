@@ -64,7 +64,7 @@ pub use readiness::Readiness;
 pub use response_headers::X_REQUEST_ID;
 pub use state::{ApiHandles, ApiState, Timeouts};
 pub use txt_lookup::{TxtLookup, TxtLookupFuture};
-pub use unmatched::UnmatchedPages;
+pub use unmatched::{UnmatchedPage, UnmatchedPages};
 pub use unverified_writes::UnverifiedWrites;
 pub use v1::export::{EXPORT_LINE_BYTES_MAX, read_exported_event};
 pub use v1::web_events::WebEventRequest;

@@ -5,17 +5,23 @@ use crate::state::ApiState;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
+use std::pin::Pin;
+use std::sync::Arc;
 
 /// Path prefix of the endpoints for programs.
 const FOR_PROGRAMS: &str = "/api/";
 
+/// Returns the page for a request, which has the menu if the user is signed in.
+pub type UnmatchedPage =
+    Arc<dyn Fn(Uri, HeaderMap) -> Pin<Box<dyn Future<Output = Response> + Send>> + Send + Sync>;
+
 /// Pages for people who follow a wrong address.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone)]
 pub struct UnmatchedPages {
     /// Page for an unknown path.
-    pub no_such_path: fn() -> Response,
+    pub no_such_path: UnmatchedPage,
     /// Page for the target of a form that was opened as a page.
-    pub no_such_method: fn() -> Response,
+    pub no_such_method: UnmatchedPage,
 }
 
 /// Responds to an unknown path.
@@ -24,8 +30,8 @@ pub(crate) async fn no_such_path(
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    match state.unmatched_pages {
-        Some(pages) if is_person(&uri, &headers) => (pages.no_such_path)(),
+    match &state.unmatched_pages {
+        Some(pages) if is_person(&uri, &headers) => (pages.no_such_path)(uri, headers).await,
         _ => {
             let message = "No such path. /api/v1/docs lists the available endpoints.";
             ApiError::new(Code::NotFound, message).into_response()
@@ -39,8 +45,8 @@ pub(crate) async fn no_such_method(
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    match state.unmatched_pages {
-        Some(pages) if is_person(&uri, &headers) => (pages.no_such_method)(),
+    match &state.unmatched_pages {
+        Some(pages) if is_person(&uri, &headers) => (pages.no_such_method)(uri, headers).await,
         _ => {
             let message = "This path does not support this method. The Allow header lists the supported methods.";
             ApiError::new(Code::MethodNotAllowed, message).into_response()

@@ -1,6 +1,7 @@
 //! Error pages: what went wrong and what the user can do.
 
 use crate::response::{page, see_other};
+use crate::shell::Shell;
 use askama::Template;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -57,16 +58,31 @@ pub(crate) enum Failure {
     Internal,
 }
 
-#[derive(Template)]
+/// The texts of an error page. A response carries them, so that `access::keep_menu` can add the menu.
+#[derive(Clone, Template)]
 #[template(path = "failure.html")]
-struct FailurePage {
+pub(crate) struct FailurePage {
     title: &'static str,
     paragraphs: Vec<String>,
     /// Explanations, each with a command to run on the server.
     commands: &'static [(&'static str, &'static str)],
 }
 
+/// An error page with the menu.
+#[derive(Template)]
+#[template(path = "failure_in_app.html")]
+pub(crate) struct FramedFailurePage {
+    pub(crate) shell: Shell,
+    pub(crate) failure: FailurePage,
+}
+
 impl Failure {
+    /// Returns whether signed-in users get the menu with the error, because they may have followed a
+    /// wrong address and want to go on elsewhere.
+    const fn keeps_menu(&self) -> bool {
+        matches!(self, Self::NotFound | Self::FormAsPage | Self::Denied(_))
+    }
+
     const fn status(&self) -> StatusCode {
         match self {
             Self::LinkInvalid | Self::ShareClosed | Self::NoSuchFile | Self::NotFound => {
@@ -116,7 +132,7 @@ impl Failure {
                 "Page not found",
                 vec![
                     "The address is wrong, or the item was deleted or belongs to another \
-                     organization."
+                     organization. Check the address, or open the page below."
                         .to_owned(),
                 ],
             ),
@@ -279,7 +295,11 @@ impl IntoResponse for Failure {
         if let Self::Busy(page) = self {
             return *page;
         }
-        let mut response = page(self.status(), &self.page());
+        let failure = self.page();
+        let mut response = page(self.status(), &failure);
+        if self.keeps_menu() {
+            response.extensions_mut().insert(failure);
+        }
         if let Self::TooManyReports(seconds) = self {
             let seconds = HeaderValue::from(seconds);
             response.headers_mut().insert(header::RETRY_AFTER, seconds);

@@ -11,7 +11,7 @@
 //! 2. Write `pages/<name>.rs`: who may see it (`access::PageContext`, or `access::ReportContext` if
 //!    it reads many rows), who may submit its forms (`access::FormSubmission`), the store queries,
 //!    and the template struct.
-//! 3. Add the route in [`router`], and list the page in `PAGES` in `tests.rs`.
+//! 3. Add the route in [`Dashboard::router`], and list the page in `PAGES` in `tests.rs`.
 
 #![expect(
     clippy::trivially_copy_pass_by_ref,
@@ -55,7 +55,10 @@ pub use state::{
     NoticeMessages, NoticePreviewFuture, NoticeTestFuture,
 };
 
+use access::{FailedRequest, keep_menu};
 use axum::Router;
+use axum::http::{HeaderMap, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use failure::Failure;
@@ -66,27 +69,50 @@ use pages::{
 };
 use state::DashboardHandles;
 
-/// Returns the routes for all pages. The server merges them into its router, whose layers add the
-/// request id and the common headers.
-pub fn router<S: Clone + Send + Sync + 'static>(state: DashboardState) -> Router<S> {
-    Router::new()
-        .route("/", get(front::show))
-        .route("/setup/{token}", get(setup::show).post(setup::redeem))
-        .route("/shared/{token}", get(app::overview::shared::show))
-        .route("/static/{file}", get(assets::serve))
-        .merge(organization_routes())
-        .merge(app_routes())
-        .with_state(DashboardHandles::new(state))
-}
+/// The dashboard with its dependencies.
+#[derive(Clone)]
+pub struct Dashboard(DashboardHandles);
 
-/// Returns the page for an unknown path.
-pub fn no_such_path_page() -> Response {
-    Failure::NotFound.into_response()
-}
+impl Dashboard {
+    /// Builds the dashboard.
+    pub fn new(state: DashboardState) -> Self {
+        Self(DashboardHandles::new(state))
+    }
 
-/// Returns the page for the target of a form that was opened as a page.
-pub fn no_such_method_page() -> Response {
-    Failure::FormAsPage.into_response()
+    /// Returns the routes for all pages. The server merges them into its router, whose layers add
+    /// the request id and the common headers.
+    pub fn router<S: Clone + Send + Sync + 'static>(&self) -> Router<S> {
+        let handles = self.0.clone();
+        Router::new()
+            .route("/", get(front::show))
+            .route("/setup/{token}", get(setup::show).post(setup::redeem))
+            .route("/shared/{token}", get(app::overview::shared::show))
+            .route("/static/{file}", get(assets::serve))
+            .merge(organization_routes())
+            .merge(app_routes())
+            .layer(from_fn_with_state(handles.clone(), keep_menu))
+            .with_state(handles)
+    }
+
+    /// Returns the page for a request whose path no router knows.
+    pub async fn no_such_path_page(self, uri: Uri, headers: HeaderMap) -> Response {
+        self.unmatched(Failure::NotFound, uri, headers).await
+    }
+
+    /// Returns the page for a request whose path does not support the method: usually the target of a
+    /// form that was opened as a page.
+    pub async fn no_such_method_page(self, uri: Uri, headers: HeaderMap) -> Response {
+        self.unmatched(Failure::FormAsPage, uri, headers).await
+    }
+
+    async fn unmatched(self, failure: Failure, uri: Uri, headers: HeaderMap) -> Response {
+        let request = FailedRequest {
+            uri,
+            headers,
+            is_safe: true,
+        };
+        request.add_menu(failure.into_response(), &self.0).await
+    }
 }
 
 /// Routes for the organization and the account.

@@ -27,8 +27,8 @@ pub(crate) enum Section {
     Team,
     AuditLog,
     Account,
-    /// A page that waits for its data. It has no menu entry of its own.
-    Waiting,
+    /// A page without a menu entry: it waits for its data, or shows an error.
+    Unlisted,
 }
 
 /// Data for the frame around a page.

@@ -1,6 +1,6 @@
 //! Test support: the dashboard on a real SQLite store with a stopped clock.
 
-use crate::{DashboardState, NoticeMessages, router};
+use crate::{Dashboard, DashboardState, NoticeMessages};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
@@ -124,7 +124,7 @@ impl TestDashboard {
             Arc::new(SequentialRandom::default()),
         );
         let id = organization(&*store, &source).await;
-        let router = router(DashboardState {
+        let pages = Dashboard::new(DashboardState {
             store: store.clone(),
             runtime: source.clone(),
             keyring: KEYRING,
@@ -148,6 +148,14 @@ impl TestDashboard {
             base_url: base_url.into(),
             body_timeout: Duration::from_millis(100),
         });
+        // As in the server, which asks for these pages if the request comes from a browser.
+        let (no_path, no_method) = (pages.clone(), pages.clone());
+        let router = pages
+            .router()
+            .fallback(move |uri, headers| no_path.no_such_path_page(uri, headers))
+            .method_not_allowed_fallback(move |uri, headers| {
+                no_method.no_such_method_page(uri, headers)
+            });
         Self {
             store,
             source,

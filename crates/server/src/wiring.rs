@@ -19,7 +19,7 @@ use tributary_api::{
     ApiHandles, GeoLookup, IntegrationProbe, RateLimits, RateSettings, Timeouts, TxtLookup,
     UnmatchedPages, UnverifiedWrites,
 };
-use tributary_dashboard::{DashboardState, NoticeMessages};
+use tributary_dashboard::{Dashboard, DashboardState, NoticeMessages};
 use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
 use tributary_domain::attestation::app_attest_roots;
 use tributary_domain::billing::certificate::TrustedRoots;
@@ -252,16 +252,31 @@ pub fn txt_lookup(client: TxtClient) -> TxtLookup {
 pub fn router(parts: ServerParts) -> (Router, Arc<RateLimits>) {
     let base_url: Arc<str> = parts.base_url.trim_end_matches('/').into();
     let limits = Arc::new(RateLimits::new(parts.rate_limits));
-    let handles = ApiHandles {
+    let probe = parts.probe.clone();
+    let dashboard = Dashboard::new(DashboardState {
         store: parts.store.clone(),
         runtime: parts.runtime.clone(),
-        click_tokens: ClickTokens::new(&parts.keyring),
         keyring: parts.keyring.clone(),
-        roles: parts.roles,
+        report_slots: parts.report_slots.clone(),
+        probe: Arc::new(move |organization, integration| {
+            let probe = probe.clone();
+            Box::pin(async move { probe.probe(organization, &integration).await })
+        }),
+        txt_lookup: parts.txt_lookup.clone(),
+        notices: notice_messages(&parts.notices),
         base_url: base_url.clone(),
+        body_timeout: parts.timeouts.body,
+    });
+    let handles = ApiHandles {
+        store: parts.store,
+        runtime: parts.runtime,
+        click_tokens: ClickTokens::new(&parts.keyring),
+        keyring: parts.keyring,
+        roles: parts.roles,
+        base_url,
         timeouts: parts.timeouts,
         limits: limits.clone(),
-        report_slots: parts.report_slots.clone(),
+        report_slots: parts.report_slots,
         readiness: Arc::default(),
         is_trusted_proxy: parts.is_trusted_proxy,
         geo_lookup: parts.geo_lookup,
@@ -270,36 +285,32 @@ pub fn router(parts: ServerParts) -> (Router, Arc<RateLimits>) {
         postback_keys: Arc::new(parts.postback_keys),
         app_store_roots: Arc::new(parts.app_store_roots),
         app_attest_roots: Arc::new(parts.app_attest_roots),
-        probe: parts.probe.clone(),
-        notices: Arc::new(parts.notices.clone()),
-        txt_lookup: parts.txt_lookup.clone(),
+        probe: parts.probe,
+        notices: Arc::new(parts.notices),
+        txt_lookup: parts.txt_lookup,
         read_cache: Arc::default(),
         decompressor: Arc::default(),
         unverified_writes: Arc::new(UnverifiedWrites::new(parts.unverified_writes)),
-        unmatched_pages: Some(UnmatchedPages {
-            no_such_path: tributary_dashboard::no_such_path_page,
-            no_such_method: tributary_dashboard::no_such_method_page,
-        }),
+        unmatched_pages: Some(unmatched_pages(&dashboard)),
     };
-    let probe = parts.probe;
-    let mut others = tributary_dashboard::router(DashboardState {
-        store: parts.store,
-        runtime: parts.runtime,
-        keyring: parts.keyring,
-        report_slots: parts.report_slots,
-        probe: Arc::new(move |organization, integration| {
-            let probe = probe.clone();
-            Box::pin(async move { probe.probe(organization, &integration).await })
-        }),
-        txt_lookup: parts.txt_lookup,
-        notices: notice_messages(&parts.notices),
-        base_url,
-        body_timeout: parts.timeouts.body,
-    });
+    let mut others = dashboard.router();
     if let Some(metrics) = parts.metrics {
         others = others.merge(metrics_router(metrics));
     }
     (tributary_api::router(handles.into(), others), limits)
+}
+
+/// Returns the pages for people who follow a wrong address.
+fn unmatched_pages(dashboard: &Dashboard) -> UnmatchedPages {
+    let (no_path, no_method) = (dashboard.clone(), dashboard.clone());
+    UnmatchedPages {
+        no_such_path: Arc::new(move |uri, headers| {
+            Box::pin(no_path.clone().no_such_path_page(uri, headers))
+        }),
+        no_such_method: Arc::new(move |uri, headers| {
+            Box::pin(no_method.clone().no_such_method_page(uri, headers))
+        }),
+    }
 }
 
 /// Returns the previews and tests of notices for the pages.

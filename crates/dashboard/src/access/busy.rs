@@ -19,7 +19,7 @@ struct BusyPage {
 pub(super) fn page<S>(context: &PageContext<S>, rejection: SlotRejection) -> Response {
     let seconds = rejection.kind.retry_seconds();
     let page = BusyPage {
-        shell: context.shell(Section::Waiting),
+        shell: context.shell(Section::Unlisted),
         seconds,
     };
     let mut response = context.page_with(StatusCode::TOO_MANY_REQUESTS, &page);

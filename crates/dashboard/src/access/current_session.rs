@@ -5,15 +5,16 @@ use crate::failure::Failure;
 use crate::state::DashboardHandles;
 use axum::Extension;
 use axum::extract::{FromRequestParts, OriginalUri};
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use tributary_domain::access::person::User;
 use tributary_domain::access::{Actor, Authorized, Environment, Scope, authorize_person};
 use tributary_domain::audit::{AuditContext, Client};
 use tributary_domain::vocabulary::digest::Digest;
-use tributary_store::Organization;
+use tributary_store::{Organization, UserSession};
 
 /// Header that htmx sends when it requests a fragment.
-const HX_REQUEST: &str = "hx-request";
+pub(super) const HX_REQUEST: &str = "hx-request";
 
 /// A signed-in user, before any permission check.
 #[derive(Debug, Clone)]
@@ -25,6 +26,33 @@ pub(crate) struct CurrentSession {
 }
 
 impl CurrentSession {
+    /// Returns the session of a token if it is valid.
+    async fn find(
+        digest: Digest,
+        handles: &DashboardHandles,
+    ) -> Result<Option<UserSession>, Failure> {
+        let found = handles.store.session(digest).await?;
+        Ok(found.filter(|found| found.session.is_valid(handles.runtime.now())))
+    }
+
+    /// Returns the session of a request if it is valid, for pages that need none. It does not count
+    /// as a use of the session.
+    pub(super) async fn of_headers(
+        headers: &HeaderMap,
+        handles: &DashboardHandles,
+    ) -> Result<Option<Self>, Failure> {
+        let Some(token) = cookie::token(headers, handles) else {
+            return Ok(None);
+        };
+        let found = Self::find(token.digest(), handles).await?;
+        Ok(found.map(|found| Self {
+            user: found.user,
+            organization: found.organization,
+            token_digest: token.digest(),
+            client: None,
+        }))
+    }
+
     /// Returns the authorization for scope `S` if the user's role has it.
     pub(crate) fn authorize<S: Scope>(
         &self,
@@ -79,11 +107,8 @@ impl FromRequestParts<DashboardHandles> for CurrentSession {
         };
         let token = cookie::token(&parts.headers, handles).ok_or_else(sign_in)?;
         let digest = token.digest();
+        let found = Self::find(digest, handles).await?.ok_or_else(sign_in)?;
         let now = handles.runtime.now();
-        let found = handles.store.session(digest).await?;
-        let found = found
-            .filter(|found| found.session.is_valid(now))
-            .ok_or_else(sign_in)?;
         if found.session.should_record_use(now) {
             handles.store.note_session_use(digest, now).await?;
         }

@@ -4,11 +4,13 @@
 mod busy;
 pub(crate) mod cookie;
 mod current_session;
+mod failed_request;
 mod form_submission;
 mod page_context;
 mod throttle;
 
 pub(crate) use current_session::{CurrentSession, change_origin};
+pub(crate) use failed_request::{FailedRequest, keep_menu};
 pub(crate) use form_submission::FormSubmission;
 pub(crate) use page_context::{LogContext, PageContext, ReportContext};
 pub(crate) use throttle::Throttle;

@@ -1,6 +1,6 @@
 //! An authorized page request.
 
-use super::{CurrentSession, busy};
+use super::{CurrentSession, FailedRequest, busy};
 use crate::analysis::kept_in_app;
 use crate::failure::Failure;
 use crate::query::UrlQuery;
@@ -245,6 +245,40 @@ impl<S: Scope> PageContext<S> {
             environment,
             current_path: uri.path().to_owned(),
             is_answer: !parts.method.is_safe(),
+            is_trustworthy: handles.own_origin.is_trustworthy(),
+        })
+    }
+}
+
+impl PageContext<AnalyticsRead> {
+    /// Builds the context of an error page. It is about the app in the path, if there is one that the
+    /// user may see.
+    pub(super) async fn for_failure(
+        session: CurrentSession,
+        request: &FailedRequest,
+        handles: &DashboardHandles,
+    ) -> Result<Self, Failure> {
+        let query = UrlQuery::of(request.uri.query());
+        let requested = query.get(ENVIRONMENT).and_then(Environment::parse);
+        let environment = requested.unwrap_or(Environment::Live);
+        let authorized = session.authorize::<AnalyticsRead>(environment)?;
+        let apps = handles.store.app_names(&authorized).await?;
+        let mut segments = request.uri.path().split('/').skip(1);
+        let named = (segments.next() == Some("apps")).then(|| segments.next());
+        let id = named.flatten().and_then(|text| AppId::parse(text).ok());
+        let app = apps.iter().find(|app| Some(app.id) == id).cloned();
+        Ok(Self {
+            authorized,
+            form_token: handles.keyring.form_token(session.token_digest),
+            session,
+            // The address is wrong in both environments, so the switch leads to the overview.
+            current_path: id.map_or_else(String::new, |id| format!("/apps/{id}")),
+            query: UrlQuery::default(),
+            apps,
+            app,
+            path: Vec::new(),
+            environment,
+            is_answer: !request.is_safe,
             is_trustworthy: handles.own_origin.is_trustworthy(),
         })
     }
