@@ -3,6 +3,7 @@
 use super::reports_model::{
     RecordedRows, is_withheld, micros, nonzero_figures, parse_lines, response_rows, totals,
 };
+use super::track::SdkFixture;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
@@ -370,6 +371,44 @@ on_both_engines! {
         let fields: Vec<String> = refused.json()["error"]["details"].as_array().unwrap().iter()
             .map(|fault| fault["field"].as_str().unwrap().to_owned()).collect();
         assert_eq!(fields, ["costs[0].day", "costs[0].network", "costs[0].amount", "costs[0].colour"]);
+    }
+
+    async fn the_portfolio_has_the_paid_and_blended_ratios_of_the_overview(engine: Engine) {
+        let sdk = SdkFixture::start(engine).await;
+        sdk.change_app(json!({"attribution": {"fraud": "flag"}})).await;
+        sdk.link("spring", json!({"network": "network_a"})).await;
+        let click = sdk.tap("/c/spring?fbclid=f1").await;
+        sdk.configure("paid", json!({"arClickId": click})).await;
+        sdk.configure("organic", json!({})).await;
+        for (device, revenue) in [("paid", "20"), ("organic", "5")] {
+            let event = json!([{"eventId": device, "name": "purchase", "revenue": revenue, "currency": "USD"}]);
+            sdk.send(device, event).await;
+        }
+        sdk.server.app(&sdk.key).await;
+        let portfolio = async || {
+            let answer = sdk.server.get("/api/v1/portfolio?sort=-installs", &sdk.key).await;
+            answer.expect(200).json()
+        };
+        let without = portfolio().await;
+        assert_eq!(without["data"][0]["kpis"]["paidRoas"]["value"], Value::Null);
+        let days = format!("{}/stats?groupBy=day", sdk.app);
+        let day = sdk.server.get(&days, &sdk.key).await.expect(200).data()[0]["day"].clone();
+        let body = json!({"costs": [{"day": day, "network": "network_a", "amount": 10}]});
+        sdk.server.call("PUT", &format!("{}/costs", sdk.app), &sdk.key, Some(body)).await.expect(200);
+        let overview = sdk.server.get(&format!("{}/overview", sdk.app), &sdk.key).await.expect(200).data();
+        let portfolio = portfolio().await;
+        let expected = [("cost", 10.0), ("cpi", 5.0), ("roas", 2.5), ("paidCpi", 10.0), ("paidRoas", 2.0)];
+        for (ratio, expected) in expected {
+            let value = |kpis: &Value| kpis[ratio]["value"].as_f64();
+            for kpis in [&overview["kpis"], &portfolio["data"][0]["kpis"], &portfolio["meta"]["totals"]] {
+                assert_eq!(value(kpis), Some(expected), "{ratio}");
+            }
+        }
+        assert_eq!(portfolio["data"][1]["kpis"]["paidRoas"]["value"], Value::Null, "an app without costs");
+        for figure in ["clicks", "installs", "netRevenue", "payingDevices", "events"] {
+            let value = |portfolio: &Value| portfolio["data"][0]["kpis"][figure].clone();
+            assert_eq!(value(&portfolio), value(&without), "{figure}");
+        }
     }
 
     async fn test_data_is_reported_separately(engine: Engine) {

@@ -1,16 +1,9 @@
 //! Tests of what Overview, Explore and Cohorts have in common.
 
-use crate::testing::{NOW, TestDashboard};
+use crate::testing::{NOW, TestDashboard, ad_click};
 use rstest::rstest;
 use std::time::Duration;
 use tributary_domain::access::person::Role;
-use tributary_domain::click::Click;
-use tributary_domain::click::agent::Agent;
-use tributary_domain::click::params::TrackingParams;
-use tributary_domain::device::Platform;
-use tributary_domain::integration::Network;
-use tributary_domain::link::Campaign;
-use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 
 #[tokio::test]
 async fn explore_keeps_its_filters_when_a_combination_is_not_available() {
@@ -209,55 +202,14 @@ async fn the_first_visit_of_the_overview_is_small() {
     assert!(bytes < FIRST_VISIT_BYTES_MAX, "{bytes} bytes");
 }
 
-/// Builds a click on an ad, with the values that the network put into its URL.
-fn ad_click(app: &str, link: &str) -> Click {
-    let at = NOW.minus(Duration::from_hours(3));
-    Click {
-        id: ClickId::new(at, [7; 10]),
-        app: AppId::parse(app).unwrap(),
-        link: LinkId::parse(link).unwrap(),
-        clicked_at: at,
-        network: Some(Network::A),
-        network_by: None,
-        bot: None,
-        agent: Agent {
-            platform: Platform::Ios,
-            os_version: None,
-            model: None,
-        },
-        language: None,
-        timezone: None,
-        screen: None,
-        address: None,
-        address_hash: None,
-        advertising_hash: None,
-        country: None,
-        user_agent: None,
-        referer: None,
-        destination_origin: None,
-        environment: None,
-        captured: TrackingParams {
-            campaign: Campaign {
-                id: Some("120210".to_owned()),
-                name: Some("Spring sale".to_owned()),
-                ..Campaign::default()
-            },
-            ..TrackingParams::default()
-        },
-    }
-}
-
 #[tokio::test]
 async fn campaigns_and_links_are_shown_by_name_with_the_id_on_demand() {
     let dashboard = TestDashboard::start().await;
     let owner = dashboard.sign_in_as(Role::Owner).await;
     let app = owner.create_app().await;
     let form = "name=Banner&type=app_install&active=on";
-    let created = owner.post(&format!("/apps/{app}/links/new"), form).await;
-    let mut parts = created.header("location").split(['/', '?']);
-    let link = parts.find(|part| part.starts_with("lnk_"));
-    let link = link.expect("a link is created").to_owned();
-    let click = ad_click(&app, &link);
+    let link = owner.create_link(&app, form).await;
+    let click = ad_click(&app, &link, NOW.minus(Duration::from_hours(3)));
     dashboard.store.record_click(click).await.unwrap();
     for query in [
         "?range=7d&stack=campaign&metric=clicks",

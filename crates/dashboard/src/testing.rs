@@ -14,12 +14,20 @@ use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
 use tributary_domain::access::person::{Email, Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::session::Session;
 use tributary_domain::access::{Actor, Environment, Permission};
+use tributary_domain::click::Click;
+use tributary_domain::click::agent::Agent;
+use tributary_domain::click::params::TrackingParams;
+use tributary_domain::device::Platform;
+use tributary_domain::integration::Network;
 use tributary_domain::keyring::Keyring;
+use tributary_domain::link::Campaign;
 use tributary_domain::notice::NoticePreview;
 use tributary_domain::ownership::link_domain::DomainChallenge;
 use tributary_domain::runtime::{Clock, Random, Runtime};
 use tributary_domain::vocabulary::digest::{Digest, hex};
-use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, OrganizationId, UserId};
+use tributary_domain::vocabulary::id::{
+    AppId, AuditId, ClickId, KeyId, LinkId, OrganizationId, UserId,
+};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::web_url::HostName;
@@ -90,6 +98,43 @@ fn records_of(name: &str) -> Option<Vec<String>> {
     });
     let record = |app| DomainChallenge::new(&KEYRING, app, &host).record_value;
     Some(app.map(record).into_iter().collect())
+}
+
+/// Builds a click on an ad, with the values that the network put into its URL.
+pub(crate) fn ad_click(app: &str, link: &str, at: Timestamp) -> Click {
+    Click {
+        id: ClickId::new(at, [7; 10]),
+        app: AppId::parse(app).unwrap(),
+        link: LinkId::parse(link).unwrap(),
+        clicked_at: at,
+        network: Some(Network::A),
+        network_by: None,
+        bot: None,
+        agent: Agent {
+            platform: Platform::Ios,
+            os_version: None,
+            model: None,
+        },
+        language: None,
+        timezone: None,
+        screen: None,
+        address: None,
+        address_hash: None,
+        advertising_hash: None,
+        country: None,
+        user_agent: None,
+        referer: None,
+        destination_origin: None,
+        environment: None,
+        captured: TrackingParams {
+            campaign: Campaign {
+                id: Some("120210".to_owned()),
+                name: Some("Spring sale".to_owned()),
+                ..Campaign::default()
+            },
+            ..TrackingParams::default()
+        },
+    }
 }
 
 /// The dashboard with its store and one organization.
@@ -324,6 +369,14 @@ impl TestUser<'_> {
     pub(crate) async fn post_without_token(&self, path: &str, body: &str) -> PageResponse {
         let headers = [("cookie", self.cookie.as_str()), SAME_ORIGIN, FORM];
         self.dashboard.post(path, &headers, body).await
+    }
+
+    /// Creates a link with this form and returns its id.
+    pub(crate) async fn create_link(&self, app: &str, form: &str) -> String {
+        let response = self.post(&format!("/apps/{app}/links/new"), form).await;
+        let mut parts = response.header("location").split(['/', '?']);
+        let link = parts.find(|part| part.starts_with("lnk_"));
+        link.expect("a link is created").to_owned()
     }
 
     /// Creates an app and returns its id.

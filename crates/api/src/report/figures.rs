@@ -64,8 +64,7 @@ pub(crate) struct FiguresOut {
     #[schema(value_type = Option<f64>)]
     paid_cpi: Option<Box<RawValue>>,
     /// Paid net revenue per dollar of cost: `netRevenue` without that of the network `organic` and
-    /// of events without a network, divided by `cost`. Null if there is no cost, and in the
-    /// portfolio.
+    /// of events without a network, divided by `cost`. Null if there is no cost.
     #[schema(value_type = Option<f64>)]
     paid_roas: Option<Box<RawValue>>,
 }

@@ -17,8 +17,10 @@ use std::collections::BTreeMap;
 use tributary_domain::access::Environment;
 use tributary_domain::access::resource::PortfolioRead;
 use tributary_domain::app::App;
-use tributary_domain::report::ReportFigures;
 use tributary_domain::report::range::DayRange;
+use tributary_domain::report::{
+    CostSum, Dimension, Figures, Period, ReportFigures, ReportQuery, StatsRow,
+};
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::money::Amount;
@@ -222,11 +224,7 @@ struct Row {
 /// no cost, because there is no ad cost for test data.
 fn empty_measure(caller: &Caller<PortfolioRead>) -> ReportFigures {
     match caller.authorized.environment() {
-        // Totals are read without their networks, so organic revenue is unknown.
-        Environment::Live => ReportFigures {
-            organic_net: None,
-            ..ReportFigures::zero()
-        },
+        Environment::Live => ReportFigures::zero(),
         Environment::Test => ReportFigures::default(),
     }
 }
@@ -236,19 +234,20 @@ async fn load_rows(
     caller: &Caller<PortfolioRead>,
     apps: Vec<(App, DayRange)>,
 ) -> Result<Vec<Row>, ApiError> {
-    let periods = apps.iter().map(|(app, range)| {
-        let periods = vec![range.preceding().period(), range.period()];
-        (app.id, periods)
-    });
-    let totals = state.store.totals(&caller.authorized, periods.collect());
+    let costs = find_costs(state, caller, &apps).await?;
+    let figures = if costs.is_empty() {
+        totals(state, caller, &apps).await?
+    } else {
+        figures_by_network(state, caller, &apps).await?
+    };
     let mut sums: BTreeMap<(AppId, usize), ReportFigures> = BTreeMap::new();
-    for (app, period, figures) in totals.await? {
+    for (app, period, network, figures) in figures {
         let sum = sums
             .entry((app, period))
             .or_insert_with(|| empty_measure(caller));
-        sum.figures.add(&figures, 1);
+        sum.add_network(network.as_deref(), &figures);
     }
-    add_costs(state, caller, &apps, &mut sums).await?;
+    add_costs(caller, &apps, costs, &mut sums);
     let sum = |app: AppId, period| {
         let found: Option<&ReportFigures> = sums.get(&(app, period));
         found.copied().unwrap_or_else(|| empty_measure(caller))
@@ -262,22 +261,76 @@ async fn load_rows(
     Ok(rows.collect())
 }
 
-async fn add_costs(
+/// Figures of an app in a period: the one before, or the requested one. The network is `None` in
+/// totals.
+type PeriodFigures = (AppId, usize, Option<String>, Figures);
+
+/// Returns the period before the range, and the range.
+fn periods(range: &DayRange) -> Vec<Period> {
+    vec![range.preceding().period(), range.period()]
+}
+
+/// Loads the totals of all apps at once.
+async fn totals(
     state: &ApiState,
     caller: &Caller<PortfolioRead>,
     apps: &[(App, DayRange)],
-    sums: &mut BTreeMap<(AppId, usize), ReportFigures>,
-) -> Result<(), ApiError> {
+) -> Result<Vec<PeriodFigures>, ApiError> {
+    let apps = apps.iter().map(|(app, range)| (app.id, periods(range)));
+    let found = state.store.totals(&caller.authorized, apps.collect());
+    let found = found.await?.into_iter();
+    let found = found.map(|(app, period, figures)| (app, period, None, figures));
+    Ok(found.collect())
+}
+
+/// Loads the figures of each app by network, which tells paid revenue from organic revenue. Only
+/// ratios with costs need it.
+async fn figures_by_network(
+    state: &ApiState,
+    caller: &Caller<PortfolioRead>,
+    apps: &[(App, DayRange)],
+) -> Result<Vec<PeriodFigures>, ApiError> {
+    let reader = caller.authorized.analytics_access();
+    let mut all = Vec::new();
+    for (app, range) in apps {
+        let query = ReportQuery {
+            periods: periods(range),
+            group_by: vec![Dimension::Network],
+            filters: Vec::new(),
+            rows_max: u32::MAX,
+        };
+        let found = state.store.stats(&reader, app.id, query).await?;
+        let row = |row: StatsRow| (app.id, row.period, Some(row.values.concat()), row.figures);
+        all.extend(found.into_iter().map(row));
+    }
+    Ok(all)
+}
+
+/// Loads the costs of all apps on the days of any of their periods.
+async fn find_costs(
+    state: &ApiState,
+    caller: &Caller<PortfolioRead>,
+    apps: &[(App, DayRange)],
+) -> Result<Vec<(AppId, CostSum)>, ApiError> {
     let first = apps.iter().map(|(_, range)| range.preceding().from).min();
     let last = apps.iter().map(|(_, range)| range.to).max();
     let (Some(first), Some(last)) = (first, last) else {
-        return Ok(());
+        return Ok(Vec::new());
     };
     let ids = apps.iter().map(|(app, _)| app.id).collect();
     let reader = caller.authorized.analytics_access();
+    Ok(state.store.cost_sums(&reader, ids, first, last).await?)
+}
+
+fn add_costs(
+    caller: &Caller<PortfolioRead>,
+    apps: &[(App, DayRange)],
+    costs: Vec<(AppId, CostSum)>,
+    sums: &mut BTreeMap<(AppId, usize), ReportFigures>,
+) {
     let ranges: BTreeMap<AppId, &DayRange> =
         apps.iter().map(|(app, range)| (app.id, range)).collect();
-    for (app, cost) in state.store.cost_sums(&reader, ids, first, last).await? {
+    for (app, cost) in costs {
         let Some(range) = ranges.get(&app) else {
             continue;
         };
@@ -294,7 +347,6 @@ async fn add_costs(
             .or_insert_with(|| empty_measure(caller));
         sum.cost = sum.cost.map(|sum| sum.saturating_add(cost.usd_micros));
     }
-    Ok(())
 }
 
 fn sorted(mut rows: Vec<Row>, sort: Sort) -> Vec<(RowKey, PortfolioOut)> {
