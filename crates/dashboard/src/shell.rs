@@ -31,6 +31,13 @@ pub(crate) enum Section {
     Unlisted,
 }
 
+/// The pages of an app's settings: path and label. All belong to [`Section::Settings`].
+pub(crate) static SETTINGS_PAGES: [(&str, &str); 3] = [
+    ("settings", "Settings"),
+    ("settings/mapping", "Event mapping"),
+    ("settings/what-if", "What if"),
+];
+
 /// Data for the frame around a page.
 pub(crate) struct Shell {
     pub(crate) email: String,

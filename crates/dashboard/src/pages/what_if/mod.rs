@@ -10,12 +10,14 @@ use crate::form_state::FormState;
 use crate::pages::settings::with_rules;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
+use crate::text;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use stream::stream_result;
 use tributary_domain::access::resource::WhatIfRead;
+use tributary_domain::app::AttributionRules;
 use tributary_domain::click::address::AddressHasher;
 use tributary_domain::install::what_if::{WHAT_IF_DAYS, what_if_days};
 use tributary_fields::Form;
@@ -27,6 +29,8 @@ use tributary_store::WhatIfRequest;
 struct WhatIfPage {
     shell: Shell,
     form: FormState,
+    /// The app's rules.
+    rules: AttributionRules,
     /// Whether the result follows.
     is_running: bool,
 }
@@ -34,6 +38,26 @@ struct WhatIfPage {
 impl WhatIfPage {
     const fn days(&self) -> i32 {
         WHAT_IF_DAYS
+    }
+
+    fn click_window_hint(&self) -> String {
+        let now = hours_text(self.rules.click_window_hours);
+        format!("1 to 720 hours (30 days). The app uses {now}.")
+    }
+
+    fn probabilistic_window_hint(&self) -> String {
+        let now = hours_text(self.rules.probabilistic_window_hours);
+        format!("1 to 24 hours. The app uses {now}.")
+    }
+}
+
+/// Formats a number of hours, and in days if it has no rest: `168 hours (7 days)`.
+fn hours_text(hours: i64) -> String {
+    let days = text::hours_or_days(hours);
+    if days.ends_with("days") {
+        format!("{hours} hours ({days})")
+    } else {
+        days
     }
 }
 
@@ -47,6 +71,7 @@ pub(crate) async fn show(
     let mut page = WhatIfPage {
         shell: context.shell(Section::Settings),
         form: with_rules(FormState::default(), &app.attribution),
+        rules: app.attribution.clone(),
         is_running: false,
     };
     if context.query.get("try").is_none() {
@@ -91,6 +116,62 @@ mod tests {
             let id = format!("attribution.{field}-fault");
             assert!(page.text.contains(&id), "{id}: {}", page.text);
         }
+    }
+
+    #[tokio::test]
+    async fn inputs_and_figures_have_units() {
+        let dashboard = TestDashboard::start().await;
+        let admin = dashboard.sign_in_as(Role::Admin).await;
+        let app = admin.create_app().await;
+        let path = format!("/apps/{app}/settings/what-if");
+        let change = "name=Runner&timezone=Europe/Berlin&attribution.clickWindowHours=36&\
+                      attribution.probabilistic.windowHours=1&attribution.fraud=flag&\
+                      sdk.enabled=on&sdk.revenue=auto&sdk.identity=open&sdk.attestation=off&\
+                      qualifiedTrial.delayHours=24";
+        let page = admin.get(&path).await;
+        assert!(page.text.contains("The app uses 168 hours (7 days)."));
+        let saved = admin.post(&format!("/apps/{app}/settings"), change).await;
+        assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
+        let query = "try=on&attribution.clickWindowHours=720&attribution.fraud=flag";
+        let page = admin.get(&format!("{path}?{query}")).await;
+        for part in [
+            "1 to 720 hours (30 days). The app uses 36 hours.",
+            "1 to 24 hours. The app uses 1 hour.",
+            "(Europe/Berlin) replayed with these rules: click window 30 days",
+            "Net revenue<br><span class=\"unit\">US dollars</span>",
+            "CPI (blended)<br><span class=\"unit\">US dollars per install</span>",
+        ] {
+            assert!(page.text.contains(part), "{part}: {}", page.text);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_page_belongs_to_the_settings() {
+        let dashboard = TestDashboard::start().await;
+        let admin = dashboard.sign_in_as(Role::Admin).await;
+        let app = admin.create_app().await;
+        let settings = format!("/apps/{app}/settings");
+        let query = "?environment=test";
+        let page = admin.get(&format!("{settings}/what-if{query}")).await;
+        let entry = format!("<a href=\"{settings}{query}\" aria-current=\"page\" data-key=\"s\">");
+        assert!(page.text.contains(&entry), "the menu shows the section");
+        let back = format!("<a href=\"{settings}{query}#attribution\">attribution settings</a>");
+        assert!(page.text.contains(&back), "{}", page.text);
+        let here = format!("<a href=\"{settings}/what-if{query}\"");
+        assert!(
+            page.text
+                .contains(&format!("{here} aria-current=\"page\">What if</a>"))
+        );
+        for other in ["", "/mapping"] {
+            let page = admin.get(&format!("{settings}{other}{query}")).await;
+            assert!(
+                page.text.contains(&format!("{here}>What if</a>")),
+                "{other}"
+            );
+        }
+        let elsewhere = admin.get(&format!("/apps/{app}/links")).await.text;
+        let jump = format!("<a hidden href=\"{settings}/what-if\" data-jump=\"What if");
+        assert!(elsewhere.contains(&jump), "the command palette leads here");
     }
 
     #[tokio::test]

@@ -34,6 +34,8 @@ const NONE: &str = "–";
 pub(super) struct WhatIfResult {
     shell: Shell,
     days: String,
+    /// Time zone of the days.
+    zone: String,
     installs: String,
     /// Maximum number of installs, if the period has more.
     limit: Option<String>,
@@ -110,6 +112,7 @@ impl WhatIfResult {
         Self {
             shell: context.shell(Section::Settings),
             days: days_label(range),
+            zone: range.zone.as_str().to_owned(),
             installs: counted(report.installs, "install"),
             limit,
             moved: counted(report.moved, "install"),
@@ -139,14 +142,15 @@ impl WhatIfResult {
         tables.filter(|(_, _, rows)| !rows.is_empty()).collect()
     }
 
-    const fn heads(&self) -> [&'static str; 6] {
+    /// Returns the heads of the columns with their units.
+    const fn heads(&self) -> [(&'static str, &'static str); 6] {
         [
-            "Installs",
-            "Held",
-            "Net revenue",
-            "Spend",
-            "CPI (blended)",
-            "ROAS (blended)",
+            ("Installs", "installs"),
+            ("Held", "installs"),
+            ("Net revenue", "US dollars"),
+            ("Spend", "US dollars"),
+            ("CPI (blended)", "US dollars per install"),
+            ("ROAS (blended)", "net revenue per dollar of spend"),
         ]
     }
 }
