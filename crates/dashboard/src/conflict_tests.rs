@@ -1,6 +1,6 @@
 //! Two people change the same item: both keep their input, and a saved change is replaced only after it was shown.
 
-use crate::testing::{TestDashboard, TestUser};
+use crate::testing::{PageResponse, TestDashboard, TestUser};
 use axum::http::StatusCode;
 use rstest::rstest;
 use tributary_domain::access::person::Role;
@@ -98,4 +98,62 @@ async fn correcting_an_error_does_not_hide_a_conflict() {
     assert!(faulty.input("name").has("autofocus"), "{}", faulty.text);
     assert!(faulty.text.contains("href=\"#name\""));
     assert_eq!(post("Mine").await.status, StatusCode::CONFLICT);
+}
+
+fn tag(page: &PageResponse) -> String {
+    page.input("tag").attribute("value").unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_source_that_was_changed_meanwhile_is_not_removed() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Admin).await;
+    let app = owner.create_app().await;
+    let path = format!("/apps/{app}/costs/network_a");
+    let remove = format!("{path}/remove");
+    owner.post(&path, "settings.accountId=1001").await;
+    let opened = owner.get(&path).await;
+    let fields = opened.text.matches("name=\"tag\"").count();
+    assert_eq!(fields, 2, "both forms carry the version");
+    let old = tag(&opened);
+    owner.post(&path, "settings.accountId=1002").await;
+
+    let body = format!("tag={old}&removeCosts=on");
+    let refused = owner.post(&remove, &body).await;
+    assert_eq!(refused.status, StatusCode::CONFLICT);
+    assert!(refused.text.contains("Not removed"), "{}", refused.text);
+    assert!(refused.text.contains("value=\"1002\""));
+    assert!(refused.input("removeCosts").has("checked"));
+    let new = tag(&refused);
+    assert_ne!(old, new);
+
+    let removed = owner.post(&remove, &format!("tag={new}")).await;
+    assert_eq!(removed.status, StatusCode::SEE_OTHER);
+    let again = owner.post(&remove, &format!("tag={new}")).await;
+    assert_eq!(again.status, StatusCode::CONFLICT);
+    assert!(again.text.contains("was removed after you opened"));
+    let form = format!("action=\"{remove}\"");
+    assert!(!again.text.contains(&form), "nothing is left to remove");
+}
+
+#[tokio::test]
+async fn a_form_does_not_bring_back_a_source_that_was_removed() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Admin).await;
+    let app = owner.create_app().await;
+    let path = format!("/apps/{app}/costs/network_a");
+    owner.post(&path, "settings.accountId=1001").await;
+    let old = tag(&owner.get(&path).await);
+    owner
+        .post(&format!("{path}/remove"), &format!("tag={old}"))
+        .await;
+    let mine = |tag: &str| format!("settings.accountId=1002&tag={tag}");
+    let refused = owner.post(&path, &mine(&old)).await;
+    assert_eq!(refused.status, StatusCode::CONFLICT);
+    assert!(refused.text.contains("value=\"1002\""), "it stays typed");
+    assert!(refused.text.contains("Saved meanwhile: <em>empty</em>"));
+    let sources = owner.get(&path).await.text;
+    assert!(!sources.contains("/remove\""), "nothing was stored");
+    let saved = owner.post(&path, &mine(&tag(&refused))).await;
+    assert_eq!(saved.status, StatusCode::SEE_OTHER);
 }

@@ -12,6 +12,7 @@ use crate::state::DashboardHandles;
 use crate::text;
 use askama::Template;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::cost_source::{
@@ -20,7 +21,6 @@ use tributary_domain::cost_source::{
 };
 use tributary_domain::integration::{Credential, IntegrationStatus, Network, SettingDefault};
 use tributary_domain::refusal::Refusal;
-use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_fields::cost_source::read_draft;
@@ -83,6 +83,13 @@ struct CostSourcePage {
     pulls: Vec<(&'static str, String)>,
     is_enabled: bool,
     is_stored: bool,
+    /// Set if the source was to be removed, but had been changed after the page was opened.
+    refused_removal: Option<RefusedRemoval>,
+}
+
+struct RefusedRemoval {
+    /// Whether the imported costs were to be removed as well.
+    with_costs: bool,
 }
 
 struct AccountSetting {
@@ -248,6 +255,7 @@ async fn page(
         pulls: pulls(&source, &context.app()?.timezone),
         is_enabled: source.enabled,
         is_stored: source.updated_at.is_some(),
+        refused_removal: None,
         form,
     })
 }
@@ -326,7 +334,7 @@ pub(crate) async fn pull(
     Ok(see_other(&path))
 }
 
-/// `POST …/remove` — removes the source.
+/// `POST …/remove` — removes the source, unless it was changed after the page was opened.
 pub(crate) async fn remove(
     State(handles): State<DashboardHandles>,
     submission: FormSubmission<AppsWrite>,
@@ -334,14 +342,18 @@ pub(crate) async fn remove(
     let (app, network) = (submission.app()?.id, reporting_network(&submission)?);
     let with_costs = submission.form.is_checked("removeCosts");
     let (caller, origin) = (&submission.authorized, submission.origin(&handles));
-    let removed = handles.store.remove_cost_source(
-        caller,
-        app,
-        network,
-        with_costs,
-        Precondition::None,
-        origin,
-    );
-    removed.await?;
-    Ok(see_other(&format!("/apps/{app}/costs?notice=removed")))
+    let opened = precondition(&submission.form);
+    let removed = handles
+        .store
+        .remove_cost_source(caller, app, network, with_costs, opened, origin);
+    match removed.await {
+        Ok(()) => Ok(see_other(&format!("/apps/{app}/costs?notice=removed"))),
+        Err(StoreError::Refused(Refusal::VersionConflict)) => {
+            let caller = submission.authorized.read_access();
+            let mut page = page(&handles, &submission.context, &caller, None).await?;
+            page.refused_removal = Some(RefusedRemoval { with_costs });
+            Ok(submission.page_with(StatusCode::CONFLICT, &page))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
