@@ -86,9 +86,10 @@ pub async fn deliveries_are_listed(store: &SharedStore) {
     assert_eq!(
         (
             count(named("sign_up")).await,
+            count(named("install")).await,
             count(named("purchase")).await
         ),
-        (4, 0)
+        (3, 1, 0)
     );
     let between = DeliveryFilter {
         from: Some(at(11)),
