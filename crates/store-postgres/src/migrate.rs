@@ -327,17 +327,35 @@ async fn apply_beside_older_nodes(
         // This transaction only holds the advisory lock meanwhile.
         let forever = "set local idle_in_transaction_session_timeout = 0";
         tx.batch_execute(forever).await?;
-        let other = pool.first_connection().await?;
+        // Not returned to the pool, because it keeps these settings.
+        let other = Object::take(pool.first_connection().await?);
         other.batch_execute("set statement_timeout = 0").await?;
         for statement in migration.statements() {
+            let limit = statement_lock_timeout(statement);
+            let limit = format!("set lock_timeout = '{limit}'");
+            other.batch_execute(&limit).await?;
             other.batch_execute(statement).await?;
         }
-        other.batch_execute("reset statement_timeout").await?;
     } else {
         tx.batch_execute("set local lock_timeout = '1s'").await?;
         tx.batch_execute(migration.sql).await?;
     }
     record(tx, migration).await
+}
+
+/// Returns how long a statement outside a transaction waits for a lock. A build waits for the
+/// transactions that were running when it began. Other statements may wait for the build of a program
+/// that was killed, which may wait for the end of our transaction: the server does not see that as a
+/// deadlock, because our transaction is idle.
+fn statement_lock_timeout(statement: &str) -> &'static str {
+    let builds = ["create index", "create unique index"];
+    let is_build = |line: &str| builds.iter().any(|begin| line.starts_with(begin));
+    // Comments precede the first statement.
+    if statement.lines().any(is_build) {
+        "0"
+    } else {
+        "5s"
+    }
 }
 
 fn announce(migration: &Migration) {

@@ -168,6 +168,40 @@ async fn an_index_whose_build_was_interrupted_is_built_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_outside_a_transaction_does_not_wait_for_ever_for_a_lock() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let sql = format!(
+        "-- Compatible from: {}\n-- Outside a transaction\n\
+         drop index concurrently if exists costs_given_up;\n\
+         create index concurrently costs_given_up on costs (app_id);\n",
+        newest()
+    );
+    let schema = Schema::create_without_tables().await;
+    drop(schema.open().await);
+    let watcher = schema.client().await;
+    let index = "create index costs_given_up on costs (network)";
+    watcher.batch_execute(index).await.expect("an index");
+    let mut builder = schema.client().await;
+    let building = builder.transaction().await.expect("a transaction");
+    // The lock of a build that waits for the transaction of the migration.
+    let lock = "lock table costs in share update exclusive mode";
+    building.batch_execute(lock).await.expect("a lock");
+    let (url, migrations) = (schema.url.clone(), with_another(sql));
+    let migrating = tokio::spawn(async move { start_with(&url, &migrations).await });
+    let waiting = "select count(*) from pg_stat_activity
+                   where state = 'active' and pid <> pg_backend_pid()
+                     and query like '%drop index concurrently if exists costs_given_up%'";
+    for expected in [1, 0] {
+        while number(&watcher, waiting).await != expected {
+            assert!(!migrating.is_finished(), "the migration did not wait");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+    building.rollback().await.expect("the end");
+    migrating.await.expect("no panic").expect("migrated");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_incompatible_migration_is_applied_with_all_others_or_not_at_all() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let schema = Schema::create_without_tables().await;
