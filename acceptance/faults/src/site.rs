@@ -1,7 +1,8 @@
 //! The app under load: its keys, links, integrations and billing secret.
 
+use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tributary_simulator::SimulatedNetwork;
 
 /// Value of the `Authorization` header of billing notifications.
@@ -13,6 +14,9 @@ pub const PHONE: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/53
 pub const SHOP: &str = "https://shop.example.com";
 /// Longest time for one request. The server's own limit is 30 seconds.
 const REQUEST_MAX: Duration = Duration::from_secs(40);
+/// Longest wait until the server has room for an export, and the pause between attempts.
+const EXPORT_WAIT_MAX: Duration = Duration::from_mins(1);
+const EXPORT_PAUSE: Duration = Duration::from_millis(250);
 /// The networks with the URL parameters of their click ids.
 pub const NETWORKS: [(SimulatedNetwork, &str); 4] = [
     (SimulatedNetwork::NetworkA, "fbclid"),
@@ -128,16 +132,19 @@ impl Site {
         Some((status, serde_json::from_str(&text).unwrap_or(Value::Null)))
     }
 
-    /// Reads an export. Returns its lines.
+    /// Reads an export. Returns its lines. Waits if all exports of the server are in use, as they may
+    /// be right after an overload.
     pub async fn export(&self, base: &str, kind: &str) -> Option<Vec<Value>> {
         let url = format!("{base}{}/export?kind={kind}&format=ndjson", self.app);
-        let response = self
-            .client
-            .get(url)
-            .bearer_auth(&self.key)
-            .send()
-            .await
-            .ok()?;
+        let begun = Instant::now();
+        let response = loop {
+            let request = self.client.get(&url).bearer_auth(&self.key);
+            let response = request.send().await.ok()?;
+            if !is_busy(&response) || begun.elapsed() > EXPORT_WAIT_MAX {
+                break response;
+            }
+            tokio::time::sleep(EXPORT_PAUSE).await;
+        };
         if !response.status().is_success() {
             return None;
         }
@@ -154,6 +161,15 @@ impl Site {
         let location = response.headers().get("location")?.to_str().ok()?;
         click_id(location).map(str::to_owned)
     }
+}
+
+/// Returns whether the server asks to repeat the request later.
+fn is_busy(response: &Response) -> bool {
+    let is_temporary = matches!(
+        response.status(),
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+    );
+    is_temporary && response.headers().contains_key("retry-after")
 }
 
 /// Finds the click id in the target of a redirect. In a store's URL, it is inside an encoded

@@ -24,10 +24,11 @@ const IDLE_PER_ROUND: u64 = 2_000;
 const CONNECTIONS: &str = "60000";
 /// How much more than the measured rate is offered.
 const FACTOR: u32 = 10;
-/// Connections of the closed loop that measures the rate.
-const MEASURING_CLIENTS: usize = 16;
+/// Connections of the closed loop that measures the rate. Enough that commits are shared, because few
+/// connections do not show what the server takes.
+const MEASURING_CLIENTS: usize = 128;
 /// Requests that each of them sends at most.
-const MEASURED_REQUESTS: usize = 500;
+const MEASURED_REQUESTS: usize = 300;
 const MEASURING_TIME: Duration = Duration::from_secs(2);
 /// Requests without an answer at a time: more than the queue of the database takes. Beyond it, the
 /// clients would run out of descriptors.
