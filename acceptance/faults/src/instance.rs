@@ -10,6 +10,8 @@ use tributary_testkit::{Engine, ServerExit, ServerProcess, TestDatabase};
 
 /// Maximum time until an instance accepts an event after a fault has ended. Longer is a violation.
 pub const RECOVERY_MAX: Duration = Duration::from_mins(1);
+/// Conversions that the simulated networks remember: more than an episode delivers.
+const CONVERSIONS_MAX: usize = 5_000_000;
 /// Pause between two attempts to send an event.
 const RECOVERY_PAUSE: Duration = Duration::from_millis(10);
 
@@ -78,7 +80,12 @@ impl Instance {
     /// Starts an instance with additional settings, such as the URL of another database.
     pub async fn start_with(engine: Engine, nodes: usize, more: Settings) -> Self {
         let database = TestDatabase::new(engine).await;
-        let simulator = Simulator::start(SimulatorConfig::default()).await.unwrap();
+        let simulator = Simulator::start(SimulatorConfig {
+            conversions_max: CONVERSIONS_MAX,
+            ..SimulatorConfig::default()
+        })
+        .await
+        .unwrap();
         let base = simulator.base_url();
         let token = format!("{base}/token");
         let mut settings = settings(&[

@@ -1,6 +1,6 @@
 //! The long run: repeats all experiments until the time is over, both engines at the same time.
 
-use crate::account::{Account, engine_name};
+use crate::account::{Account, Totals, engine_name};
 use crate::experiments::{ALL, Episode, Experiment};
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
@@ -79,7 +79,12 @@ async fn run_engine(engine: Engine, options: RunOptions, account: Arc<Mutex<Acco
         }
         let seed = options.seed.wrapping_add(number as u64);
         let started = Instant::now();
-        let totals = (experiment.run)(Episode::long(seed)).await;
+        let running = tokio::spawn((experiment.run)(Episode::long(seed)));
+        let totals = running.await.unwrap_or_else(|error| {
+            let mut totals = Totals::default();
+            totals.violated(format!("the experiment ended: {error}"));
+            totals
+        });
         println!(
             "{:>5} s, {}, {}, seed {seed}, {:.0?}: {} rounds, {} acknowledged, {} unknown, {} refused, {}",
             begun.elapsed().as_secs(),

@@ -15,6 +15,7 @@ use crate::requests::{LoadRequest, Outcome, WebEvent, now_ms};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
+use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tributary_testkit::Engine;
 
@@ -33,8 +34,11 @@ const MEASURING_TIME: Duration = Duration::from_secs(2);
 /// Requests without an answer at a time: more than the queue of the database takes. Beyond it, the
 /// clients would run out of descriptors.
 const OUTSTANDING_MAX: usize = 10_000;
-/// Descriptors for everything else.
-const RESERVED_DESCRIPTORS: u64 = 500;
+/// Descriptors for everything else, including an experiment with the other engine.
+const RESERVED_DESCRIPTORS: u64 = 1_000;
+/// How many of a thousand sent requests may get no answer in time. The kernel completes connections
+/// that do not fit into the server's backlog, and drops what is sent on them.
+const UNANSWERED_PER_MILLE_MAX: u64 = 10;
 /// Connections that read slowly, and as many that write slowly.
 const SLOW_CLIENTS: usize = 20;
 /// Longest time for an admitted request: the server's request timeout of 30 seconds, and a moment to
@@ -58,6 +62,8 @@ struct Burst {
     shed: u64,
     /// Connections that were refused or closed.
     closed: u64,
+    /// Requests without an answer in time.
+    unanswered: u64,
     /// Latencies of the admitted requests.
     admitted: Vec<Duration>,
 }
@@ -177,7 +183,8 @@ impl Scene {
                 Outcome::Unknown { answered: false }
             }
             Answer::NotConnected | Answer::None => {
-                Outcome::Wrong(format!("no answer within {time:?}"))
+                burst.unanswered += 1;
+                Outcome::Unknown { answered: false }
             }
             Answer::Response { status, .. } => Outcome::Wrong(format!("a burst got {status}")),
         };
@@ -254,8 +261,12 @@ fn percentiles(times: &mut [Duration]) -> String {
     )
 }
 
+/// Held during an overload: two at once would need more descriptors than a process may have.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+
 /// Offers ten times the measured rate, in half as many bursts as the episode has rounds.
 pub async fn overload(engine: Engine, episode: Episode) -> Totals {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let allowed = allowed_descriptors();
     let wanted = IDLE_PER_ROUND * episode.rounds;
     let most = allowed.saturating_sub(OUTSTANDING_MAX as u64 + RESERVED_DESCRIPTORS);
@@ -288,15 +299,22 @@ pub async fn overload(engine: Engine, episode: Episode) -> Totals {
             .burst(rate * FACTOR, episode.load + MEASURING_TIME)
             .await;
         println!(
-            "{engine:?}: offered {}, {} of them not sent; admitted {} ({}); shed {}, closed {}",
+            "{engine:?}: offered {}, {} of them not sent; admitted {} ({}); shed {}, closed {}, \
+             unanswered {}",
             burst.offered,
             burst.withheld,
             burst.admitted.len(),
             percentiles(&mut burst.admitted),
             burst.shed,
             burst.closed,
+            burst.unanswered,
         );
         drop(slow);
+        let sent = burst.offered - burst.withheld;
+        if burst.unanswered * 1_000 > sent * UNANSWERED_PER_MILLE_MAX {
+            let violation = format!("{} of {sent} requests got no answer", burst.unanswered);
+            scene.totals.violated(violation);
+        }
         if burst.withheld + burst.shed + burst.closed == 0 {
             scene
                 .totals
