@@ -195,13 +195,12 @@ static int matches(const char *file, const char *path, int is_dir)
 	return !strcmp(file, "*") || ends_with(path, file);
 }
 
-/* Writes the line at once, so that lines of several threads do not mix. */
-static void report(const char *what, const char *of, const char *path)
+/* Writes the line at once, so that lines of several threads do not mix. Returns whether it was written. */
+static int report(const char *what, const char *of, const char *path)
 {
 	char line[PATH_MAX + 256];
 	int n = snprintf(line, sizeof line, "powercut: %s%s%s\n", what, of, path[live_len] ? path + live_len + 1 : ".");
-	if (REAL(write)(2, line, (size_t)n) < 0)
-		return;
+	return REAL(write)(2, line, (size_t)n) == n;
 }
 
 /* Applies the content of POWERCUT_WHILE. Returns the error that this call must fail with, or 0. */
@@ -229,9 +228,9 @@ static int condition(const char *call, const char *path)
 	else
 		slow = 0;
 	if ((error || slow) && strcmp(last, now)) {
-		strcpy(last, now);
 		snprintf(of, sizeof of, "while:%s into ", now);
-		report("injected ", of, path);
+		if (report("injected ", of, path))
+			strcpy(last, now);
 	}
 	return error;
 }
