@@ -67,7 +67,8 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
 ];
 
 /// The dependencies of `domain`: arithmetic, parsing and cryptography. None of them blocks, draws
-/// random bytes, serialises, or does I/O. `clippy.toml` forbids jiff's clock.
+/// random bytes, serialises, or does I/O. `clippy.toml` forbids jiff's clock. `zxcvbn` reads the
+/// current year, to judge passwords that contain a recent one.
 const DOMAIN_DEPENDENCIES: &[&str] = &[
     "aes-gcm",
     "base64",
@@ -89,6 +90,7 @@ const DOMAIN_DEPENDENCIES: &[&str] = &[
     "url",
     "uuid",
     "x509-cert",
+    "zxcvbn",
 ];
 
 /// The functions and modules of `domain` that both storage adapters call. Their other imports are

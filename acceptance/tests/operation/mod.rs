@@ -3,6 +3,7 @@
 mod drain;
 mod log_output;
 mod metrics;
+mod password_guesses;
 mod request_ids;
 mod roles;
 mod shared_queue;

@@ -55,7 +55,7 @@ pub use body::BODY_BYTES_MAX;
 pub use decompressor::BodyDecompressor;
 pub use error::{ApiError, Code};
 pub use geo::{GeoLocation, GeoLookup, no_geo_lookup};
-pub use limits::{RateLimits, RateSettings, subnet};
+pub use limits::{RateLimits, RateSettings};
 pub use link_cache::LinkCache;
 pub use notice_sender::NoticeSender;
 pub use probe::{IntegrationProbe, TestEventResult};

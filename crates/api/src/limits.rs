@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tributary_domain::access::Environment;
 use tributary_domain::vocabulary::id::{AppId, KeyId};
+use tributary_domain::vocabulary::subnet::subnet;
 
 /// Number of shards per set of buckets, each with its own lock, to reduce contention.
 const SHARDS: usize = 16;
@@ -176,18 +177,6 @@ impl RateLimits {
         }
         for bucket in [&self.addresses, &self.failures].into_iter().flatten() {
             bucket.forget_idle(now);
-        }
-    }
-}
-
-/// Returns the address, or the /64 prefix of an IPv6 address, because providers assign a whole /64
-/// to one customer.
-pub fn subnet(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => IpAddr::V4(v4),
-        IpAddr::V6(v6) => {
-            let [a, b, c, d, ..] = v6.segments();
-            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
         }
     }
 }

@@ -3,13 +3,13 @@
 //!
 //! Counts are kept in memory, so each node counts on its own, and a restart resets them.
 
-use crate::limits::subnet;
 use crate::metrics;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
 use tributary_domain::vocabulary::day::Day;
+use tributary_domain::vocabulary::subnet::subnet;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// Maximum number of addresses to count separately. Further addresses share one count.

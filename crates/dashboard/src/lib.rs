@@ -285,4 +285,6 @@ mod conflict_tests;
 #[cfg(test)]
 mod report_tests;
 #[cfg(test)]
+mod sign_in_tests;
+#[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
 //! Shared state of all pages.
 
-use crate::access::Throttle;
 use crate::password::Hasher;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tributary_domain::access::known_browser::KnownBrowsers;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::integration::{Integration, TestEventResult};
 use tributary_domain::keyring::Keyring;
@@ -84,7 +84,7 @@ pub(crate) struct DashboardHandles {
     pub(crate) body_timeout: Duration,
     pub(crate) own_origin: OwnOrigin,
     pub(crate) hasher: Hasher,
-    pub(crate) throttle: Arc<Throttle>,
+    pub(crate) known_browsers: KnownBrowsers,
 }
 
 impl DashboardHandles {
@@ -94,6 +94,7 @@ impl DashboardHandles {
             store: state.store,
             runtime: state.runtime,
             click_tokens: ClickTokens::new(&state.keyring),
+            known_browsers: KnownBrowsers::new(&state.keyring),
             keyring: state.keyring,
             report_slots: state.report_slots,
             probe: state.probe,
@@ -102,7 +103,6 @@ impl DashboardHandles {
             base_url: state.base_url,
             body_timeout: state.body_timeout,
             hasher: Hasher::for_this_machine(),
-            throttle: Arc::default(),
         }
     }
 }

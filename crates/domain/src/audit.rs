@@ -14,6 +14,8 @@ pub enum Action {
     UserCreated,
     /// A user signed in.
     UserSignedIn,
+    /// Somebody tried to sign in with a wrong password.
+    UserSignInFailed,
     /// A user changed the password.
     UserPasswordChanged,
     /// A member's role was changed.
@@ -79,6 +81,7 @@ crate::keywords! {
         OrganizationCreated => "organization.created",
         UserCreated => "user.created",
         UserSignedIn => "user.signed_in",
+        UserSignInFailed => "user.sign_in_failed",
         UserPasswordChanged => "user.password_changed",
         UserUpdated => "user.updated",
         UserRemoved => "user.removed",
@@ -222,6 +225,7 @@ impl Action {
             Self::OrganizationCreated
             | Self::UserCreated
             | Self::UserSignedIn
+            | Self::UserSignInFailed
             | Self::UserPasswordChanged
             | Self::UserUpdated
             | Self::UserRemoved

@@ -105,6 +105,7 @@ mod reports;
 mod rollups;
 mod sdk_events;
 mod sessions;
+mod sign_ins;
 mod skan;
 mod statistics;
 mod store_ids;

@@ -201,6 +201,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "consent_and_erasure",
         sql: include_str!("../migrations/0038_consent_and_erasure.sql"),
     },
+    Migration {
+        number: 39,
+        name: "password_guesses",
+        sql: include_str!("../migrations/0039_password_guesses.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

@@ -58,6 +58,7 @@ mod rates;
 mod reports;
 mod sdk_events;
 mod sessions;
+mod sign_ins;
 mod skan;
 mod store_ids;
 mod tables;

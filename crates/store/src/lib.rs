@@ -50,6 +50,7 @@ mod postbacks;
 mod rates;
 mod reports;
 mod sessions;
+mod sign_ins;
 mod skan;
 mod tenants;
 mod traffic;
@@ -91,6 +92,7 @@ pub use postbacks::{
 pub use rates::Rates;
 pub use reports::{LogPart, RebuildReport, Reports, RollupDay};
 pub use sessions::{NewSession, Sessions, UserSession};
+pub use sign_ins::SignIns;
 pub use skan::SkanConfigurations;
 pub use tenants::{
     ACCOUNTS_PER_EMAIL_MAX, NewKey, NewSetupLink, Organization, Redemption, Tenants,
@@ -109,6 +111,7 @@ pub trait Store:
     Instance
     + Tenants
     + Sessions
+    + SignIns
     + Members
     + Apps
     + Links
@@ -142,6 +145,7 @@ impl<T> Store for T where
     T: Instance
         + Tenants
         + Sessions
+        + SignIns
         + Members
         + Apps
         + Links

@@ -6,11 +6,11 @@ pub(crate) mod cookie;
 mod current_session;
 mod failed_request;
 mod form_submission;
+mod guess;
 mod page_context;
-mod throttle;
 
 pub(crate) use current_session::{CurrentSession, change_origin};
 pub(crate) use failed_request::{FailedRequest, keep_menu};
 pub(crate) use form_submission::FormSubmission;
+pub(crate) use guess::{AllowedSignIn, allow_sign_in, audit_failure, count_new_password};
 pub(crate) use page_context::{LogContext, PageContext, ReportContext};
-pub(crate) use throttle::Throttle;

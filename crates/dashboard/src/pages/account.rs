@@ -1,9 +1,9 @@
 //! `/account` — the user's account, where they change their password.
 
-use crate::access::{FormSubmission, PageContext, cookie};
+use crate::access::{FormSubmission, PageContext, cookie, count_new_password};
 use crate::failure::Failure;
 use crate::form_state::FormState;
-use crate::pages::sign_in::with_cookie;
+use crate::pages::sign_in::with_cookies;
 use crate::password::salt_of;
 use crate::response::see_other;
 use crate::shell::{Section, Shell};
@@ -15,6 +15,7 @@ use axum::response::Response;
 use tributary_domain::access::key::KeyKind;
 use tributary_domain::access::person::{PASSWORD_CHARS_MIN, check_password};
 use tributary_domain::access::session::Session;
+use tributary_domain::access::sign_in::{GuessCounter, GuessDecision};
 use tributary_domain::access::{AnalyticsRead, Environment};
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_store::NewSession;
@@ -63,20 +64,23 @@ pub(crate) async fn change_password(
     let salt = accounts.iter().find_map(|(_, hash)| salt_of(hash));
     let own = accounts.into_iter().filter(|(it, _)| it.id == user.id);
     let hashes: Vec<String> = own.map(|(_, hash)| hash).collect();
-    let attempt = crate::access::Throttle::attempt(None, &user.email);
+    let counters = vec![GuessCounter::of_account(&user.email)];
     let now = handles.runtime.now();
-    let may_try = handles.throttle.wait(&attempt, now).is_none();
+    let decision = handles.store.count_guess(counters, now).await?;
     let verified = handles.hasher.verify(current, hashes).await.map_err(bug)?;
-    if !may_try || !verified.contains(&true) {
-        handles.throttle.record_failure(&attempt, now);
-        let message = if may_try {
-            "This is not your current password."
-        } else {
-            "Too many failed attempts. Try again in a few minutes."
-        };
+    let is_right = verified.contains(&true);
+    let fault = match decision {
+        GuessDecision::Allowed(guess) if is_right => {
+            handles.store.take_back_guess(guess).await?;
+            None
+        }
+        GuessDecision::Allowed(_) => Some("This is not your current password."),
+        GuessDecision::Wait(_) => Some("Too many failed attempts. Try again in a few minutes."),
+    };
+    if let Some(message) = fault {
         faults.add("current", Problem::new(FaultCode::NotAllowed, message));
     }
-    faults.check("password", check_password(&new));
+    faults.check("password", check_password(&new, user.email.as_str()));
     if !faults.is_empty() {
         let page = AccountPage::new(&submission.context, faults);
         return Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
@@ -90,7 +94,8 @@ pub(crate) async fn change_password(
     };
     let origin = submission.origin(&handles);
     handles.store.change_password(session, hash, origin).await?;
-    handles.throttle.record_new_password(&user.email, now);
+    count_new_password(&handles, &user.email).await?;
     let cookie = cookie::set(&handles, &token);
-    Ok(with_cookie(see_other("/account?notice=password"), cookie))
+    let changed = see_other("/account?notice=password");
+    Ok(with_cookies(changed, [cookie]))
 }

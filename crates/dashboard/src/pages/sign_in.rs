@@ -3,8 +3,7 @@
 //! Neither the text nor the timing of a response reveals whether the address or the password was
 //! wrong. Each sign-in creates a new session token.
 
-use crate::access::cookie;
-use crate::access::{CurrentSession, Throttle};
+use crate::access::{AllowedSignIn, CurrentSession, allow_sign_in, audit_failure, cookie};
 use crate::failure::Failure;
 use crate::query::UrlQuery;
 use crate::response::{app_page, see_other};
@@ -13,10 +12,11 @@ use crate::state::DashboardHandles;
 use askama::Template;
 use axum::Extension;
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use std::time::Duration;
 use tributary_domain::access::key::KeyKind;
+use tributary_domain::access::known_browser::KnownBrowser;
 use tributary_domain::access::person::{Email, User};
 use tributary_domain::access::session::Session;
 use tributary_domain::access::{Actor, Environment};
@@ -73,6 +73,7 @@ pub(crate) async fn sign_in(
     _: SameOrigin,
     State(handles): State<DashboardHandles>,
     client: Option<Extension<Client>>,
+    headers: HeaderMap,
     form: Form,
 ) -> Result<Response, Failure> {
     let (typed, next) = (form.field("email"), form.field("next"));
@@ -93,22 +94,22 @@ pub(crate) async fn sign_in(
     let Ok(email) = Email::parse(&typed) else {
         return Ok(wrong());
     };
-    let attempt = Throttle::attempt(client.as_ref().map(|client| client.address), &email);
-    let now = handles.runtime.now();
-    if let Some(wait) = handles.throttle.wait(&attempt, now) {
-        return Ok(with_wait(
-            refuse(StatusCode::TOO_MANY_REQUESTS, retry_message(wait)),
-            wait,
-        ));
-    }
-    let accounts = handles.store.users_by_email(&email).await?;
+    let address = client.as_ref().map(|client| client.address);
+    let allowed = allow_sign_in(&handles, &email, address, &headers).await?;
+    let AllowedSignIn { guess, accounts } = match allowed {
+        Ok(allowed) => allowed,
+        Err(wait) => {
+            let page = refuse(StatusCode::TOO_MANY_REQUESTS, retry_message(wait));
+            return Ok(with_wait(page, wait));
+        }
+    };
+    let all: Vec<User> = accounts.iter().map(|(user, _)| user.clone()).collect();
     let users = verified_users(&handles, form.field("password"), accounts).await?;
     if users.is_empty() {
-        handles.throttle.record_failure(&attempt, now);
-        tracing::warn!("sign-in failed");
+        audit_failure(&handles, all, client.as_ref());
         return Ok(wrong());
     }
-    handles.throttle.clear_failures(&attempt);
+    handles.store.take_back_guess(guess).await?;
     let Some(user) = chosen_user(&users, &form.field("organization")) else {
         let choices = organization_choices(&handles, &users).await?;
         let (email, next) = (typed.as_str(), local_path(&next));
@@ -120,8 +121,8 @@ pub(crate) async fn sign_in(
         };
         return Ok(form.answer(StatusCode::OK, &handles));
     };
-    match begin_session(&handles, user.id, client.as_ref()).await {
-        Ok(cookie) => Ok(with_cookie(see_other(local_path(&next)), cookie)),
+    match begin_session(&handles, user.id, client.as_ref(), &headers).await {
+        Ok(cookies) => Ok(with_cookies(see_other(local_path(&next)), cookies)),
         Err(StoreError::Refused(Refusal::MemberNotFound)) => Ok(wrong()),
         Err(error) => Err(error.into()),
     }
@@ -166,12 +167,13 @@ async fn organization_choices(
     Ok(all.iter().filter(is_choice).map(choice).collect())
 }
 
-/// Starts a session and returns its cookie.
+/// Starts a session. Returns its cookie, and the one that makes the browser known.
 pub(crate) async fn begin_session(
     handles: &DashboardHandles,
     user: UserId,
     client: Option<&Client>,
-) -> Result<HeaderValue, StoreError> {
+    headers: &HeaderMap,
+) -> Result<[HeaderValue; 2], StoreError> {
     let token = handles.runtime.new_key(KeyKind::Session, Environment::Live);
     let session = NewSession {
         session: Session::begin(user, handles.runtime.now()),
@@ -179,12 +181,25 @@ pub(crate) async fn begin_session(
     };
     let origin = crate::access::change_origin(Actor::User(user), client, handles);
     handles.store.begin_session(session, origin).await?;
-    Ok(cookie::set(handles, &token))
+    let known = cookie::known_browser(headers, handles).filter(|known| known.user == user);
+    let browser = known.unwrap_or_else(|| KnownBrowser {
+        user,
+        random: handles.runtime.random_bytes(),
+    });
+    Ok([
+        cookie::set(handles, &token),
+        cookie::set_known_browser(handles, &browser),
+    ])
 }
 
-/// Adds a cookie to a response.
-pub(crate) fn with_cookie(mut response: Response, cookie: HeaderValue) -> Response {
-    response.headers_mut().insert(header::SET_COOKIE, cookie);
+/// Adds cookies to a response.
+pub(crate) fn with_cookies<const N: usize>(
+    mut response: Response,
+    cookies: [HeaderValue; N],
+) -> Response {
+    for cookie in cookies {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
     response
 }
 

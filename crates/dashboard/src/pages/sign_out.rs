@@ -2,7 +2,7 @@
 
 use crate::access::{FormSubmission, cookie};
 use crate::failure::Failure;
-use crate::pages::sign_in::with_cookie;
+use crate::pages::sign_in::with_cookies;
 use crate::response::see_other;
 use crate::state::DashboardHandles;
 use axum::extract::State;
@@ -18,5 +18,6 @@ pub(crate) async fn sign_out(
         .store
         .end_session(submission.session.token_digest)
         .await?;
-    Ok(with_cookie(see_other("/sign-in"), cookie::clear(&handles)))
+    let cookies = [cookie::clear(&handles)];
+    Ok(with_cookies(see_other("/sign-in"), cookies))
 }

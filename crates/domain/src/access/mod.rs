@@ -7,6 +7,7 @@
 
 pub mod admission;
 pub mod key;
+pub mod known_browser;
 pub mod person;
 pub mod resource;
 pub mod session;
@@ -171,7 +172,7 @@ pub enum Actor {
     Operator,
     /// The user of a device, who erases the device.
     DeviceUser,
-    /// The service itself: on its first start, and when an integration pauses.
+    /// The service itself: on its first start, when an integration pauses, and when a sign-in fails.
     Service,
 }
 

@@ -15,6 +15,7 @@ pub mod money;
 pub mod number;
 pub mod page;
 pub mod revision;
+pub mod subnet;
 pub mod text;
 pub mod time;
 pub mod timezone;

@@ -5,6 +5,7 @@ mod apps;
 mod cost_sources;
 mod costs;
 mod deliveries;
+mod guesses;
 mod integrations;
 mod links;
 mod members;
@@ -21,6 +22,7 @@ pub use cost_sources::{
 };
 pub use costs::put_costs;
 pub use deliveries::{retry_deliveries, retry_delivery};
+pub use guesses::{add_guess, audit_failed_sign_in, count_guess, take_back_guess};
 pub(crate) use integrations::read_integration;
 pub use integrations::{integration_health, resume_integration, update_integration};
 pub use links::{create_link, create_links, delete_link, update_link};

@@ -9,6 +9,7 @@ mod billing;
 mod configure_batch;
 mod devices;
 mod events;
+mod guesses;
 mod import;
 mod notices;
 mod pivots;
@@ -28,6 +29,7 @@ pub use configure_batch::{
 };
 pub use devices::{ClickTable, DeviceTable, EraseTokenTable, HoldTable, TokenTable};
 pub use events::{EventTable, FirstPaymentTable, OutboxTable, StatusCheckTable};
+pub use guesses::GuessTable;
 pub use import::ImportTable;
 pub use notices::NoticeTable;
 pub use pivots::PivotTable;
@@ -76,6 +78,7 @@ pub trait Tables:
     + EraseTokenTable
     + EventTable
     + FirstPaymentTable
+    + GuessTable
     + HoldTable
     + IntegrationTable
     + BillingKeyTable

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use tributary_api::subnet;
+use tributary_domain::vocabulary::subnet::subnet;
 
 /// Open connections by address; IPv6 addresses count by /64 network.
 #[derive(Debug, Clone)]

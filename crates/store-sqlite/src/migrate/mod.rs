@@ -203,6 +203,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "planner_statistics",
         sql: include_str!("../../migrations/0039_planner_statistics.sql"),
     },
+    Migration {
+        number: 40,
+        name: "password_guesses",
+        sql: include_str!("../../migrations/0040_password_guesses.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

@@ -55,6 +55,7 @@ pub mod retention;
 pub mod sdk_fixtures;
 pub mod sessions;
 pub mod shared_queues;
+pub mod sign_ins;
 pub mod skan;
 pub mod tenants;
 pub mod traffic;

@@ -37,6 +37,13 @@ macro_rules! administration_cases {
                 signing_in_removes_expired_sessions,
                 a_removed_user_cannot_sign_in,
             }
+            sign_ins: {
+                guesses_at_the_same_time_are_limited,
+                a_refused_guess_is_not_counted,
+                a_right_password_is_taken_back,
+                old_guesses_are_removed,
+                a_failed_sign_in_is_audited,
+            }
             views: {
                 a_user_sees_the_own_views,
                 a_user_saves_a_limited_number_of_views,

@@ -6,9 +6,9 @@ mod tests;
 
 use super::ValidLink;
 use super::form_page::{FormPage, SetupFormErrors};
-use crate::access::change_origin;
+use crate::access::{change_origin, count_new_password};
 use crate::failure::Failure;
-use crate::pages::sign_in::{begin_session, with_cookie};
+use crate::pages::sign_in::{begin_session, with_cookies};
 use crate::password::salt_of;
 use crate::response::page;
 use crate::same_origin::SameOrigin;
@@ -16,7 +16,7 @@ use crate::state::DashboardHandles;
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
 use tributary_domain::access::person::{Email, Role, check_password};
@@ -58,6 +58,7 @@ pub(crate) async fn redeem(
     _: SameOrigin,
     State(handles): State<DashboardHandles>,
     client: Option<Extension<Client>>,
+    headers: HeaderMap,
     link: ValidLink,
     form: Form,
 ) -> Result<Response, Failure> {
@@ -69,7 +70,9 @@ pub(crate) async fn redeem(
         .clone()
         .map_or_else(|| Email::parse(&typed), Ok);
     let password = form.field("password");
-    let email = match (email, check_password(&password)) {
+    let known = email.as_ref().map_or(typed.as_str(), Email::as_str);
+    let checked = check_password(&password, known);
+    let email = match (email, checked) {
         (Ok(email), Ok(())) => email,
         (email, checked) => {
             let faults = SetupFormErrors {
@@ -107,7 +110,7 @@ pub(crate) async fn redeem(
         .redeem_setup_link(link.digest, redemption, origin);
     match redeemed.await {
         Ok(user) => {
-            handles.throttle.record_new_password(&email, at);
+            count_new_password(&handles, &email).await?;
             tracing::info!(user = %user.id, organization = %user.organization, "account created");
             let ready = ReadyPage {
                 email: email.as_str(),
@@ -117,8 +120,8 @@ pub(crate) async fn redeem(
             };
             // Sign the new user in. The account exists even if that fails.
             let ready = page(StatusCode::OK, &ready);
-            match begin_session(&handles, user.id, client.as_ref()).await {
-                Ok(cookie) => Ok(with_cookie(ready, cookie)),
+            match begin_session(&handles, user.id, client.as_ref(), &headers).await {
+                Ok(cookies) => Ok(with_cookies(ready, cookies)),
                 Err(error) => {
                     tracing::warn!(%error, "failed to sign in after account setup");
                     Ok(ready)

@@ -1,0 +1,107 @@
+//! Guesses of passwords at sign-in, and browsers that are known.
+
+use crate::testing::{FORM, PASSWORD, PageResponse, SAME_ORIGIN, TestDashboard};
+use axum::http::StatusCode;
+use std::time::Duration;
+use tributary_domain::access::person::Role;
+
+/// Creates an account. Returns its cookies, each as a request sends it.
+async fn account(dashboard: &TestDashboard, email: &str) -> Vec<String> {
+    let path = format!("/setup/{}", dashboard.setup_link(|_| {}).await);
+    let body = format!("email={email}&password={PASSWORD}");
+    let created = dashboard.post(&path, &[SAME_ORIGIN, FORM], &body).await;
+    assert_eq!(created.status, StatusCode::OK);
+    cookies(&created)
+}
+
+fn cookies(response: &PageResponse) -> Vec<String> {
+    let cookies = response.headers.get_all("set-cookie").iter();
+    let pair = |text: &str| text.split(';').next().unwrap().to_owned();
+    cookies.map(|one| pair(one.to_str().unwrap())).collect()
+}
+
+async fn sign_in(dashboard: &TestDashboard, password: &str, cookie: &str) -> PageResponse {
+    let headers = [SAME_ORIGIN, FORM, ("cookie", cookie)];
+    let body = format!("email=you@example.com&password={password}");
+    dashboard.post("/sign-in", &headers, &body).await
+}
+
+async fn lock_out(dashboard: &TestDashboard) {
+    while sign_in(dashboard, "wrong", "").await.status != StatusCode::TOO_MANY_REQUESTS {}
+}
+
+#[tokio::test]
+async fn a_known_browser_signs_in_while_strangers_guess() {
+    let dashboard = TestDashboard::start().await;
+    let cookies_of_owner = account(&dashboard, "you@example.com").await;
+    let browser = &cookies_of_owner[1];
+    assert!(
+        browser.starts_with("tributary-browser=browser_"),
+        "{browser}"
+    );
+    lock_out(&dashboard).await;
+    let right = sign_in(&dashboard, PASSWORD, browser).await;
+    assert_eq!(right.status, StatusCode::SEE_OTHER);
+    assert_eq!(&cookies(&right)[1], browser, "the browser stays the same");
+
+    let twice = format!("{browser}; {browser}");
+    let forged = browser.replace("browser_", "browser_0");
+    for cookie in [&twice, &forged, &cookies_of_owner[0]] {
+        let refused = sign_in(&dashboard, PASSWORD, cookie).await;
+        assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS, "{cookie}");
+    }
+    for _ in 0..5 {
+        let wrong = sign_in(&dashboard, "wrong", browser).await;
+        assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
+    }
+    let refused = sign_in(&dashboard, PASSWORD, browser).await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[tokio::test]
+async fn a_browser_is_known_to_its_own_user_only() {
+    let mut dashboard = TestDashboard::start().await;
+    account(&dashboard, "you@example.com").await;
+    dashboard.switch_to_new_organization().await;
+    let stranger = account(&dashboard, "other@example.com").await;
+    lock_out(&dashboard).await;
+    let refused = sign_in(&dashboard, PASSWORD, &stranger[1]).await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[tokio::test]
+async fn guesses_at_the_same_time_are_limited() {
+    let dashboard = TestDashboard::start().await;
+    account(&dashboard, "you@example.com").await;
+    let (a, b, c, d, e, f, g, h) = tokio::join!(
+        sign_in(&dashboard, "a", ""),
+        sign_in(&dashboard, "b", ""),
+        sign_in(&dashboard, "c", ""),
+        sign_in(&dashboard, "d", ""),
+        sign_in(&dashboard, "e", ""),
+        sign_in(&dashboard, "f", ""),
+        sign_in(&dashboard, "g", ""),
+        sign_in(&dashboard, "h", ""),
+    );
+    let pages = [a, b, c, d, e, f, g, h];
+    let checked = pages
+        .iter()
+        .filter(|page| page.status == StatusCode::UNPROCESSABLE_ENTITY);
+    // The password of the new account counts as the first guess.
+    assert_eq!(checked.count(), 4);
+}
+
+#[tokio::test]
+async fn failed_sign_ins_are_in_the_audit_log() {
+    let dashboard = TestDashboard::start().await;
+    account(&dashboard, "you@example.com").await;
+    sign_in(&dashboard, "wrong", "").await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    // The response does not wait for the entry.
+    let mut log = owner.get("/audit-log").await.text;
+    while !log.contains("user.sign_in_failed") {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        log = owner.get("/audit-log").await.text;
+    }
+    assert!(log.contains("you@example.com"), "{log}");
+}

@@ -1,0 +1,115 @@
+//! Browsers that a user has signed in with.
+//!
+//! Anybody can use up the guesses for an email address. A signed cookie gives a browser that its user
+//! has signed in with guesses of its own, so that strangers cannot lock the user out there.
+
+use super::sign_in::GuessCounter;
+use crate::keyring::{Keyring, constant_time_eq};
+use crate::vocabulary::id::{UserId, decode, encode};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use std::time::Duration;
+
+/// How long a browser stays known after a sign-in.
+pub const KNOWN_BROWSER_LIFETIME: Duration = Duration::from_hours(180 * 24);
+/// Number of random bytes that identify a browser.
+pub const BROWSER_RANDOM_BYTES: usize = 16;
+
+const PREFIX: &str = "browser_";
+const ID_BYTES: usize = 16;
+const TAG_BYTES: usize = 16;
+const TOKEN_BYTES: usize = ID_BYTES + BROWSER_RANDOM_BYTES + TAG_BYTES;
+
+/// A browser that a user has signed in with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownBrowser {
+    /// The user.
+    pub user: UserId,
+    /// Identifies the browser.
+    pub random: [u8; BROWSER_RANDOM_BYTES],
+}
+
+impl KnownBrowser {
+    /// Returns the counter of this browser's guesses.
+    pub fn counter(&self) -> GuessCounter {
+        GuessCounter::of_browser(self.user, &self.random)
+    }
+}
+
+/// Signer and verifier of known browsers.
+#[derive(Clone)]
+pub struct KnownBrowsers(Hmac<Sha256>);
+
+impl std::fmt::Debug for KnownBrowsers {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("KnownBrowsers(***)")
+    }
+}
+
+impl KnownBrowsers {
+    /// Creates a signer with the instance's secret.
+    pub fn new(keyring: &Keyring) -> Self {
+        let key = keyring.derive("known-browser/1");
+        Self(Hmac::new_from_slice(&key).expect("HMAC takes keys of any length"))
+    }
+
+    /// Returns the signed text for a cookie.
+    pub fn sign(&self, browser: &KnownBrowser) -> String {
+        let tag = self.tag(browser.user.as_bytes(), &browser.random);
+        let parts = [browser.user.as_bytes().as_slice(), &browser.random, &tag].concat();
+        let bytes: [u8; TOKEN_BYTES] = parts.try_into().expect("the parts have these lengths");
+        encode(PREFIX, &bytes)
+    }
+
+    /// Verifies the text of a cookie. Returns `None` if its tag is wrong.
+    pub fn verify(&self, text: &str) -> Option<KnownBrowser> {
+        let bytes: [u8; TOKEN_BYTES] = decode(PREFIX, text).ok()?;
+        let (user, rest) = bytes.split_first_chunk::<ID_BYTES>()?;
+        let (random, tag) = rest.split_first_chunk::<BROWSER_RANDOM_BYTES>()?;
+        constant_time_eq(&self.tag(user, random), tag).then(|| KnownBrowser {
+            user: UserId::from_bytes(*user),
+            random: *random,
+        })
+    }
+
+    fn tag(&self, user: &[u8; ID_BYTES], random: &[u8; BROWSER_RANDOM_BYTES]) -> [u8; TAG_BYTES] {
+        let mut mac = self.0.clone();
+        mac.update(user);
+        mac.update(random);
+        let whole: [u8; 32] = mac.finalize().into_bytes().into();
+        let mut tag = [0; TAG_BYTES];
+        tag.copy_from_slice(&whole[..TAG_BYTES]);
+        tag
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BROWSER: KnownBrowser = KnownBrowser {
+        user: UserId::from_bytes([1; 16]),
+        random: [2; BROWSER_RANDOM_BYTES],
+    };
+
+    #[test]
+    fn a_signed_browser_is_verified() {
+        let browsers = KnownBrowsers::new(&Keyring::new([3; 32]));
+        assert_eq!(browsers.verify(&browsers.sign(&BROWSER)), Some(BROWSER));
+    }
+
+    #[test]
+    fn other_texts_and_secrets_are_rejected() {
+        let browsers = KnownBrowsers::new(&Keyring::new([3; 32]));
+        let signed = browsers.sign(&BROWSER);
+        let other = KnownBrowsers::new(&Keyring::new([4; 32]));
+        assert_eq!(other.verify(&signed), None);
+        for index in 0..signed.len() {
+            let mut changed = signed.clone().into_bytes();
+            changed[index] = if changed[index] == b'0' { b'1' } else { b'0' };
+            let changed = String::from_utf8(changed).unwrap();
+            assert_eq!(browsers.verify(&changed), None, "{changed}");
+        }
+        assert_eq!(browsers.verify(""), None);
+    }
+}

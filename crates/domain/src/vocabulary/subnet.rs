@@ -1,0 +1,30 @@
+//! The network of an address.
+
+use std::net::IpAddr;
+
+/// Returns the address, or the /64 prefix of an IPv6 address, because providers assign a whole /64
+/// to one customer.
+pub fn subnet(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => IpAddr::V4(v4),
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::ipv4("192.0.2.1", "192.0.2.1")]
+    #[case::mapped("::ffff:192.0.2.1", "192.0.2.1")]
+    #[case::ipv6("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::")]
+    fn an_ipv6_network_counts_as_one_address(#[case] address: &str, #[case] expected: &str) {
+        let expected: IpAddr = expected.parse().unwrap();
+        assert_eq!(subnet(address.parse().unwrap()), expected);
+    }
+}
