@@ -27,7 +27,7 @@ pub(crate) const PAGES: [&str; 29] = [
     "/apps/{app}/links",
     "/apps/{app}/links?search=link",
     "/apps/{app}/links/{link}",
-    "/apps/{app}/devices/device-0000000000000000",
+    "/apps/{app}/devices/{device}",
     "/apps/{app}/deliveries",
     "/apps/{app}/held",
     "/apps/{app}/costs",

@@ -37,13 +37,13 @@ const LOADED_MIN: u64 = 50_000;
 /// Required export rate in events per second.
 const EXPORTED_MIN: u64 = 200_000;
 
-/// Measured queries, relative to the app's path.
+/// Measured queries, relative to the app's path. `{device}` is a device of the month.
 const QUERIES: [&str; 7] = [
     "overview",
     "stats?groupBy=day,network",
     "events",
     "events?eventId=0-0-0-0",
-    "events?deviceId=device-0000000000000000",
+    "events?deviceId={device}",
     "events?userId=user-0",
     "events?name=quest_7",
 ];
@@ -155,14 +155,19 @@ fn measure(options: &ReportsBenchOptions, size: u64) -> anyhow::Result<MonthMeas
     ));
 
     let server = Server::product(&database)?;
+    let device = newest_device(&server, &site)?;
     let mut times = Vec::new();
     for query in QUERIES {
-        times.push(measure_query(&server, &site, query, options.times)?);
+        let query = query.replace("{device}", &device);
+        times.push(measure_query(&server, &site, &query, options.times)?);
     }
     let browser = SignedInBrowser::sign_up(&server, &database)?;
     let pages = PAGES
         .iter()
-        .map(|page| browser.measure_page(&server, &site, page, options.times))
+        .map(|page| {
+            let page = page.replace("{device}", &device);
+            browser.measure_page(&server, &site, &page, options.times)
+        })
         .collect::<anyhow::Result<_>>()?;
     let transferred = browser.transfer(&server, &site)?;
     let (installs, elapsed) = what_if(&server, &site)?;
@@ -251,6 +256,14 @@ pub(crate) async fn load(
 /// Returns the headers of a request with the site's key.
 pub(crate) fn headers(site: &BenchSite) -> String {
     format!("Authorization: Bearer {}\r\n", site.key)
+}
+
+/// Returns the device of the newest SDK event.
+fn newest_device(server: &Server, site: &BenchSite) -> anyhow::Result<String> {
+    let path = "/events?source=sdk&limit=1";
+    let newest = site.call(server.address, "GET", path, &Value::Null)?;
+    let device = newest["data"][0]["deviceId"].as_str();
+    Ok(device.context("no SDK event with a device")?.to_owned())
 }
 
 fn measure_query(
