@@ -123,6 +123,7 @@ fn organization_routes() -> Router<DashboardHandles> {
         .route("/home", get(home::show))
         .route("/account", get(account::show))
         .route("/account/password", post(account::change_password))
+        .route("/account/sessions", post(account::end_sessions))
         .route("/team", get(team::show))
         .route("/team/invite", post(team::invite))
         .route(

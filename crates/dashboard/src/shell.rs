@@ -183,6 +183,7 @@ pub(crate) fn notice(word: &str) -> Option<&'static str> {
              network asked for a wait. “Next import” shows the time of the next one."
         }
         "unchanged" => "Nothing was changed.",
+        "sessions" => "Signed out there.",
         "password" => "Password changed. All your other sessions were signed out.",
         _ => return None,
     })

@@ -1,7 +1,7 @@
 //! Guesses of passwords at sign-in, and browsers that are known.
 
 use crate::testing::{FORM, PASSWORD, PageResponse, SAME_ORIGIN, TestDashboard};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use std::time::Duration;
 use tributary_domain::access::person::Role;
 
@@ -73,7 +73,7 @@ async fn a_browser_is_known_to_its_own_user_only() {
 async fn guesses_at_the_same_time_are_limited() {
     let dashboard = TestDashboard::start().await;
     account(&dashboard, "you@example.com").await;
-    let (a, b, c, d, e, f, g, h) = tokio::join!(
+    let pages: [PageResponse; 8] = tokio::join!(
         sign_in(&dashboard, "a", ""),
         sign_in(&dashboard, "b", ""),
         sign_in(&dashboard, "c", ""),
@@ -82,8 +82,8 @@ async fn guesses_at_the_same_time_are_limited() {
         sign_in(&dashboard, "f", ""),
         sign_in(&dashboard, "g", ""),
         sign_in(&dashboard, "h", ""),
-    );
-    let pages = [a, b, c, d, e, f, g, h];
+    )
+    .into();
     let checked = pages
         .iter()
         .filter(|page| page.status == StatusCode::UNPROCESSABLE_ENTITY);
@@ -104,4 +104,49 @@ async fn failed_sign_ins_are_in_the_audit_log() {
         log = owner.get("/audit-log").await.text;
     }
     assert!(log.contains("you@example.com"), "{log}");
+}
+
+#[tokio::test]
+async fn a_user_sees_and_ends_own_sessions() {
+    let dashboard = TestDashboard::start().await;
+    account(&dashboard, "you@example.com").await;
+    let sign_in = async |agent: &str| {
+        let headers = [SAME_ORIGIN, FORM, ("user-agent", agent)];
+        let body = format!("email=you@example.com&password={PASSWORD}");
+        cookies(&dashboard.post("/sign-in", &headers, &body).await).remove(0)
+    };
+    let here = sign_in("Mozilla/5.0 (X11; Linux x86_64) Firefox/131.0").await;
+    let there = sign_in("Mozilla/5.0 (Windows NT 10.0) Chrome/130.0 Safari/537.36").await;
+    let page = async |cookie: &str| {
+        let headers = [("cookie", cookie)];
+        dashboard.send(Method::GET, "/account", &headers, "").await
+    };
+    let shown = page(&here).await;
+    assert!(
+        shown
+            .text
+            .contains("Firefox on Linux <span class=\"tag\">this browser")
+    );
+    assert!(shown.text.contains("Chrome on Windows"));
+    let token = shown
+        .input("formToken")
+        .attribute("value")
+        .unwrap()
+        .to_owned();
+    let end = async |session: &str| {
+        let headers = [SAME_ORIGIN, FORM, ("cookie", here.as_str())];
+        let body = format!("formToken={token}&session={session}");
+        let ended = dashboard.post("/account/sessions", &headers, &body).await;
+        assert_eq!(ended.status, StatusCode::SEE_OTHER);
+    };
+    end("0000000000000000").await;
+    assert_eq!(page(&there).await.status, StatusCode::OK, "an unknown name");
+    let name = shown.input("session").attribute("value").unwrap();
+    end(name).await;
+    let again = sign_in("curl/8").await;
+    end("").await;
+    assert_eq!(page(&here).await.status, StatusCode::OK);
+    for ended in [there, again] {
+        assert_eq!(page(&ended).await.status, StatusCode::SEE_OTHER);
+    }
 }

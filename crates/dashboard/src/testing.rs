@@ -13,6 +13,7 @@ use tower::ServiceExt;
 use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
 use tributary_domain::access::person::{Email, Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::session::Session;
+use tributary_domain::access::session_client::SessionClient;
 use tributary_domain::access::{Actor, Environment, Permission};
 use tributary_domain::click::Click;
 use tributary_domain::click::agent::Agent;
@@ -272,7 +273,7 @@ impl TestDashboard {
         redeemed.await.unwrap();
         let token = self.source.new_key(KeyKind::Session, Environment::Live);
         let session = NewSession {
-            session: Session::begin(user, NOW),
+            session: Session::begin(user, NOW, SessionClient::default()),
             digest: token.digest(),
         };
         self.store.begin_session(session, origin()).await.unwrap();

@@ -12,6 +12,7 @@ const MARKUP: &str = "%3Cscript%3Ealert(1)%3C%2Fscript%3E%22%27%3Cimg%20src%3Dx%
 const FORMS: &[(&str, Role)] = &[
     ("/sign-out", Role::Viewer),
     ("/account/password", Role::Viewer),
+    ("/account/sessions", Role::Viewer),
     ("/apps/{app}/views", Role::Viewer),
     ("/apps/{app}/views/viw_0/delete", Role::Viewer),
     ("/apps/{app}/shares", Role::Admin),

@@ -14,6 +14,8 @@ pub enum Action {
     UserCreated,
     /// A user signed in.
     UserSignedIn,
+    /// A user ended sessions of their own.
+    UserSessionsEnded,
     /// Somebody tried to sign in with a wrong password.
     UserSignInFailed,
     /// A user changed the password.
@@ -81,6 +83,7 @@ crate::keywords! {
         OrganizationCreated => "organization.created",
         UserCreated => "user.created",
         UserSignedIn => "user.signed_in",
+        UserSessionsEnded => "user.sessions_ended",
         UserSignInFailed => "user.sign_in_failed",
         UserPasswordChanged => "user.password_changed",
         UserUpdated => "user.updated",
@@ -225,6 +228,7 @@ impl Action {
             Self::OrganizationCreated
             | Self::UserCreated
             | Self::UserSignedIn
+            | Self::UserSessionsEnded
             | Self::UserSignInFailed
             | Self::UserPasswordChanged
             | Self::UserUpdated

@@ -206,6 +206,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "password_guesses",
         sql: include_str!("../migrations/0039_password_guesses.sql"),
     },
+    Migration {
+        number: 40,
+        name: "session_clients",
+        sql: include_str!("../migrations/0040_session_clients.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

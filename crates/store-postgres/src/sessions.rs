@@ -1,16 +1,21 @@
 //! Dashboard sessions.
 
-use crate::rows::{id, insert_audit, uuid};
+use crate::rows::{id, insert_audit, read_row, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
+use tokio_postgres::Row;
 use tributary_domain::access::person::User;
+use tributary_domain::access::session::{SESSIONS_LISTED_MAX, Session};
+use tributary_domain::access::session_client::SessionClient;
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::UserId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{OrganizationRow, SessionRow, UserRow, audit_row};
+use tributary_store::records::{
+    Columns, OrganizationRow, SessionRow, UserRow, audit_row, stored_digest,
+};
 use tributary_store::{NewSession, Sessions, StoreResult, UserSession};
 
 /// Finds and locks a user, so that a concurrent removal of the user also removes the new session.
@@ -36,14 +41,17 @@ async fn find_user(tx: &Tx, user: UserId) -> Result<User, Failure> {
 async fn insert_session(tx: &Tx, new: &NewSession) -> Result<(), Failure> {
     let row = SessionRow::write(&new.session);
     tx.execute(
-        "insert into sessions (digest, user_id, created_at, last_seen_at, expires_at)
-         values ($1, $2, $3, $4, $5)",
+        "insert into sessions
+             (digest, user_id, created_at, last_seen_at, expires_at, browser, network)
+         values ($1, $2, $3, $4, $5, $6, $7)",
         &[
             &new.digest.as_bytes().as_slice(),
             &uuid(&row.user_id),
             &row.created_at,
             &row.last_seen_at,
             &row.expires_at,
+            &row.browser,
+            &row.network,
         ],
     )
     .await?;
@@ -72,8 +80,8 @@ impl Sessions for PostgresStore {
         self.read("session", async move |tx| {
             let found = tx
                 .query_opt(
-                    "select s.user_id, s.created_at, s.last_seen_at, s.expires_at,
-                            u.user_id, u.organization_id, u.email, u.role, u.created_at,
+                    "select s.user_id, s.created_at, s.last_seen_at, s.expires_at, s.browser,
+                            s.network, u.user_id, u.organization_id, u.email, u.role, u.created_at,
                             o.organization_id, o.name, o.created_at
                      from sessions s join users u on u.user_id = s.user_id
                      join organizations o on o.organization_id = u.organization_id
@@ -89,18 +97,20 @@ impl Sessions for PostgresStore {
                 created_at: row.try_get(1)?,
                 last_seen_at: row.try_get(2)?,
                 expires_at: row.try_get(3)?,
+                browser: row.try_get(4)?,
+                network: row.try_get(5)?,
             };
             let user = UserRow {
-                user_id: id(&row, 4)?,
-                organization_id: id(&row, 5)?,
-                email: row.try_get(6)?,
-                role: row.try_get(7)?,
-                created_at: row.try_get(8)?,
+                user_id: id(&row, 6)?,
+                organization_id: id(&row, 7)?,
+                email: row.try_get(8)?,
+                role: row.try_get(9)?,
+                created_at: row.try_get(10)?,
             };
             let organization = OrganizationRow {
-                organization_id: id(&row, 9)?,
-                name: row.try_get(10)?,
-                created_at: row.try_get(11)?,
+                organization_id: id(&row, 11)?,
+                name: row.try_get(12)?,
+                created_at: row.try_get(13)?,
             };
             Ok(Some(UserSession {
                 session: session.read(),
@@ -111,14 +121,68 @@ impl Sessions for PostgresStore {
         .await
     }
 
-    async fn note_session_use(&self, digest: Digest, at: Timestamp) -> StoreResult<()> {
+    async fn note_session_use(
+        &self,
+        digest: Digest,
+        at: Timestamp,
+        client: SessionClient,
+    ) -> StoreResult<()> {
         self.write("note_session_use", async move |tx| {
             tx.execute(
-                "update sessions set last_seen_at = $2 where digest = $1 and last_seen_at < $2",
-                &[&digest.as_bytes().as_slice(), &at.as_millis()],
+                "update sessions set last_seen_at = $2, browser = $3, network = $4
+                 where digest = $1 and last_seen_at < $2",
+                &[
+                    &digest.as_bytes().as_slice(),
+                    &at.as_millis(),
+                    &client.browser,
+                    &client.network,
+                ],
             )
             .await?;
             Ok(())
+        })
+        .await
+    }
+
+    async fn sessions_of(&self, user: UserId) -> StoreResult<Vec<(Digest, Session)>> {
+        self.read("sessions_of", async move |tx| {
+            let sql = format!(
+                "select {}, digest from sessions where user_id = $1
+                 order by last_seen_at desc, digest limit $2",
+                SessionRow::COLUMNS
+            );
+            let limit = i64::from(SESSIONS_LISTED_MAX);
+            let rows = tx.query(&sql, &[&uuid(user.as_bytes()), &limit]).await?;
+            let read = |row: &Row| {
+                let digest = stored_digest("sessions", row.try_get("digest")?)?;
+                Ok((digest, read_row::<SessionRow>(row)?.read()))
+            };
+            rows.iter().map(read).collect()
+        })
+        .await
+    }
+
+    async fn end_sessions_of(
+        &self,
+        user: UserId,
+        digests: Vec<Digest>,
+        origin: AuditContext,
+    ) -> StoreResult<u64> {
+        self.write("end_sessions_of", async move |tx| {
+            let found = find_user(tx, user).await?;
+            let digests: Vec<&[u8]> = digests
+                .iter()
+                .map(|one| one.as_bytes().as_slice())
+                .collect();
+            let sql = "delete from sessions where user_id = $1 and digest = any($2)";
+            let user_id = uuid(user.as_bytes());
+            let ended = tx.execute_counting(sql, &[&user_id, &digests]).await?;
+            if ended > 0 {
+                let action = Action::UserSessionsEnded;
+                let row = audit_row(found.organization, &origin, action, None, user, &[]);
+                insert_audit(tx, &row).await?;
+            }
+            Ok(ended)
         })
         .await
     }

@@ -17,8 +17,8 @@ fn key(counter: &GuessCounter) -> &[u8] {
 
 /// Returns the number that stands for a counter in a lock.
 fn lock_number(counter: &GuessCounter) -> i64 {
-    let [a, b, c, d, e, f, g, h, ..] = *counter.digest().as_bytes();
-    i64::from_be_bytes([a, b, c, d, e, f, g, h])
+    let first = counter.digest().as_bytes().first_chunk();
+    i64::from_be_bytes(*first.expect("a digest has 32 bytes"))
 }
 
 impl GuessTable for Tx {
@@ -51,24 +51,21 @@ impl GuessTable for Tx {
         guesses: Option<Guesses>,
     ) -> Result<(), Failure> {
         let key = key(&counter);
-        match guesses {
-            Some(guesses) => {
-                self.execute(
-                    "insert into password_guesses (counter, guesses, last_at) values ($1, $2, $3)
-                     on conflict (counter) do update
-                     set guesses = excluded.guesses, last_at = excluded.last_at",
-                    &[
-                        &key,
-                        &i64::from(guesses.count),
-                        &guesses.last_at.as_millis(),
-                    ],
-                )
-                .await
-            }
-            None => {
-                let sql = "delete from password_guesses where counter = $1";
-                self.execute(sql, &[&key]).await
-            }
+        if let Some(guesses) = guesses {
+            self.execute(
+                "insert into password_guesses (counter, guesses, last_at) values ($1, $2, $3)
+                 on conflict (counter) do update
+                 set guesses = excluded.guesses, last_at = excluded.last_at",
+                &[
+                    &key,
+                    &i64::from(guesses.count),
+                    &guesses.last_at.as_millis(),
+                ],
+            )
+            .await
+        } else {
+            let sql = "delete from password_guesses where counter = $1";
+            self.execute(sql, &[&key]).await
         }
     }
 

@@ -1,16 +1,20 @@
 //! Dashboard sessions.
 
-use crate::rows::insert_audit;
+use crate::rows::{insert_audit, read_row};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::person::User;
+use tributary_domain::access::session::{SESSIONS_LISTED_MAX, Session};
+use tributary_domain::access::session_client::SessionClient;
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::UserId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{OrganizationRow, SessionRow, UserRow, audit_row};
+use tributary_store::records::{
+    Columns, OrganizationRow, SessionRow, UserRow, audit_row, stored_digest,
+};
 use tributary_store::{NewSession, Sessions, StoreResult, UserSession};
 
 fn find_user(connection: &Connection, user: UserId) -> Result<User, Failure> {
@@ -36,14 +40,17 @@ fn find_user(connection: &Connection, user: UserId) -> Result<User, Failure> {
 fn insert_session(connection: &Connection, new: &NewSession) -> Result<(), Failure> {
     let row = SessionRow::write(&new.session);
     connection.execute(
-        "insert into sessions (digest, user_id, created_at, last_seen_at, expires_at)
-         values (?1, ?2, ?3, ?4, ?5)",
+        "insert into sessions
+             (digest, user_id, created_at, last_seen_at, expires_at, browser, network)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
             new.digest.as_bytes(),
             row.user_id,
             row.created_at,
             row.last_seen_at,
-            row.expires_at
+            row.expires_at,
+            row.browser,
+            row.network
         ],
     )?;
     Ok(())
@@ -70,8 +77,8 @@ impl Sessions for SqliteStore {
         self.read("session", move |connection| {
             let found = connection
                 .prepare_cached(
-                    "select s.user_id, s.created_at, s.last_seen_at, s.expires_at,
-                            u.user_id, u.organization_id, u.email, u.role, u.created_at,
+                    "select s.user_id, s.created_at, s.last_seen_at, s.expires_at, s.browser,
+                            s.network, u.user_id, u.organization_id, u.email, u.role, u.created_at,
                             o.organization_id, o.name, o.created_at
                      from sessions s join users u on u.user_id = s.user_id
                      join organizations o on o.organization_id = u.organization_id
@@ -83,18 +90,20 @@ impl Sessions for SqliteStore {
                         created_at: row.get(1)?,
                         last_seen_at: row.get(2)?,
                         expires_at: row.get(3)?,
+                        browser: row.get(4)?,
+                        network: row.get(5)?,
                     };
                     let user = UserRow {
-                        user_id: row.get(4)?,
-                        organization_id: row.get(5)?,
-                        email: row.get(6)?,
-                        role: row.get(7)?,
-                        created_at: row.get(8)?,
+                        user_id: row.get(6)?,
+                        organization_id: row.get(7)?,
+                        email: row.get(8)?,
+                        role: row.get(9)?,
+                        created_at: row.get(10)?,
                     };
                     let organization = OrganizationRow {
-                        organization_id: row.get(9)?,
-                        name: row.get(10)?,
-                        created_at: row.get(11)?,
+                        organization_id: row.get(11)?,
+                        name: row.get(12)?,
+                        created_at: row.get(13)?,
                     };
                     Ok((session, user, organization))
                 })
@@ -111,13 +120,69 @@ impl Sessions for SqliteStore {
         .await
     }
 
-    async fn note_session_use(&self, digest: Digest, at: Timestamp) -> StoreResult<()> {
+    async fn note_session_use(
+        &self,
+        digest: Digest,
+        at: Timestamp,
+        client: SessionClient,
+    ) -> StoreResult<()> {
         self.write("note_session_use", move |connection| {
             connection.execute(
-                "update sessions set last_seen_at = ?2 where digest = ?1 and last_seen_at < ?2",
-                params![digest.as_bytes(), at.as_millis()],
+                "update sessions set last_seen_at = ?2, browser = ?3, network = ?4
+                 where digest = ?1 and last_seen_at < ?2",
+                params![
+                    digest.as_bytes(),
+                    at.as_millis(),
+                    client.browser,
+                    client.network
+                ],
             )?;
             Ok(())
+        })
+        .await
+    }
+
+    async fn sessions_of(&self, user: UserId) -> StoreResult<Vec<(Digest, Session)>> {
+        self.read("sessions_of", move |connection| {
+            let sql = format!(
+                "select {}, digest from sessions where user_id = ?1
+                 order by last_seen_at desc, digest limit ?2",
+                SessionRow::COLUMNS
+            );
+            let mut find = connection.prepare_cached(&sql)?;
+            let rows = find.query_map(params![user.as_bytes(), SESSIONS_LISTED_MAX], |row| {
+                let digest: Vec<u8> = row.get("digest")?;
+                Ok((read_row::<SessionRow>(row)?, digest))
+            })?;
+            rows.map(|row| {
+                let (session, digest) = row?;
+                Ok((stored_digest("sessions", &digest)?, session.read()))
+            })
+            .collect()
+        })
+        .await
+    }
+
+    async fn end_sessions_of(
+        &self,
+        user: UserId,
+        digests: Vec<Digest>,
+        origin: AuditContext,
+    ) -> StoreResult<u64> {
+        self.write("end_sessions_of", move |connection| {
+            let found = find_user(connection, user)?;
+            let mut end = connection
+                .prepare_cached("delete from sessions where user_id = ?1 and digest = ?2")?;
+            let mut ended = 0;
+            for digest in &digests {
+                ended += end.execute(params![user.as_bytes(), digest.as_bytes()])?;
+            }
+            if ended > 0 {
+                let action = Action::UserSessionsEnded;
+                let row = audit_row(found.organization, &origin, action, None, user, &[]);
+                insert_audit(connection, &row)?;
+            }
+            Ok(ended as u64)
         })
         .await
     }

@@ -37,18 +37,17 @@ impl GuessTable for SqliteTables<'_> {
         guesses: Option<Guesses>,
     ) -> Result<(), Failure> {
         let key = counter.digest().as_bytes();
-        match guesses {
-            Some(guesses) => self.0.execute(
+        if let Some(guesses) = guesses {
+            self.0.execute(
                 "insert into password_guesses (counter, guesses, last_at) values (?1, ?2, ?3)
                  on conflict (counter) do update
                  set guesses = excluded.guesses, last_at = excluded.last_at",
                 params![key, guesses.count, guesses.last_at.as_millis()],
-            )?,
-            None => {
-                let sql = "delete from password_guesses where counter = ?1";
-                self.0.execute(sql, [key])?
-            }
-        };
+            )?;
+        } else {
+            let sql = "delete from password_guesses where counter = ?1";
+            self.0.execute(sql, [key])?;
+        }
         Ok(())
     }
 

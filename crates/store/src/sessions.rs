@@ -4,8 +4,10 @@ use crate::{Organization, StoreResult};
 use async_trait::async_trait;
 use tributary_domain::access::person::User;
 use tributary_domain::access::session::Session;
+use tributary_domain::access::session_client::SessionClient;
 use tributary_domain::audit::AuditContext;
 use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::UserId;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// A new session.
@@ -38,7 +40,24 @@ pub trait Sessions: Send + Sync {
     async fn session(&self, digest: Digest) -> StoreResult<Option<UserSession>>;
 
     /// Records the last use of a session.
-    async fn note_session_use(&self, digest: Digest, at: Timestamp) -> StoreResult<()>;
+    async fn note_session_use(
+        &self,
+        digest: Digest,
+        at: Timestamp,
+        client: SessionClient,
+    ) -> StoreResult<()>;
+
+    /// Returns the newest [`SESSIONS_LISTED_MAX`](tributary_domain::access::session::SESSIONS_LISTED_MAX) sessions of a user, with the digests of their
+    /// tokens, including expired ones.
+    async fn sessions_of(&self, user: UserId) -> StoreResult<Vec<(Digest, Session)>>;
+
+    /// Ends sessions of a user; sessions of others stay. Returns how many it ended.
+    async fn end_sessions_of(
+        &self,
+        user: UserId,
+        digests: Vec<Digest>,
+        origin: AuditContext,
+    ) -> StoreResult<u64>;
 
     /// Ends a session. Idempotent.
     async fn end_session(&self, digest: Digest) -> StoreResult<()>;

@@ -5,9 +5,10 @@ use crate::failure::Failure;
 use crate::state::DashboardHandles;
 use axum::Extension;
 use axum::extract::{FromRequestParts, OriginalUri};
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use tributary_domain::access::person::User;
+use tributary_domain::access::session_client::SessionClient;
 use tributary_domain::access::{Actor, Authorized, Environment, Scope, authorize_person};
 use tributary_domain::audit::{AuditContext, Client};
 use tributary_domain::vocabulary::digest::Digest;
@@ -65,10 +66,22 @@ impl CurrentSession {
         })
     }
 
+    /// Describes where a request of this session comes from.
+    pub(crate) fn session_client(&self, headers: &HeaderMap) -> SessionClient {
+        session_client(headers, self.client.as_ref())
+    }
+
     /// Returns the origin of a change by this user, for the audit log.
     pub(crate) fn origin(&self, handles: &DashboardHandles) -> AuditContext {
         change_origin(Actor::User(self.user.id), self.client.as_ref(), handles)
     }
+}
+
+/// Describes where a request comes from, for the list of sessions.
+pub(crate) fn session_client(headers: &HeaderMap, client: Option<&Client>) -> SessionClient {
+    let user_agent = headers.get(header::USER_AGENT);
+    let user_agent = user_agent.and_then(|value| value.to_str().ok());
+    SessionClient::of(user_agent, client.map(|client| client.address))
 }
 
 /// Returns the origin of a change, for the audit log.
@@ -108,20 +121,23 @@ impl FromRequestParts<DashboardHandles> for CurrentSession {
         let token = cookie::token(&parts.headers, handles).ok_or_else(sign_in)?;
         let digest = token.digest();
         let found = Self::find(digest, handles).await?.ok_or_else(sign_in)?;
+        let client = Option::<Extension<Client>>::from_request_parts(parts, handles).await;
+        let client = client.ok().flatten().map(|Extension(client)| client);
         let now = handles.runtime.now();
         if found.session.should_record_use(now) {
-            handles.store.note_session_use(digest, now).await?;
+            let seen = session_client(&parts.headers, client.as_ref());
+            let noted = handles.store.note_session_use(digest, now, seen);
+            noted.await?;
         }
         tracing::Span::current().record(
             "organization",
             tracing::field::display(found.organization.id),
         );
-        let client = Option::<Extension<Client>>::from_request_parts(parts, handles).await;
         Ok(Self {
             user: found.user,
             organization: found.organization,
             token_digest: digest,
-            client: client.ok().flatten().map(|Extension(client)| client),
+            client,
         })
     }
 }

@@ -9,7 +9,7 @@ mod form_submission;
 mod guess;
 mod page_context;
 
-pub(crate) use current_session::{CurrentSession, change_origin};
+pub(crate) use current_session::{CurrentSession, change_origin, session_client};
 pub(crate) use failed_request::{FailedRequest, keep_menu};
 pub(crate) use form_submission::FormSubmission;
 pub(crate) use guess::{AllowedSignIn, allow_sign_in, audit_failure, count_new_password};

@@ -1,4 +1,4 @@
-//! `/account` — the user's account, where they change their password.
+//! `/account` — the user's account, where they change their password and end sessions.
 
 use crate::access::{FormSubmission, PageContext, cookie, count_new_password};
 use crate::failure::Failure;
@@ -8,15 +8,17 @@ use crate::password::salt_of;
 use crate::response::see_other;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
+use crate::text;
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use tributary_domain::access::key::KeyKind;
 use tributary_domain::access::person::{PASSWORD_CHARS_MIN, check_password};
-use tributary_domain::access::session::Session;
+use tributary_domain::access::session::{Session, session_name};
 use tributary_domain::access::sign_in::{GuessCounter, GuessDecision};
 use tributary_domain::access::{AnalyticsRead, Environment};
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_store::NewSession;
 
@@ -26,27 +28,88 @@ struct AccountPage {
     shell: Shell,
     form: FormState,
     password_min: usize,
+    sessions: Vec<SessionLine>,
 }
 
-impl AccountPage {
-    fn new(context: &PageContext<AnalyticsRead>, faults: Faults) -> Self {
-        Self {
-            shell: context.shell(Section::Account),
-            // Typed passwords are never sent back.
-            form: FormState::default().with_faults(faults),
-            password_min: PASSWORD_CHARS_MIN,
-        }
-    }
+/// A session of the user.
+struct SessionLine {
+    name: String,
+    browser: String,
+    network: String,
+    signed_in: String,
+    last_used: String,
+    is_current: bool,
+}
+
+/// Loads the page. `faults` are those of a password that was not changed.
+async fn page(
+    handles: &DashboardHandles,
+    context: &PageContext<AnalyticsRead>,
+    faults: Faults,
+) -> Result<AccountPage, Failure> {
+    let (now, current) = (handles.runtime.now(), context.session.token_digest);
+    let line = |(digest, session): (Digest, Session)| SessionLine {
+        name: session_name(&digest),
+        browser: session.client.browser.unwrap_or_else(|| "–".to_owned()),
+        network: session.client.network.unwrap_or_else(|| "–".to_owned()),
+        signed_in: text::moment_utc(session.created_at),
+        last_used: text::ago(session.last_seen_at, now),
+        is_current: digest == current,
+    };
+    let sessions = valid_sessions(handles, context).await?;
+    Ok(AccountPage {
+        shell: context.shell(Section::Account),
+        // Typed passwords are never sent back.
+        form: FormState::default().with_faults(faults),
+        password_min: PASSWORD_CHARS_MIN,
+        sessions: sessions.into_iter().map(line).collect(),
+    })
+}
+
+async fn valid_sessions(
+    handles: &DashboardHandles,
+    context: &PageContext<AnalyticsRead>,
+) -> Result<Vec<(Digest, Session)>, Failure> {
+    let now = handles.runtime.now();
+    let sessions = handles.store.sessions_of(context.session.user.id).await?;
+    let is_valid = |(_, session): &(Digest, Session)| session.is_valid(now);
+    Ok(sessions.into_iter().filter(is_valid).collect())
 }
 
 /// Shows the page.
-pub(crate) async fn show(context: PageContext<AnalyticsRead>) -> Response {
-    context.page(&AccountPage::new(&context, Faults::new()))
+pub(crate) async fn show(
+    State(handles): State<DashboardHandles>,
+    context: PageContext<AnalyticsRead>,
+) -> Result<Response, Failure> {
+    let page = page(&handles, &context, Faults::new()).await?;
+    Ok(context.page(&page))
+}
+
+/// Ends the session that the form names, or all but the current one.
+pub(crate) async fn end_sessions(
+    State(handles): State<DashboardHandles>,
+    submission: FormSubmission<AnalyticsRead>,
+) -> Result<Response, Failure> {
+    let (wanted, current) = (
+        submission.form.field("session"),
+        submission.session.token_digest,
+    );
+    let sessions = valid_sessions(&handles, &submission.context).await?;
+    let ended = sessions
+        .into_iter()
+        .map(|(digest, _)| digest)
+        .filter(|digest| *digest != current)
+        .filter(|digest| wanted.is_empty() || session_name(digest) == wanted)
+        .collect();
+    let (user, origin) = (submission.session.user.id, submission.origin(&handles));
+    handles.store.end_sessions_of(user, ended, origin).await?;
+    Ok(see_other("/account?notice=sessions"))
 }
 
 /// Changes the password, ends all sessions, and starts a new one for this browser.
 pub(crate) async fn change_password(
     State(handles): State<DashboardHandles>,
+    headers: HeaderMap,
     submission: FormSubmission<AnalyticsRead>,
 ) -> Result<Response, Failure> {
     let user = &submission.session.user;
@@ -82,14 +145,15 @@ pub(crate) async fn change_password(
     }
     faults.check("password", check_password(&new, user.email.as_str()));
     if !faults.is_empty() {
-        let page = AccountPage::new(&submission.context, faults);
+        let page = page(&handles, &submission.context, faults).await?;
         return Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
     }
     let salt = salt.unwrap_or_else(|| handles.runtime.random_bytes());
     let hash = handles.hasher.hash(new, salt).await.map_err(bug)?;
     let token = handles.runtime.new_key(KeyKind::Session, Environment::Live);
+    let seen = submission.session.session_client(&headers);
     let session = NewSession {
-        session: Session::begin(user.id, now),
+        session: Session::begin(user.id, now, seen),
         digest: token.digest(),
     };
     let origin = submission.origin(&handles);

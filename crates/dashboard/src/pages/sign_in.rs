@@ -3,7 +3,9 @@
 //! Neither the text nor the timing of a response reveals whether the address or the password was
 //! wrong. Each sign-in creates a new session token.
 
-use crate::access::{AllowedSignIn, CurrentSession, allow_sign_in, audit_failure, cookie};
+use crate::access::{
+    AllowedSignIn, CurrentSession, allow_sign_in, audit_failure, cookie, session_client,
+};
 use crate::failure::Failure;
 use crate::query::UrlQuery;
 use crate::response::{app_page, see_other};
@@ -176,7 +178,7 @@ pub(crate) async fn begin_session(
 ) -> Result<[HeaderValue; 2], StoreError> {
     let token = handles.runtime.new_key(KeyKind::Session, Environment::Live);
     let session = NewSession {
-        session: Session::begin(user, handles.runtime.now()),
+        session: Session::begin(user, handles.runtime.now(), session_client(headers, client)),
         digest: token.digest(),
     };
     let origin = crate::access::change_origin(Actor::User(user), client, handles);

@@ -11,6 +11,7 @@ pub mod known_browser;
 pub mod person;
 pub mod resource;
 pub mod session;
+pub mod session_client;
 pub mod sign_in;
 pub mod unverified_writes;
 

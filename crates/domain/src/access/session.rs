@@ -1,5 +1,7 @@
 //! Sessions of signed-in users.
 
+use super::session_client::SessionClient;
+use crate::vocabulary::digest::{Digest, hex};
 use crate::vocabulary::id::UserId;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
@@ -12,8 +14,19 @@ pub const SESSION_IDLE_MAX: Duration = Duration::from_hours(3 * 24);
 /// every page view into a write.
 pub const SESSION_SEEN_STEP: Duration = Duration::from_mins(5);
 
+/// Sessions that a user sees: more than anybody has browsers.
+pub const SESSIONS_LISTED_MAX: u32 = 100;
+/// Bytes of the name of a session.
+const NAME_BYTES: usize = 8;
+
+/// Names a session by its token's digest, in pages and forms. The name cannot be used to sign in, and
+/// does not show the digest.
+pub fn session_name(token_digest: &Digest) -> String {
+    hex(&Digest::of(token_digest.as_bytes()).as_bytes()[..NAME_BYTES])
+}
+
 /// Stored record of a session, without its token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     /// User of the session.
     pub user: UserId,
@@ -23,16 +36,19 @@ pub struct Session {
     pub last_seen_at: Timestamp,
     /// Expiry time.
     pub expires_at: Timestamp,
+    /// Where it was last used from.
+    pub client: SessionClient,
 }
 
 impl Session {
     /// Starts a session.
-    pub fn begin(user: UserId, now: Timestamp) -> Self {
+    pub fn begin(user: UserId, now: Timestamp, client: SessionClient) -> Self {
         Self {
             user,
             created_at: now,
             last_seen_at: now,
             expires_at: now.plus(SESSION_LIFETIME),
+            client,
         }
     }
 
@@ -55,6 +71,10 @@ mod tests {
 
     const HOUR: i64 = 60 * 60 * 1_000;
 
+    fn begin(at: Timestamp) -> Session {
+        Session::begin(UserId::from_bytes([1; 16]), at, SessionClient::default())
+    }
+
     #[rstest]
     #[case::fresh(0, 0, true)]
     #[case::used_every_day(13 * 24, 13 * 24, true)]
@@ -69,14 +89,14 @@ mod tests {
         let at = |hours: i64| Timestamp::from_millis(hours * HOUR);
         let session = Session {
             last_seen_at: at(seen),
-            ..Session::begin(UserId::from_bytes([1; 16]), at(0))
+            ..begin(at(0))
         };
         assert_eq!(session.is_valid(at(now)), valid);
     }
 
     #[test]
     fn records_a_use_every_five_minutes() {
-        let session = Session::begin(UserId::from_bytes([1; 16]), Timestamp::from_millis(0));
+        let session = begin(Timestamp::from_millis(0));
         assert!(!session.should_record_use(Timestamp::from_millis(299_999)));
         assert!(session.should_record_use(Timestamp::from_millis(300_000)));
     }

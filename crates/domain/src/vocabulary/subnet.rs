@@ -14,10 +14,34 @@ pub fn subnet(address: IpAddr) -> IpAddr {
     }
 }
 
+/// Returns the range of an address that people recognise, such as `192.0.2.0/24`: the part that
+/// stays the same while a provider assigns new addresses.
+pub fn address_range(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => {
+            let [a, b, c, _] = v4.octets();
+            format!("{a}.{b}.{c}.0/24")
+        }
+        IpAddr::V6(v6) => {
+            let [a, b, c, ..] = v6.segments();
+            let prefix = IpAddr::from([a, b, c, 0, 0, 0, 0, 0]);
+            format!("{prefix}/48")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rstest::rstest;
+
+    #[rstest]
+    #[case::ipv4("192.0.2.1", "192.0.2.0/24")]
+    #[case::mapped("::ffff:192.0.2.1", "192.0.2.0/24")]
+    #[case::ipv6("2001:db8:1:2:3:4:5:6", "2001:db8:1::/48")]
+    fn a_range_does_not_name_one_customer(#[case] address: &str, #[case] expected: &str) {
+        assert_eq!(address_range(address.parse().unwrap()), expected);
+    }
 
     #[rstest]
     #[case::ipv4("192.0.2.1", "192.0.2.1")]

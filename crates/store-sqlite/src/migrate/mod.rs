@@ -208,6 +208,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "password_guesses",
         sql: include_str!("../../migrations/0040_password_guesses.sql"),
     },
+    Migration {
+        number: 41,
+        name: "session_clients",
+        sql: include_str!("../../migrations/0041_session_clients.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

@@ -1,11 +1,13 @@
 //! Dashboard sessions.
 
 use super::fixtures::{
-    SharedStore, at, new_key, new_setup_link, organization, origin, refusal, unique,
+    SharedStore, at, first_page, new_key, new_setup_link, organization, origin, refusal, unique,
 };
 use crate::{NewSession, Redemption};
 use tributary_domain::access::person::{Email, Role, User};
 use tributary_domain::access::session::Session;
+use tributary_domain::access::session_client::SessionClient;
+use tributary_domain::audit::Action;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::id::{AuditId, OrganizationId, UserId};
@@ -31,10 +33,17 @@ pub async fn user(store: &SharedStore, organization: OrganizationId, role: Role)
     redeemed.expect("an account is created")
 }
 
+fn client(browser: &str) -> SessionClient {
+    SessionClient {
+        browser: Some(browser.to_owned()),
+        network: Some("192.0.2.0/24".to_owned()),
+    }
+}
+
 /// Builds a new session.
 pub fn new_session(user: UserId, begins_at: Timestamp) -> NewSession {
     NewSession {
-        session: Session::begin(user, begins_at),
+        session: Session::begin(user, begins_at, client("Firefox on Linux")),
         digest: Digest::of(&unique()),
     }
 }
@@ -79,7 +88,9 @@ pub async fn the_last_use_of_a_session_never_goes_back(store: &SharedStore) {
     let user = user(store, caller.organization(), Role::Viewer).await;
     let session = begin(store, &user, 3).await;
     for seconds in [20, 10] {
-        let recorded = store.note_session_use(session.digest, at(seconds)).await;
+        let recorded = store
+            .note_session_use(session.digest, at(seconds), client("Safari on iOS"))
+            .await;
         recorded.expect("the use is recorded");
     }
     let found = store.session(session.digest).await.expect("a lookup");
@@ -135,4 +146,42 @@ pub async fn a_removed_user_cannot_sign_in(store: &SharedStore) {
     assert_eq!(refusal(begun), Refusal::MemberNotFound);
     let changed = store.change_password(new, "x".to_owned(), origin(4)).await;
     assert_eq!(refusal(changed), Refusal::MemberNotFound);
+}
+
+/// A user sees the own sessions, the last used one first, and ends some of them.
+pub async fn a_user_ends_own_sessions(store: &SharedStore) {
+    let caller = organization(store).await;
+    let one = user(store, caller.organization(), Role::Analyst).await;
+    let other = user(store, caller.organization(), Role::Analyst).await;
+    let (first, second) = (begin(store, &one, 3).await, begin(store, &one, 4).await);
+    let third = begin(store, &one, 5).await;
+    let foreign = begin(store, &other, 6).await;
+    let used = store.note_session_use(first.digest, at(9), client("Safari on iOS"));
+    used.await.expect("a write");
+    let listed = async || {
+        let found = store.sessions_of(one.id).await.expect("sessions");
+        found
+            .into_iter()
+            .map(|(digest, _)| digest)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(listed().await, [first.digest, third.digest, second.digest]);
+    let sessions = store.sessions_of(one.id).await.expect("sessions");
+    assert_eq!(sessions[0].1.client, client("Safari on iOS"));
+    assert_eq!(sessions[1].1, third.session);
+
+    let ended = vec![first.digest, second.digest, foreign.digest];
+    let count = store.end_sessions_of(one.id, ended.clone(), origin(10));
+    assert_eq!(count.await.expect("a write"), 2);
+    assert_eq!(listed().await, [third.digest]);
+    assert!(is_there(store, &foreign).await);
+    let again = store.end_sessions_of(one.id, ended, origin(11)).await;
+    assert_eq!(again.expect("a write"), 0);
+    let reader = caller.read_access();
+    let log = store.audit_log(&reader, None, first_page("100"));
+    let log = log.await.expect("a page").items;
+    let ends = log
+        .iter()
+        .filter(|entry| entry.action == Action::UserSessionsEnded);
+    assert_eq!(ends.count(), 1, "ending nothing is not an action");
 }

@@ -5,6 +5,7 @@ use crate::{Organization, StoreError};
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Email, Role, SetupLink, User};
 use tributary_domain::access::session::Session;
+use tributary_domain::access::session_client::SessionClient;
 use tributary_domain::access::{Environment, Permission};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId, UserId};
@@ -178,6 +179,8 @@ row! {
         pub created_at: i64,
         pub last_seen_at: i64,
         pub expires_at: i64,
+        pub browser: Option<String>,
+        pub network: Option<String>,
     }
 }
 
@@ -189,6 +192,8 @@ impl SessionRow {
             created_at: session.created_at.as_millis(),
             last_seen_at: session.last_seen_at.as_millis(),
             expires_at: session.expires_at.as_millis(),
+            browser: session.client.browser.clone(),
+            network: session.client.network.clone(),
         }
     }
 
@@ -199,6 +204,10 @@ impl SessionRow {
             created_at: Timestamp::from_millis(self.created_at),
             last_seen_at: Timestamp::from_millis(self.last_seen_at),
             expires_at: Timestamp::from_millis(self.expires_at),
+            client: SessionClient {
+                browser: self.browser,
+                network: self.network,
+            },
         }
     }
 }

@@ -36,6 +36,7 @@ macro_rules! administration_cases {
                 a_password_change_ends_all_other_sessions,
                 signing_in_removes_expired_sessions,
                 a_removed_user_cannot_sign_in,
+                a_user_ends_own_sessions,
             }
             sign_ins: {
                 guesses_at_the_same_time_are_limited,
