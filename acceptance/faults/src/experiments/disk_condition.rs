@@ -23,6 +23,9 @@ const CONDITION_MIN: Duration = Duration::from_millis(1_500);
 /// Longest wait until a condition takes effect.
 const EFFECT_MAX: Duration = Duration::from_secs(20);
 
+/// Pause between two looks at the log.
+const EFFECT_PAUSE: Duration = Duration::from_millis(20);
+
 /// Injects one condition per round.
 pub async fn disk_conditions(episode: Episode) -> Totals {
     let library = PowerLibrary::compile();
@@ -52,6 +55,8 @@ pub async fn disk_conditions(episode: Episode) -> Totals {
                 totals.violated(format!("{condition:?} had no effect"));
                 break;
             }
+            // The load runs on the same threads.
+            tokio::time::sleep(EFFECT_PAUSE).await;
         }
         check_reads(&instance, condition, &mut totals).await;
         tokio::time::sleep(CONDITION_MIN.saturating_sub(begun.elapsed())).await;
