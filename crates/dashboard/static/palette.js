@@ -24,8 +24,14 @@ showIds(localStorage.getItem(IDS_KEY) === "on");
 // Single keys can be switched off for people who use speech input.
 const keysAreOn = () => localStorage.getItem(KEYS_KEY) !== "off";
 
+// SDKs create device ids as UUIDs. Any other text is more likely a user's id, and a page of a device
+// that does not exist would not be found.
+const DEVICE_ID = /^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$/i;
+
 function searchCommands(text) {
   const links = [...document.querySelectorAll("[data-search]")];
+  const isLast = (link) => link.dataset.search.match(/path|deviceId/) && !DEVICE_ID.test(text);
+  links.sort((one, other) => Boolean(isLast(one)) - Boolean(isLast(other)));
   return links.map((link) => {
     if (link.dataset.search === "path") {
       return { label: `${link.dataset.searchLabel} “${text}”`, run: () => location.assign(link.href + encodeURIComponent(text)) };

@@ -212,8 +212,9 @@ pub(crate) fn reason_explanation(status: DeliveryStatus, reason: Option<&str>) -
             "The event's time is more than a day in the future. Check the sender's clock.",
         ),
         Some(lifecycle::OUTCOME_UNKNOWN | OUTCOME_UNCONFIRMED) => Explanation::plain(
-            "The network did not say whether it has the event. Look for the id below in the \
-             network's event manager before you retry, because a retry may count twice.",
+            "The network did not say whether it has the event. Look for the delivery's \
+             deduplication id in the network's event manager before you retry, because a retry \
+             may count twice.",
         ),
         Some(lifecycle::INTERRUPTED) => Explanation::plain(
             "The server stopped during the request, so the network may have the event.",
@@ -258,7 +259,7 @@ const fn status_explanation(status: DeliveryStatus) -> Explanation {
         }
         DeliveryStatus::Failed => Explanation::set_on(
             Integration,
-            "The network rejected the event. The response below says why.",
+            "The network rejected the event. Its response to the delivery says why.",
         ),
         DeliveryStatus::Expired => {
             Explanation::plain("The event became too old before it could be sent.")
@@ -318,7 +319,7 @@ mod tests {
     #[rstest]
     #[case::own_code(DeliveryStatus::Failed, Some("too_large"), "size limit")]
     #[case::skip_code(DeliveryStatus::Failed, Some("no_click_id"), "click ids")]
-    #[case::network_code(DeliveryStatus::Failed, Some("2804050"), "The response below")]
+    #[case::network_code(DeliveryStatus::Failed, Some("2804050"), "Its response")]
     #[case::no_code(DeliveryStatus::Pending, None, "Waiting")]
     fn every_reason_is_explained(
         #[case] status: DeliveryStatus,

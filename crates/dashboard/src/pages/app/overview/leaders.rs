@@ -21,6 +21,8 @@ pub(super) struct TopList {
     pub(super) word: &'static str,
     pub(super) heads: Vec<&'static str>,
     pub(super) rows: Vec<TopListRow>,
+    /// Number of further values.
+    pub(super) more: usize,
     /// Whether the figures are known with these filters.
     pub(super) is_available: bool,
     /// Ways to a list that is available.
@@ -136,6 +138,7 @@ fn table(
         word: dimension.as_str(),
         heads: columns.iter().map(|one| one.label).collect(),
         rows: rows.iter().take(TOP_ROWS).map(row).collect(),
+        more: rows.len().saturating_sub(TOP_ROWS),
         is_available: true,
         obstacle: bar.obstacle(&[dimension]),
     }
