@@ -40,7 +40,7 @@ const OUTSTANDING_SECONDS: usize = 5;
 const RESERVED_DESCRIPTORS: u64 = 1_000;
 /// How many of a thousand sent requests may get no answer in time, or a late one. The kernel completes connections
 /// that do not fit into the server's backlog, and drops what is sent on them.
-const LATE_PER_MILLE_MAX: u64 = 50;
+const LATE_PER_MILLE_MAX: u64 = 100;
 /// Connections that read slowly, and as many that write slowly.
 const SLOW_CLIENTS: usize = 20;
 /// Longest time for an admitted request: the server's request timeout of 30 seconds, and a moment to
