@@ -16,7 +16,7 @@ pub enum Action {
     UserSignedIn,
     /// A user ended sessions of their own.
     UserSessionsEnded,
-    /// Somebody tried to sign in with a wrong password.
+    /// A sign-in failed because of a wrong password.
     UserSignInFailed,
     /// A user changed the password.
     UserPasswordChanged,

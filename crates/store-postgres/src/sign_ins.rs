@@ -15,7 +15,7 @@ fn key(counter: &GuessCounter) -> &[u8] {
     counter.digest().as_bytes()
 }
 
-/// Returns the number that stands for a counter in a lock.
+/// Returns the key of a counter's advisory lock.
 fn lock_number(counter: &GuessCounter) -> i64 {
     let first = counter.digest().as_bytes().first_chunk();
     i64::from_be_bytes(*first.expect("a digest has 32 bytes"))

@@ -38,8 +38,8 @@ const OUTSTANDING_MAX: usize = 10_000;
 const OUTSTANDING_SECONDS: usize = 5;
 /// Descriptors for everything else, including an experiment with the other engine.
 const RESERVED_DESCRIPTORS: u64 = 1_000;
-/// How many of a thousand sent requests may get no answer in time, or a late one. The kernel completes connections
-/// that do not fit into the server's backlog, and drops what is sent on them.
+/// Limit of late and missing answers, per thousand sent requests. The kernel completes connections that
+/// do not fit into the server's backlog, and drops what is sent on them.
 const LATE_PER_MILLE_MAX: u64 = 100;
 /// Connections that read slowly, and as many that write slowly.
 const SLOW_CLIENTS: usize = 20;
@@ -64,7 +64,7 @@ struct Burst {
     shed: u64,
     /// Connections that were refused or closed.
     closed: u64,
-    /// Requests without an answer in time, or with a late one.
+    /// Requests whose answer was late or missing.
     late: u64,
     /// Latencies of the admitted requests.
     admitted: Vec<Duration>,

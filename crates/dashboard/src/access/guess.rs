@@ -25,8 +25,8 @@ pub(crate) struct AllowedSignIn {
 
 /// Decides whether the password of a sign-in may be checked. Returns the wait if not.
 ///
-/// A browser that its user has signed in with has guesses of its own, for this user's account, so
-/// that strangers cannot lock the user out there.
+/// Guesses from a browser that the user has signed in with before are counted separately, for this
+/// user's account only. Strangers cannot lock the user out there.
 pub(crate) async fn allow_sign_in(
     handles: &DashboardHandles,
     email: &Email,

@@ -157,8 +157,9 @@ pub(crate) async fn change_password(
         digest: token.digest(),
     };
     let origin = submission.origin(&handles);
-    handles.store.change_password(session, hash, origin).await?;
+    // Before the change, which ends the session: a failure afterwards would sign the user out.
     count_new_password(&handles, &user.email).await?;
+    handles.store.change_password(session, hash, origin).await?;
     let cookie = cookie::set(&handles, &token);
     let changed = see_other("/account?notice=password");
     Ok(with_cookies(changed, [cookie]))

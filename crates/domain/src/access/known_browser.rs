@@ -1,7 +1,7 @@
 //! Browsers that a user has signed in with.
 //!
-//! Anybody can use up the guesses for an email address. A signed cookie gives a browser that its user
-//! has signed in with guesses of its own, so that strangers cannot lock the user out there.
+//! Anybody can use up the guesses for an email address. Guesses from a browser with a signed cookie are
+//! therefore counted separately, and strangers cannot lock the user out there.
 
 use super::sign_in::GuessCounter;
 use crate::keyring::{Keyring, constant_time_eq};

@@ -20,7 +20,8 @@ pub const WAIT_MAX: Duration = Duration::from_mins(15);
 /// How long after the last guess the count resets.
 pub const GUESSES_EXPIRE_AFTER: Duration = Duration::from_hours(1);
 
-/// Whose guesses are counted together. A digest, so that the database names nobody.
+/// Groups the guesses that are counted together. It is a digest, so the database contains no
+/// addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GuessCounter(Digest);
 

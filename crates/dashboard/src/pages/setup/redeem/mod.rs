@@ -105,12 +105,13 @@ pub(crate) async fn redeem(
     };
     let client = client.map(|Extension(client)| client);
     let origin = change_origin(Actor::User(user), client.as_ref(), &handles);
+    // Before the account exists: a failure afterwards would hide the key, which is shown once.
+    count_new_password(&handles, &email).await?;
     let redeemed = handles
         .store
         .redeem_setup_link(link.digest, redemption, origin);
     match redeemed.await {
         Ok(user) => {
-            count_new_password(&handles, &email).await?;
             tracing::info!(user = %user.id, organization = %user.organization, "account created");
             let ready = ReadyPage {
                 email: email.as_str(),
