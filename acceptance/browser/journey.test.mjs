@@ -100,7 +100,7 @@ test("a notice is previewed, created, tested and deleted", async () => {
   await page.locator("#preview", { hasText: "Spend over $500.00" }).waitFor();
   await inspect("notice-new");
   await submit("Create");
-  assert.match(await page.getByRole("alert").innerText(), /Name/);
+  assert.match(await page.getByRole("alert").innerText(), /URL/);
   await page.getByLabel("Name", { exact: true }).fill(`Spend ${MARKUP}`);
   await page.getByLabel("Channel").selectOption("email");
   await page.getByLabel("Recipients").fill("team@example.com");
@@ -110,9 +110,16 @@ test("a notice is previewed, created, tested and deleted", async () => {
   await inspect("notice");
   await open(`/apps/${app}/notices`);
   await inspect("notices");
-  await page.getByRole("link", { name: /Spend/ }).click();
+  await page.locator("tbody a").click();
   await submit("Delete");
   await page.getByRole("heading", { name: "No reports or alerts yet" }).waitFor();
+  // A suggestion takes two clicks, because the member's address is filled in.
+  await page.getByRole("link", { name: "Integration paused" }).click();
+  assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "Integration paused");
+  await page.getByLabel("Channel").selectOption("email");
+  assert.equal(await page.getByLabel("Recipients").inputValue(), "owner@example.com");
+  await submit("Create");
+  await submit("Delete");
 });
 
 test("links are found, duplicated, downloaded as QR codes and created from CSV", async () => {
@@ -400,6 +407,15 @@ test("filters, dates and columns stay in the URL and between reports", async () 
   assert.match(heads, /Trials/);
   assert.doesNotMatch(heads, /Clicks/);
   await inspect("explore-columns");
+  await page.setViewportSize({ width: 390, height: 900 });
+  const columns = ["clicks", "installs", "netRevenue", "purchases", "renewals", "refunds", "events"].map((one) => `&column=${one}`).join("");
+  await open(`/apps/${app}/explore?groupBy=network${columns}&sort=events`);
+  const sorted = await page.locator("th[aria-sort=descending]").boundingBox();
+  assert.ok(sorted.x >= 0 && sorted.x + sorted.width <= 390, `the sorted column is in view: ${JSON.stringify(sorted)}`);
+  await page.locator("summary", { hasText: "Columns" }).click();
+  const menu = await page.locator(".column-form").boundingBox();
+  assert.ok(menu.x >= 0 && menu.x + menu.width <= 390, `the menu is in view: ${JSON.stringify(menu)}`);
+  await page.setViewportSize({ width: 1280, height: 900 });
   // A page that is scrolled stays where it is when the table is sorted.
   await page.setViewportSize({ width: 1280, height: 420 });
   const head = page.getByRole("region", { name: "Report" }).getByRole("columnheader", { name: /Installs/ }).getByRole("link");
@@ -598,6 +614,65 @@ test("an invited viewer sees reports and cannot change anything", async () => {
   await context.close();
   await open("/audit-log");
   await inspect("audit-log");
+});
+
+test("a removed person has no access: neither sessions nor keys nor sign-in", async () => {
+  await open("/team");
+  await page.getByLabel("Email").fill("leaver@example.com");
+  await page.getByLabel(/admin/).check();
+  await submit("Create invitation");
+  const link = await page.locator("#link").innerText();
+  const context = await browser.newContext();
+  const guest = await context.newPage();
+  const click = (name) => Promise.all([guest.waitForNavigation(), guest.getByRole("button", { name, exact: true }).click()]);
+  await guest.goto(link);
+  await guest.getByLabel("Password", { exact: true }).fill(PASSWORD);
+  await click("Create account");
+  const second = await browser.newContext();
+  const elsewhere = await second.newPage();
+  const signIn = async (password) => {
+    await elsewhere.goto(`${service.url}/sign-in`);
+    await elsewhere.getByLabel("Email").fill("leaver@example.com");
+    await elsewhere.getByLabel("Password", { exact: true }).fill(password);
+    await Promise.all([elsewhere.waitForNavigation(), elsewhere.getByRole("button", { name: "Sign in", exact: true }).click()]);
+  };
+  await signIn(PASSWORD);
+  await guest.goto(`${service.url}/account`);
+  assert.equal(await guest.getByRole("region", { name: "Where you are signed in" }).locator("tbody tr").count(), 2, "both sessions are listed");
+  await guest.goto(`${service.url}/keys`);
+  await guest.getByLabel("Name", { exact: true }).fill("Leaver");
+  await click("Create key");
+  const key = await guest.locator("#key").innerText();
+  const callApi = () => fetch(`${service.url}/api/v1/apps`, { headers: { authorization: `Bearer ${key}` } });
+  assert.equal((await callApi()).status, 200);
+
+  // The operator resets the password, which signs the person out, and the person chooses a new one.
+  const reset = service.command("admin", "user", "reset", "leaver@example.com").match(/\/reset\/\w+/)[0];
+  await guest.goto(`${service.url}/account`);
+  assert.match(guest.url(), /\/sign-in/);
+  await guest.goto(service.url + reset);
+  problems.push(...(await inspectPage(guest, "reset")));
+  await guest.getByLabel("New password").fill(`${PASSWORD} again`);
+  await click("Set password");
+  problems.push(...(await inspectPage(guest, "reset-done")));
+  assert.equal((await guest.goto(service.url + reset)).status(), 404, "the link works once");
+  await signIn(`${PASSWORD} again`);
+  await elsewhere.goto(`${service.url}/account`);
+  assert.match(elsewhere.url(), /\/account/);
+  assert.equal((await callApi()).status, 200, "keys survive a reset");
+
+  await open("/team");
+  await Promise.all([page.waitForNavigation(), page.getByRole("button", { name: "Remove leaver@example.com" }).click()]);
+  assert.match(await page.locator("tbody").innerText(), /Leaver/);
+  await inspect("member-removal");
+  await submit("Remove member");
+  assert.equal((await callApi()).status, 401);
+  await elsewhere.goto(`${service.url}/account`);
+  assert.match(elsewhere.url(), /\/sign-in/);
+  await signIn(`${PASSWORD} again`);
+  assert.match(await elsewhere.getByRole("alert").innerText(), /Wrong email address or password/);
+  await context.close();
+  await second.close();
 });
 
 test("a person's data is found by device and erased", async () => {

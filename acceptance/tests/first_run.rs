@@ -73,12 +73,26 @@ on_both_engines! {
         assert!(ambiguous.contains("--organization"), "{ambiguous}");
         let key = run(&["admin", "key", "create", "--permission", "read-only", "--organization", "Second", "--name", "CI"]);
         let key = key.unwrap();
+        let full = run(&["admin", "key", "create", "--permission", "full", "--organization", "Second"]).unwrap();
         assert!(key.starts_with("ak_live_") && !key.contains(char::is_whitespace), "{key}");
         server.call("GET", "/api/v1/apps", &key, None).await.expect(200);
         server.call("POST", "/api/v1/apps", &key, Some(json!({"name": "X"}))).await.expect(403);
 
         let list = run(&["admin", "key", "list", "--organization", "Second"]).unwrap();
         assert!(list.contains("CI") && list.contains("read_only") && !list.contains(&key), "{list}");
+        assert!(list.contains("owner command line"), "{list}");
+        let app = server.call("POST", "/api/v1/apps", &full, Some(json!({"name": "X"}))).await.expect(201);
+        let app = app.data()["id"].as_str().unwrap().to_owned();
+        let limited = run(&["admin", "key", "create", "--permission", "full", "--organization", "Second", "--name", "Limited",
+            "--app", &app, "--address", "127.0.0.0/8", "--expires", "2030-01-31"]);
+        let limited = limited.unwrap();
+        server.call("GET", &format!("/api/v1/apps/{app}"), &limited, None).await.expect(200);
+        server.call("POST", "/api/v1/apps", &limited, Some(json!({"name": "X"}))).await.expect(403);
+        let listed = run(&["admin", "key", "list", "--organization", "Second"]).unwrap();
+        let shown = format!("expires 2030-01-31T00:00:00Z  apps {app}  addresses 127.0.0.0/8  Limited");
+        assert!(listed.contains(&shown), "{listed}");
+        let late = run(&["admin", "key", "create", "--permission", "full", "--organization", "Second", "--expires", "2001-01-01"]);
+        assert!(late.unwrap_err().contains("expiresAt"));
         let id = list.split_whitespace().next().unwrap();
         run(&["admin", "key", "revoke", id]).unwrap();
         // A key that another process revokes stops within a second.

@@ -15,6 +15,7 @@ mod documents {
     mod links;
     mod packaging;
 }
+mod audited_writes;
 mod layering;
 mod openapi;
 mod routes;
@@ -25,6 +26,7 @@ mod spec {
     mod apps;
     mod archived;
     mod attestation;
+    mod audit_chain;
     mod audit_log;
     mod billing;
     mod billing_appstore;
@@ -34,6 +36,7 @@ mod spec {
     mod billing_vectors;
     mod clicks;
     mod cohort_pages;
+    mod cohort_payers;
     mod compressed_bodies;
     mod cost_sources;
     mod costs;
@@ -50,18 +53,21 @@ mod spec {
     mod import;
     mod integrations;
     mod integrations_health;
+    mod keys;
     mod landing;
     mod links;
     mod notices;
     mod ownership;
     mod pagination;
     mod patch;
+    mod personal_data;
     mod report_pages;
     mod report_pivots;
     mod report_values;
     mod reports;
     mod reports_model;
     mod resources;
+    mod single_sign_on;
     mod skan;
     mod skan_postbacks;
     mod skan_postbacks_api;

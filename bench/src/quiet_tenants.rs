@@ -4,9 +4,8 @@ use crate::load::Requests;
 use crate::site::BenchSite;
 use crate::template::{IdOrder, Template};
 use std::net::SocketAddr;
-use tributary_domain::access::key::{ApiKey, KeyKind};
 use tributary_domain::access::{Actor, Environment, Permission};
-use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
+use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_domain::vocabulary::text::Name;
 use tributary_server::system::runtime;
 use tributary_store::{NewKey, Organization, Store};
@@ -54,20 +53,8 @@ async fn create_key(
     organization: OrganizationId,
     permission: Permission,
 ) -> anyhow::Result<String> {
-    let text = runtime().new_key(KeyKind::Private, Environment::Live);
-    let at = runtime().now();
-    let key = ApiKey {
-        id: KeyId::new(at, runtime().random_bytes()),
-        organization,
-        name: "Bench".to_owned(),
-        permission,
-        environment: Environment::Live,
-        hint: text.hint().to_owned(),
-        created_at: at,
-        expires_at: None,
-        revoked_at: None,
-        last_used_at: None,
-    };
+    let (key, text) =
+        runtime().new_private_key(organization, "Bench", permission, Environment::Live);
     let digest = text.digest();
     let origin = runtime().origin(Actor::Operator, None, None);
     store.create_key(NewKey { key, digest }, origin).await?;

@@ -16,7 +16,6 @@ use tributary_api::{
     ApiHandles, IntegrationProbe, NoticeSender, RateLimits, RateSettings, TestEventResult,
     Timeouts, UnverifiedWrites, no_geo_lookup,
 };
-use tributary_domain::access::key::{ApiKey, KeyKind};
 use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
 use tributary_domain::access::{Actor, Environment, Permission};
 use tributary_domain::attestation::app_attest_roots;
@@ -28,7 +27,7 @@ use tributary_domain::node_role::NodeRoles;
 use tributary_domain::notice::{Notice, NoticePreview};
 use tributary_domain::runtime::{Clock, Random, Runtime};
 use tributary_domain::skan::postback::Keys;
-use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
+use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::report_slots::ReportSlots;
@@ -262,19 +261,8 @@ async fn create_key(store: &dyn Store, runtime: &Runtime) -> String {
     let origin = runtime.origin(Actor::Operator, None, None);
     let created = store.create_organization(new, origin).await;
     created.expect("an organization");
-    let text = runtime.new_key(KeyKind::Private, Environment::Live);
-    let key = ApiKey {
-        id: KeyId::new(NOW, runtime.random_bytes()),
-        organization,
-        name: "Fuzz".to_owned(),
-        permission: Permission::Full,
-        environment: Environment::Live,
-        hint: text.hint().to_owned(),
-        created_at: NOW,
-        expires_at: None,
-        revoked_at: None,
-        last_used_at: None,
-    };
+    let (key, text) =
+        runtime.new_private_key(organization, "Fuzz", Permission::Full, Environment::Live);
     let digest = text.digest();
     let origin = runtime.origin(Actor::Operator, None, None);
     let created = store.create_key(NewKey { key, digest }, origin).await;

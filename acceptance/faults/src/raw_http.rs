@@ -1,6 +1,6 @@
 //! HTTP over bare sockets: for thousands of connections, and for clients that read and write slowly.
 
-use crate::site::Site;
+use crate::site::{PHONE, Site, click_id};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,6 +31,8 @@ pub enum Answer {
         status: u16,
         /// Whether the response says when to retry.
         has_retry_after: bool,
+        /// The click id in a redirect.
+        click: Option<String>,
     },
     /// The connection was refused or closed before anything was sent.
     NotConnected,
@@ -104,8 +106,8 @@ pub async fn exchange(stream: &mut TcpStream, request: &str) -> Answer {
 
 /// Reads a complete response.
 fn read_answer(text: &str) -> Option<Answer> {
-    let (head, body) = text.split_once("\r\n\r\n")?;
-    let head = head.to_ascii_lowercase();
+    let (original, body) = text.split_once("\r\n\r\n")?;
+    let head = original.to_ascii_lowercase();
     let value = |name: &str| {
         let mut lines = head.lines();
         lines
@@ -120,6 +122,8 @@ fn read_answer(text: &str) -> Option<Answer> {
     Some(Answer::Response {
         status,
         has_retry_after: value("retry-after:").is_some(),
+        // Click ids are case-sensitive.
+        click: original.lines().find_map(click_id).map(str::to_owned),
     })
 }
 
@@ -141,6 +145,14 @@ pub fn export_request(site: &Site) -> String {
     format!(
         "GET {}/export?format=ndjson HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\r\n",
         site.app, site.key
+    )
+}
+
+/// Returns a tap on the link to the website.
+pub fn tap_request(site: &Site) -> String {
+    format!(
+        "GET /w/{}?gclid=E.C.P.1 HTTP/1.1\r\nhost: x\r\nuser-agent: {PHONE}\r\n\r\n",
+        site.funnel
     )
 }
 
@@ -194,7 +206,15 @@ mod tests {
         let complete = Answer::Response {
             status: 503,
             has_retry_after: true,
+            click: None,
         };
         assert_eq!(read_answer(&format!("{head}{{}}")), Some(complete));
+        let redirect = "HTTP/1.1 302 Found\r\nLocation: https://x/?ar_click_id=Ab1&b=2\r\n\r\n";
+        let redirected = Answer::Response {
+            status: 302,
+            has_retry_after: false,
+            click: Some("Ab1".to_owned()),
+        };
+        assert_eq!(read_answer(redirect), Some(redirected));
     }
 }

@@ -31,6 +31,7 @@ use tributary_server::config::Config;
 use tributary_server::mail::Mailer;
 use tributary_server::notices::NoticeService;
 use tributary_server::outbound::AddressPolicy;
+use tributary_server::sign_on::ProviderClient;
 use tributary_server::wiring::{self, ServerParts};
 use tributary_store::Store;
 use tributary_store::report_slots::ReportSlots;
@@ -199,6 +200,7 @@ fn router(world: &Arc<World>, store: &Arc<dyn Store>) -> Router {
         app_attest_roots: app_attest_roots(),
         probe: Arc::new(NoProbe),
         notices: notices.expect("a service that sends nothing"),
+        sign_on: Arc::new(ProviderClient::new(false).expect("a client")),
         txt_lookup: Arc::new(|_| Box::pin(async { None })),
         metrics: None,
     };

@@ -15,8 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Processes that may fail to open the database one after another before the disk is repaired.
-const FAILED_STARTS_MAX: usize = 20;
 /// Pause of a supervisor before it starts a process again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 /// A folder in memory, which is faster, if the machine has one.
@@ -39,8 +37,11 @@ enum LifeEnd {
     Planned(EndKind),
     /// All clients have finished.
     Finished,
-    /// The database could not be opened.
-    FailedToStart(String),
+    /// The database could not be opened because of an injected error. The server tries again by
+    /// itself. There are finitely many errors, so it succeeds in the end.
+    FailedToStart,
+    /// The database could not be opened, and the server would not try again, or no error was injected.
+    GaveUp(String),
 }
 
 /// Creates a runtime with one thread and virtual time.
@@ -61,7 +62,7 @@ pub fn run(scenario: &Scenario, weakening: Weakening, logs: bool) -> RunReport {
     let networks = Networks::new();
     let mut totals = Totals::default();
     let mut violations = Vec::new();
-    let mut failed_starts = 0;
+    let mut failed_starts = 0_u64;
     vfs::set_disk(Some(disk.clone()));
     loop {
         let planned = world.planned_end();
@@ -78,12 +79,10 @@ pub fn run(scenario: &Scenario, weakening: Weakening, logs: bool) -> RunReport {
             LifeEnd::Planned(EndKind::Stop) => totals.stops += 1,
             LifeEnd::Finished if planned.is_none() => break,
             LifeEnd::Finished => {}
-            LifeEnd::FailedToStart(error) => {
-                failed_starts += 1;
-                if failed_starts > FAILED_STARTS_MAX {
-                    violations.push(format!("the database does not open: {error}"));
-                    break;
-                }
+            LifeEnd::FailedToStart => failed_starts += 1,
+            LifeEnd::GaveUp(error) => {
+                violations.push(format!("the database does not open: {error}"));
+                break;
             }
         }
         world.skip(RESTART_PAUSE);
@@ -95,8 +94,8 @@ pub fn run(scenario: &Scenario, weakening: Weakening, logs: bool) -> RunReport {
     drop(folder);
     let ledger = world.ledger();
     totals.seeds = 1;
-    totals.failed_starts = failed_starts as u64;
-    totals.disk_errors = world.disk_errors().values().sum();
+    totals.failed_starts = failed_starts;
+    totals.disk_errors = world.disk_errors_count();
     totals.acknowledged = ledger.counts.acknowledged;
     totals.unknown = ledger.counts.unknown;
     totals.refused = ledger.counts.refused;
@@ -140,10 +139,14 @@ async fn live_until_end(
     disk: &Arc<Disk>,
     is_final: bool,
 ) -> LifeEnd {
+    let errors_before = world.disk_errors_count();
     let node = match Node::start(world, networks, &disk.folder()) {
         Ok(node) => node,
         Err(_) if world.is_down() => return planned(world),
-        Err(error) => return LifeEnd::FailedToStart(error.to_string()),
+        Err(error) if error.is_transient() && world.disk_errors_count() > errors_before => {
+            return LifeEnd::FailedToStart;
+        }
+        Err(error) => return LifeEnd::GaveUp(error.to_string()),
     };
     let mut clients = tokio::task::JoinSet::new();
     for index in 0..world.scenario.clients {

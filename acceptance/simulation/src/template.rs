@@ -12,9 +12,8 @@ use axum::Router;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use tributary_domain::access::key::{ApiKey, KeyKind};
 use tributary_domain::access::{Actor, Environment, Permission};
-use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
+use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_domain::vocabulary::text::Name;
 use tributary_store::{NewKey, Organization};
 
@@ -116,19 +115,8 @@ async fn set_up(world: &Arc<World>, node: &Node) -> Instance {
     stored.expect("create an organization");
     let mut keys = Vec::new();
     for environment in [Environment::Live, Environment::Test] {
-        let text = runtime.new_key(KeyKind::Private, environment);
-        let key = ApiKey {
-            id: KeyId::new(runtime.now(), runtime.random_bytes()),
-            organization,
-            name: "Simulation".to_owned(),
-            permission: Permission::Full,
-            environment,
-            hint: text.hint().to_owned(),
-            created_at: runtime.now(),
-            expires_at: None,
-            revoked_at: None,
-            last_used_at: None,
-        };
+        let (key, text) =
+            runtime.new_private_key(organization, "Simulation", Permission::Full, environment);
         let digest = text.digest();
         let stored = node.store.create_key(NewKey { key, digest }, origin());
         stored.await.expect("create a key");

@@ -126,17 +126,32 @@ fn every_decision_has_a_date_and_a_status() {
     }
 }
 
+/// Returns all sources that may contain tests.
+fn sources() -> Vec<String> {
+    let sources = [files("acceptance/tests", "rs"), files("crates", "rs")].concat();
+    let read = |file| fs::read_to_string(file).unwrap();
+    sources.into_iter().map(read).collect()
+}
+
+/// Asserts that the functions named in a cell of a table exist.
+fn assert_tests_exist(tests: &str, page: &str, sources: &[String]) {
+    for name in tests.split('`').skip(1).step_by(2) {
+        let is_function = name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        let function = format!("fn {name}(");
+        assert!(
+            !is_function || sources.iter().any(|source| source.contains(&function)),
+            "{page} names {name}, which does not exist"
+        );
+    }
+}
+
 /// Every attack names the file of a test, and named tests exist.
 #[test]
 fn every_test_in_the_table_of_attacks_exists() {
     let security = page("docs/SECURITY.md");
     let (_, table) = security.split_once("## Abuse").unwrap();
     let (table, _) = table.split_once("\n## ").unwrap();
-    let sources = [files("acceptance/tests", "rs"), files("crates", "rs")].concat();
-    let sources: Vec<String> = sources
-        .into_iter()
-        .map(|file| fs::read_to_string(file).unwrap())
-        .collect();
+    let sources = sources();
     let rows: Vec<&str> = table
         .lines()
         .filter(|line| line.starts_with("| "))
@@ -145,15 +160,47 @@ fn every_test_in_the_table_of_attacks_exists() {
     for row in rows.iter().skip(1) {
         let tests = row.rsplit(" | ").next().unwrap();
         assert!(tests.contains(".rs`"), "no test: {row}");
-        for name in tests.split('`').skip(1).step_by(2) {
-            let is_function = name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-            let function = format!("fn {name}(");
-            assert!(
-                !is_function || sources.iter().any(|source| source.contains(&function)),
-                "docs/SECURITY.md names {name}, which does not exist"
-            );
-        }
+        assert_tests_exist(tests, "docs/SECURITY.md", &sources);
     }
+}
+
+/// The states of a requirement.
+const STATES: [&str; 5] = ["met", "partly", "not met", "not applicable", "operator"];
+
+/// Every requirement of ASVS levels 1 and 2 is in one row, with a state and existing tests.
+#[test]
+fn every_security_requirement_has_a_state_and_existing_tests() {
+    const PAGE: &str = "docs/SECURITY-ASVS.md";
+    let (text, sources) = (page(PAGE), sources());
+    let mut found: Vec<String> = Vec::new();
+    for row in text.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [requirement, state, how, tests] = cells[..] else {
+            panic!("{row}");
+        };
+        if state == "State" {
+            continue;
+        }
+        assert!(STATES.contains(&state) && !how.is_empty(), "{row}");
+        let has_evidence = tests.contains('`');
+        assert!(
+            has_evidence || ["not met", "not applicable"].contains(&state),
+            "{row}"
+        );
+        assert_tests_exist(tests, PAGE, &sources);
+        found.extend(requirement.split(", ").map(str::to_owned));
+    }
+    let (risks, mut numbers): (Vec<String>, Vec<String>) =
+        found.into_iter().partition(|name| name.starts_with("API"));
+    assert_eq!(risks.len(), 10, "{risks:?}");
+    let listed = page("acceptance/tests/documents/asvs-5.0.0.txt");
+    let mut expected: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    expected.sort_unstable();
+    numbers.sort_unstable();
+    assert_eq!(numbers, expected);
 }
 
 /// The API, the pages and the documents use these names. Only `BILLING.md` and the webhook parsers

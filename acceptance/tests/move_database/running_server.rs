@@ -76,6 +76,8 @@ async fn a_move_under_load_loses_nothing_and_keeps_keys_links_cursors_and_sessio
     let sqlite = TestDatabase::new(Engine::Sqlite).await;
     let server = ServerProcess::start(&sqlite).await;
     let cookie = sign_in(&server).await;
+    let list = ["admin", "organization", "list"];
+    let organizations = ServerProcess::run(&sqlite, &list).unwrap();
     let key = ServerProcess::full_key(&sqlite);
     let site = Website::open_at(server.base_url(), &key)
         .await
@@ -114,6 +116,8 @@ async fn a_move_under_load_loses_nothing_and_keeps_keys_links_cursors_and_sessio
     assert!(server.terminate().success());
 
     let moved = ServerProcess::start(&postgres).await;
+    let listed = ServerProcess::run(&postgres, &list).unwrap();
+    assert_eq!(listed, organizations, "the first start created nothing");
     let site = site.through(moved.base_url());
     let mut counts = BTreeMap::<String, usize>::new();
     for event in site.log().await {

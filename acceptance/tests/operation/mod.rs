@@ -4,6 +4,7 @@ mod drain;
 mod log_output;
 mod metrics;
 mod password_guesses;
+mod people;
 mod request_ids;
 mod roles;
 mod shared_queue;

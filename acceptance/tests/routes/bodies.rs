@@ -1,12 +1,21 @@
 //! Valid bodies for the routes.
 
-use super::DEVICE;
+use super::{DEVICE, USER};
 use serde_json::{Value, json};
 
 const ERASE_TOKEN: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
 
 pub(super) fn challenge_body() -> Value {
     json!({"deviceId": DEVICE})
+}
+
+/// A key that a full test key may create.
+pub(super) fn key_body() -> Value {
+    json!({"name": "Warehouse", "permission": "analytics", "environment": "test"})
+}
+
+pub(super) fn rotation_body() -> Value {
+    json!({"overlapHours": 48})
 }
 
 pub(super) fn name_body() -> Value {
@@ -82,5 +91,5 @@ pub(super) fn erase_body() -> Value {
 }
 
 pub(super) fn identify_body() -> Value {
-    json!({"deviceId": DEVICE, "userId": "user-42"})
+    json!({"deviceId": DEVICE, "userId": USER})
 }

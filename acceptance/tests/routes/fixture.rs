@@ -1,6 +1,6 @@
 //! Objects that routes are called on.
 
-use super::bodies::configure_body;
+use super::bodies::{configure_body, identify_body, key_body};
 use crate::outbox::{Outcome, connect, settle};
 use crate::website::{START, Website};
 use reqwest::Method;
@@ -11,12 +11,14 @@ use tributary_testkit::TestServer;
 /// Number of link domains used, so that each app gets its own.
 static DOMAINS: AtomicU32 = AtomicU32::new(0);
 
-/// An app with a link and a device in both environments.
+/// An app with a link, and with a device and its user in both environments.
 #[derive(Debug, Clone)]
 pub(crate) struct RouteFixture {
     pub(crate) app: String,
     pub(crate) link: String,
     pub(crate) notice: String,
+    /// A test key for analytics, which every full key may manage.
+    pub(crate) key: String,
     /// The live and the test SDK key.
     pub(crate) sdk_keys: [String; 2],
     /// A click for web events, if the app has a website.
@@ -71,22 +73,31 @@ impl RouteFixture {
         });
         let notice = server.post(&format!("{path}/notices"), key, notice).await;
         let notice = notice.expect(201).data()["id"].as_str().unwrap().to_owned();
+        let api_key = server.post("/api/v1/keys", key, key_body()).await;
+        let api_key = api_key.expect(201).data()["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         let sdk = server.get(&path, key).await.expect(200).data()["sdk"].clone();
         let sdk_keys = ["liveKey", "testKey"].map(|name| sdk[name].as_str().unwrap().to_owned());
         for sdk_key in &sdk_keys {
-            let request = server.request(Method::POST, "/api/track/configure");
-            let request = request.header("x-tributary-key", sdk_key);
-            let request = request.header("content-type", "application/json");
-            server
-                .send(request.body(configure_body().to_string()))
-                .await
-                .expect(200);
+            for (call, body, status) in [
+                ("configure", configure_body(), 200),
+                ("identify", identify_body(), 204),
+            ] {
+                let request = server.request(Method::POST, &format!("/api/track/{call}"));
+                let request = request.header("x-tributary-key", sdk_key);
+                let request = request.header("content-type", "application/json");
+                let answer = server.send(request.body(body.to_string())).await;
+                answer.expect(status);
+            }
         }
         let app = path.rsplit('/').next().unwrap().to_owned();
         Self {
             app,
             link,
             notice,
+            key: api_key,
             sdk_keys,
             click: None,
             delivery: "dlv_01k9z3v7q8e4r9m2x5c6b7n8d0".to_owned(),

@@ -22,12 +22,16 @@ pub(crate) enum Needs {
     AnalyticsRead,
     /// `apps:read`.
     AppsRead,
+    /// `apps:read`, and a live key.
+    AuditExport,
     /// `apps:read`, for data that only live events have; a test key gets 404.
     DeliveryRead,
     /// `apps:write`, and a live key.
     AppsWrite,
     /// `apps:write`, with a key of either environment.
     PeopleErase,
+    /// `keys:write`, with a key of either environment.
+    KeysWrite,
 }
 
 /// A route and how to call it.
@@ -60,3 +64,5 @@ const fn route(
 
 /// Device of every [`RouteFixture`], live and test.
 pub(crate) const DEVICE: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
+/// User of the device.
+pub(crate) const USER: &str = "user-42";

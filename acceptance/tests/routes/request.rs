@@ -1,6 +1,6 @@
 //! Requests to a route.
 
-use super::{DEVICE, Needs, Route, RouteFixture};
+use super::{DEVICE, Needs, Route, RouteFixture, USER};
 use reqwest::Method;
 use serde_json::Value;
 use tributary_testkit::{TestResponse, TestServer};
@@ -17,10 +17,12 @@ impl Route {
             .replace("{appId}", &fixture.app)
             .replace("{linkId}", &fixture.link)
             .replace("{noticeId}", &fixture.notice)
+            .replace("{keyId}", &fixture.key)
             .replace("{network}", "network_a")
             .replace("{provider}", "revenuecat")
             .replace("{deliveryId}", &fixture.delivery)
             .replace("{deviceId}", DEVICE)
+            .replace("{userId}", USER)
     }
 
     /// Returns the key that the route accepts: the private key, or the SDK key of the fixture.

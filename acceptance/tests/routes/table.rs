@@ -2,8 +2,9 @@
 
 use super::bodies::{
     challenge_body, configure_body, cost_source_body, costs_body, decision_body, decisions_body,
-    enabled_body, erase_body, evaluate_body, events_body, identify_body, links_body, name_body,
-    notice_body, retry_body, tried_rules_body, web_event_body, web_events_enabled_body,
+    enabled_body, erase_body, evaluate_body, events_body, identify_body, key_body, links_body,
+    name_body, notice_body, retry_body, rotation_body, tried_rules_body, web_event_body,
+    web_events_enabled_body,
 };
 use super::{Needs, Route, route};
 
@@ -372,6 +373,20 @@ pub(crate) const ROUTES: &[Route] = &[
     ),
     route(
         "GET",
+        "/api/v1/apps/{appId}/devices/{deviceId}/data",
+        Needs::PeopleErase,
+        None,
+        200,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/users/{userId}/data",
+        Needs::PeopleErase,
+        None,
+        200,
+    ),
+    route(
+        "GET",
         "/api/v1/apps/{appId}/held",
         Needs::AppsRead,
         None,
@@ -392,6 +407,13 @@ pub(crate) const ROUTES: &[Route] = &[
         200,
     ),
     route("GET", "/api/v1/audit-log", Needs::AppsRead, None, 200),
+    route(
+        "GET",
+        "/api/v1/audit-log/export",
+        Needs::AuditExport,
+        None,
+        200,
+    ),
     route(
         "POST",
         "/api/track/configure",
@@ -423,6 +445,29 @@ pub(crate) const ROUTES: &[Route] = &[
     ),
     route("GET", "/healthz", Needs::Nothing, None, 200),
     route("GET", "/readyz", Needs::Nothing, None, 200),
+    route("GET", "/api/v1/keys", Needs::AppsRead, None, 200),
+    route(
+        "POST",
+        "/api/v1/keys",
+        Needs::KeysWrite,
+        Some(key_body),
+        201,
+    ),
+    route("GET", "/api/v1/keys/{keyId}", Needs::AppsRead, None, 200),
+    route(
+        "POST",
+        "/api/v1/keys/{keyId}/rotate",
+        Needs::KeysWrite,
+        Some(rotation_body),
+        201,
+    ),
+    route(
+        "DELETE",
+        "/api/v1/keys/{keyId}",
+        Needs::KeysWrite,
+        None,
+        204,
+    ),
     // Last, because they delete the notice, the device and the link.
     route(
         "DELETE",

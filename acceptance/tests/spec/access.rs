@@ -15,16 +15,23 @@ fn expected(
     match (needs, permission, environment) {
         (Needs::Nothing | Needs::AnalyticsRead, _, _)
         | (Needs::AppsRead, Permission::Full | Permission::ReadOnly, _)
-        | (Needs::DeliveryRead, Permission::Full | Permission::ReadOnly, Environment::Live)
+        | (
+            Needs::DeliveryRead | Needs::AuditExport,
+            Permission::Full | Permission::ReadOnly,
+            Environment::Live,
+        )
         | (Needs::AppsWrite, Permission::Full, Environment::Live)
-        | (Needs::PeopleErase, Permission::Full, _) => Ok(()),
-        (Needs::AppsWrite, Permission::Full, Environment::Test) => Err((403, "production_only")),
+        | (Needs::PeopleErase | Needs::KeysWrite, Permission::Full, _) => Ok(()),
+        (Needs::AppsWrite, Permission::Full, Environment::Test)
+        | (Needs::AuditExport, Permission::Full | Permission::ReadOnly, Environment::Test) => {
+            Err((403, "production_only"))
+        }
         (Needs::DeliveryRead, Permission::Full | Permission::ReadOnly, Environment::Test) => {
             Err((404, "delivery_not_found"))
         }
-        (Needs::AppsRead | Needs::DeliveryRead, Permission::Analytics, _)
+        (Needs::AppsRead | Needs::DeliveryRead | Needs::AuditExport, Permission::Analytics, _)
         | (
-            Needs::AppsWrite | Needs::PeopleErase,
+            Needs::AppsWrite | Needs::PeopleErase | Needs::KeysWrite,
             Permission::ReadOnly | Permission::Analytics,
             _,
         ) => Err((403, "insufficient_permission")),

@@ -17,9 +17,10 @@ use tributary_testkit::on_both_engines;
 
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
 const AGES: [u8; 7] = [0, 1, 3, 7, 14, 30, 90];
-const CREDITS: [&str; 3] = ["network", "link", "campaign"];
-const MEASURES: [&str; 5] = [
+pub(super) const CREDITS: [&str; 3] = ["network", "link", "campaign"];
+const MEASURES: [&str; 6] = [
     "retention",
+    "payerShare",
     "revenuePerInstall",
     "cumulativeRevenue",
     "paidRoas",
@@ -27,10 +28,10 @@ const MEASURES: [&str; 5] = [
 ];
 
 /// A question: length of the periods, grouping and filters.
-struct Question {
-    unit: &'static str,
-    by: Option<&'static str>,
-    filters: Vec<(&'static str, String)>,
+pub(super) struct Question {
+    pub(super) unit: &'static str,
+    pub(super) by: Option<&'static str>,
+    pub(super) filters: Vec<(&'static str, String)>,
 }
 
 impl Question {
@@ -60,6 +61,7 @@ impl Question {
 struct Sums {
     installs: i64,
     devices: i64,
+    payers: i64,
     revenue: i64,
     paid: i64,
     cost: Option<i64>,
@@ -69,6 +71,7 @@ impl Sums {
     fn add(&mut self, other: &Self) {
         self.installs += other.installs;
         self.devices += other.devices;
+        self.payers += other.payers;
         self.revenue += other.revenue;
         self.paid += other.paid;
         self.cost = self.cost.zip(other.cost).map(|(one, other)| one + other);
@@ -83,6 +86,7 @@ impl Sums {
         };
         match name {
             "retention" => divide(self.devices * 1_000_000, self.installs),
+            "payerShare" => divide(self.payers * 1_000_000, self.installs),
             "revenuePerInstall" => divide(self.revenue, self.installs),
             "cumulativeRevenue" => Some(self.revenue),
             "paidRoas" => divide(self.paid * 1_000_000, self.cost?),
@@ -94,9 +98,11 @@ impl Sums {
 
 /// Figures of a cohort by age, and when its last device can have been installed.
 #[derive(Debug, Default)]
-struct CountedCohort {
+pub(super) struct CountedCohort {
     installs: i64,
     devices: BTreeMap<u8, BTreeSet<String>>,
+    /// Age of each device's first payment.
+    payers: BTreeMap<String, u8>,
     revenue: BTreeMap<u8, (i64, i64)>,
     cost: Option<i64>,
     end: i64,
@@ -110,6 +116,8 @@ impl CountedCohort {
                 .devices
                 .get(&age)
                 .map_or(0, |seen| i64::try_from(seen.len()).unwrap()),
+            payers: i64::try_from(self.payers.values().filter(|first| **first <= age).count())
+                .unwrap(),
             cost: self.cost,
             ..Sums::default()
         };
@@ -154,10 +162,13 @@ fn start(day: Date) -> i64 {
 }
 
 /// Label of the period and value of the group.
-type Key = (String, Option<String>);
+pub(super) type Key = (String, Option<String>);
 
 /// Counts the cohorts from the recorded events, one by one.
-fn count_cohorts(recorded: &RecordedRows, question: &Question) -> BTreeMap<Key, CountedCohort> {
+pub(super) fn count_cohorts(
+    recorded: &RecordedRows,
+    question: &Question,
+) -> BTreeMap<Key, CountedCohort> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     // Activity and country belong to the install; revenue belongs to the credit of its event.
     let value = |install: &Value, event: &Value, name: &str| match name {
@@ -211,6 +222,11 @@ fn count_cohorts(recorded: &RecordedRows, question: &Question) -> BTreeMap<Key, 
                 sums.1 += if is_paid { usd } else { 0 };
             } else {
                 cohort.installs += i64::from(event["name"] == "install");
+                let usd = &event["revenue"];
+                if usd["counted"] == true && micros(&usd["usd"]) > 0 {
+                    let first = cohort.payers.entry(device.clone()).or_insert(age);
+                    *first = age.min(*first);
+                }
                 let active = cohort.devices.entry(age).or_default();
                 active.insert(device.clone());
             }
@@ -256,7 +272,7 @@ fn number(value: &Value) -> Option<i64> {
 }
 
 /// Compares the REST answer with the count, and returns the answer.
-async fn compare_api(
+pub(super) async fn compare_api(
     fixture: &ReportFixture,
     counted: &BTreeMap<Key, CountedCohort>,
     question: &Question,
@@ -280,6 +296,7 @@ async fn compare_api(
             let age = u8::try_from(at["day"].as_u64().unwrap()).unwrap();
             let sums = expected.at(age);
             assert_eq!(at["devices"], sums.devices, "{query} {key:?} {age}");
+            assert_eq!(at["payers"], sums.payers, "{query} {key:?} {age}");
             assert_eq!(
                 at["complete"],
                 expected.is_complete(age, now),
@@ -364,7 +381,7 @@ async fn compare_page(
             assert_eq!(found, expected, "{query} {age}: {line:?}");
         }
     }
-    if measure != "retention" {
+    if !["retention", "payerShare"].contains(&measure) {
         return;
     }
     let page = fixture.page(&format!("/cohorts?{query}"), cookie).await;

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tributary_api::{Code, RateSettings, Timeouts};
+use tributary_domain::access::key_management::KEYS_MAX;
 use tributary_domain::access::{Environment, Permission};
 use tributary_testkit::{TestResponse, TestServer, TestServerSettings, on_both_engines};
 
@@ -55,6 +56,62 @@ async fn stalled_body(server: &TestServer, key: &str) -> String {
         .unwrap()
         .unwrap();
     answer
+}
+
+/// Returns a refusal for each code that only the endpoints of keys and limited keys return.
+async fn refused_key_requests(
+    server: &TestServer,
+    full: &str,
+) -> Vec<(&'static str, TestResponse)> {
+    let keys = "/api/v1/keys";
+    let create = async |limits: serde_json::Value| {
+        let mut body = json!({"name": "Limited", "permission": "full"});
+        body.as_object_mut()
+            .unwrap()
+            .extend(limits.as_object().unwrap().clone());
+        let created = server.post(keys, full, body).await.expect(201).data();
+        ["id", "key"].map(|name| created[name].as_str().unwrap().to_owned())
+    };
+    let app = server.app(full).await;
+    let [id, limited] = create(json!({"apps": [app.rsplit('/').next().unwrap()]})).await;
+    let [_, elsewhere] = create(json!({"addresses": ["192.0.2.0/24"]})).await;
+    let named = json!({"name": "A", "permission": "full"});
+    let rotate = format!("{keys}/{id}/rotate");
+    let mut refused = vec![
+        (
+            "app_not_allowed",
+            server
+                .post("/api/v1/apps", &limited, json!({"name": "A"}))
+                .await,
+        ),
+        (
+            "key_exceeds_own",
+            server.post(keys, &limited, named.clone()).await,
+        ),
+        ("address_not_allowed", server.get(keys, &elsewhere).await),
+        (
+            "key_not_found",
+            server
+                .get(&format!("{keys}/key_01k9z3v7q8e4r9m2x5c6b7n8d0"), full)
+                .await,
+        ),
+    ];
+    server.post(&rotate, full, json!({})).await.expect(201);
+    refused.push(("key_rotated", server.post(&rotate, full, json!({})).await));
+    let [revoked, _] = create(json!({})).await;
+    let revoke = format!("{keys}/{revoked}");
+    server.call("DELETE", &revoke, full, None).await.expect(204);
+    let rotate = format!("{revoke}/rotate");
+    refused.push(("key_ended", server.post(&rotate, full, json!({})).await));
+    let crowded = server.organization("Crowded").await;
+    let mut last = String::new();
+    for _ in 0..KEYS_MAX {
+        last = server
+            .key(crowded, Permission::Full, Environment::Live)
+            .await;
+    }
+    refused.push(("too_many_keys", server.post(keys, &last, named).await));
+    refused
 }
 
 /// Sends a web event for each code that only web events return.
@@ -169,6 +226,7 @@ on_both_engines! {
         record(another, "too_many_notices");
         record(server.get(&format!("{app}/integrations/network_x"), &full).await, "network_not_found");
         record(server.get(&format!("{app}/devices/unknown"), &full).await, "device_not_found");
+        record(server.get(&format!("{app}/users/unknown/data"), &full).await, "user_not_found");
         record(server.get(&format!("{app}/deliveries/{}", fixture.delivery), &full).await, "delivery_not_found");
         record(retry_twice(&server, &full).await, "delivery_not_retryable");
         let plain = server.request(Method::POST, "/api/track/configure").header("x-tributary-key", &sdk_key);
@@ -212,6 +270,9 @@ on_both_engines! {
         record(server.get("/api/v1/apps?cursor=x", &full).await, "invalid_cursor");
         for (code, event) in refused_web_events(&server, &full).await {
             record(event, code);
+        }
+        for (code, answer) in refused_key_requests(&server, &full).await {
+            record(answer, code);
         }
 
         let timed_out = stalled_body(&server, &full).await;

@@ -41,7 +41,8 @@ async fn compare_pivots(
             {
                 group.push(dimension);
             } else if filters.len() < 3 && !filters.iter().any(|(name, _)| *name == dimension) {
-                let candidates = values(recorded, dimension);
+                let mut candidates = values(recorded, dimension);
+                candidates.extend((dimension == "platform").then(|| "app".to_owned()));
                 filters.push((dimension, candidates.choose(&mut random).unwrap().clone()));
             }
         }

@@ -242,7 +242,8 @@ on_both_engines! {
             let mut filters = Vec::new();
             let count = random.random_range(0..=3);
             for dimension in DIMENSIONS.sample(&mut random, count) {
-                let candidates = values(&recorded, dimension);
+                let mut candidates = values(&recorded, dimension);
+                candidates.extend((*dimension == "platform").then(|| "app".to_owned()));
                 filters.extend(candidates.choose(&mut random).map(|value| (*dimension, value.clone())));
             }
             let first = random.random_range(15..=31);

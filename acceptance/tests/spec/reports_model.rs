@@ -176,7 +176,9 @@ impl RecordedRows {
             let day = period_label(millis(record), "day", &zone);
             let is_bot = record["bot"].is_string();
             let fits = |(name, wanted): &(&str, String)| {
-                dimension_value(record, name, &zone).unwrap_or_default() == *wanted
+                let value = dimension_value(record, name, &zone).unwrap_or_default();
+                let is_app = ["ios", "android"].contains(&value.as_str());
+                value == *wanted || (*name == "platform" && wanted == "app" && is_app)
             };
             if is_bot || day.as_str() < days.0 || day.as_str() > days.1 || !filters.iter().all(fits)
             {

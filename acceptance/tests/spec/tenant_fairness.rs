@@ -28,7 +28,10 @@ const REPORTS: &[&str] = &[
     "/api/v1/apps/{appId}/held",
     "/api/v1/apps/{appId}/export",
     "/api/v1/apps/{appId}/devices/{deviceId}",
+    "/api/v1/apps/{appId}/devices/{deviceId}/data",
+    "/api/v1/apps/{appId}/users/{userId}/data",
     "/api/v1/audit-log",
+    "/api/v1/audit-log/export",
     "/api/v1/portfolio",
 ];
 

@@ -62,6 +62,18 @@ pub(super) const HOT_STATEMENTS: &[(&str, AppFilter)] = &[
     ),
     ("billing/people.rs count_links: select user_links", App),
     ("billing/people.rs link_users: insert user_links", Insert),
+    (
+        "billing/people.rs forget_users_elsewhere: delete user_links",
+        App,
+    ),
+    (
+        "billing/people.rs forget_users_elsewhere: update events",
+        App,
+    ),
+    (
+        "billing/people.rs forget_users_elsewhere: update identities",
+        App,
+    ),
     ("billing/people.rs linked_people: select user_links", App),
     (
         "billing/people.rs revoke_unsigned: update user_links",

@@ -47,7 +47,7 @@ const HOT_FILES: [&str; 27] = [
 /// Statements for rows of all apps: lists of an organization's apps, workers that look for due work,
 /// sweeps, and commands that convert or move a database. None of them runs for a request from outside. Before you add one, consider whether its
 /// cost may grow with the number of shards.
-const ALL_APPS: [&str; 41] = [
+const ALL_APPS: [&str; 42] = [
     "alerts.rs find_due",
     "app_table.rs app_ids",
     "apps.rs app_names",
@@ -79,6 +79,7 @@ const ALL_APPS: [&str; 41] = [
     "partitions/compaction.rs is_complete",
     "partitions/removal.rs may_drop",
     "pivots.rs apps_to_fill",
+    "pivots.rs apps_without_payers",
     "postbacks/sweep.rs remove",
     "rollups/pending_increments.rs find_apps",
     "traffic.rs busiest_addresses",
@@ -93,10 +94,11 @@ const ALL_APPS: [&str; 41] = [
 
 /// Statements whose conditions are built elsewhere, in a text that begins with `app_id = $1` or by
 /// `Conditions::new("app_id", …)`.
-const BUILT_CONDITIONS: [&str; 17] = [
+const BUILT_CONDITIONS: [&str; 18] = [
     "alerts.rs find_webhooks",
     "deliveries/find.rs ended",
     "deliveries/find.rs find_ended_ids",
+    "deliveries/undelivered.rs skipped_events",
     "deliveries/find.rs pending",
     "devices/held.rs held_installs",
     "devices/tokens.rs holds_token",

@@ -173,17 +173,30 @@ const CHANGES: &[Change] = &[
 ];
 
 /// Changes on SQLite only.
-const SQLITE_CHANGES: &[Change] = &[change(
-    (i64::MAX, 1),
-    "instance",
-    Adds(1),
-    "the first start after the upgrade rewrites the file and records it",
-)];
+const SQLITE_CHANGES: &[Change] = &[
+    change(
+        (i64::MAX, 1),
+        "instance",
+        Adds(1),
+        "the first start after the upgrade rewrites the file and records it",
+    ),
+    change((42, 1), "payer_history", Adds(3), EARLIER_PAYERS),
+    change((47, 1), "audit_chains", Adds(3), EARLIER_ENTRIES),
+];
+
+/// Changes on PostgreSQL only.
+const POSTGRES_CHANGES: &[Change] = &[
+    change((41, 1), "payer_history", Adds(3), EARLIER_PAYERS),
+    change((46, 1), "audit_chains", Adds(3), EARLIER_ENTRIES),
+];
+
+const EARLIER_PAYERS: &str = "the payers of each app's earlier installs are counted later";
+const EARLIER_ENTRIES: &str = "each organization's earlier entries get their place later";
 
 fn changes(engine: Engine, table: &str, from: i64) -> Vec<&'static Change> {
     let of_engine = match engine {
         Engine::Sqlite => SQLITE_CHANGES,
-        Engine::Postgres => &[],
+        Engine::Postgres => POSTGRES_CHANGES,
     };
     let all = CHANGES.iter().chain(of_engine);
     all.filter(|change| change.table == table && change.migration > from && change.since <= from)

@@ -196,11 +196,13 @@ fn text(table: &str, name: &str, row: u8) -> Option<Value> {
         ("integrations", "event_mapping") => EVENT_MAPPING.into(),
         ("links", "tags") => "[\"spring\"]".into(),
         ("audit_log", "actor_kind") => "operator".into(),
+        ("api_keys", "created_by_kind") => "user".into(),
         ("audit_log", "action") => "app.updated".into(),
         ("audit_log" | "clicks", "address") => "192.0.2.1".into(),
         ("events", "skipped" | "uncounted" | "hold" | "consent")
         | ("clicks", "bot" | "environment" | "network_by")
         | ("devices", "hold" | "hold_details")
+        | ("api_keys", "apps" | "addresses")
         | ("deliveries", "reason") => Value::Null,
         ("events", "params" | "campaign") => "{}".into(),
         ("events" | "rollup_names", "name") => "purchase".into(),
@@ -219,6 +221,7 @@ fn text(table: &str, name: &str, row: u8) -> Option<Value> {
         ("known_values", "kind") => return of(["campaign", "ad", "name"]),
         ("users", "role") => return of(["owner", "analyst", "viewer"]),
         ("saved_views", "page") => "overview".into(),
+        ("factors", "kind") => "totp".into(),
         ("deliveries", "status") => return of(["delivered", "failed", "expired"]),
         ("postbacks" | "unclaimed_postbacks", "signature") => "valid".into(),
         (_, "slug") => format!("slug-{row}").into(),

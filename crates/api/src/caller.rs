@@ -9,6 +9,7 @@ use crate::state::ApiState;
 use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,6 +18,7 @@ use tributary_domain::access::admission::SlotHolder;
 use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::access::{AccessDenied, Authorized, Scope, authorize};
 use tributary_domain::audit::{AuditContext, Client};
+use tributary_domain::vocabulary::subnet::address_range;
 use tributary_store::ChangeNote;
 use tributary_store::report_slots::{ReportSlot, SlotKind};
 
@@ -34,15 +36,20 @@ impl<S> Caller<S> {
     /// Returns the data for the audit log entry of a change that this caller makes now: actor,
     /// client address, request id and time.
     pub(crate) fn origin(&self, state: &ApiState) -> AuditContext {
-        let origin = state.runtime.origin(
-            self.authorized.actor().clone(),
-            Some(self.client.address),
-            Some(self.client.request_id.to_string()),
-        );
-        AuditContext {
-            environment: self.authorized.environment(),
-            ..origin
-        }
+        origin(state, &self.authorized, self.client)
+    }
+}
+
+/// Returns the data for an audit log entry: actor, client address, request id and time.
+fn origin<S>(state: &ApiState, authorized: &Authorized<S>, client: Client) -> AuditContext {
+    let origin = state.runtime.origin(
+        authorized.actor().clone(),
+        Some(client.address),
+        Some(client.request_id.to_string()),
+    );
+    AuditContext {
+        environment: authorized.environment(),
+        ..origin
     }
 }
 
@@ -65,16 +72,23 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
             }
         };
         context.record_key(LoggedKey::Private(key.id), key.organization);
-        state
-            .limits
-            .count_key(key.id, Instant::now())
-            .inspect_err(|_| metrics::count_authentication("limited"))?;
-        record_key_use(state, &key);
-        let authorized = authorize::<S>(&key).inspect_err(|denied| {
+        let address = context.client.address;
+        let authorized = authorize::<S>(&key, address).inspect_err(|denied| {
             metrics::count_authentication("denied");
             let scope = S::NAME.as_str();
             tracing::warn!(key = %key.id, scope, %denied, "permission denied");
         });
+        if let Err(denied @ AccessDenied::AddressNotAllowed) = authorized {
+            // Counted for the address and not for the key, so that a stolen key cannot use up the
+            // limit of its owner's programs.
+            state.limits.count_failure(address)?;
+            return Err(denied.into());
+        }
+        state
+            .limits
+            .count_key(key.id, Instant::now())
+            .inspect_err(|_| metrics::count_authentication("limited"))?;
+        record_key_use(state, &key, address);
         let authorized = authorized.map_err(|denied| match denied {
             AccessDenied::InsufficientPermission => ApiError::new(
                 Code::InsufficientPermission,
@@ -84,7 +98,7 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
                     key.permission.as_str()
                 ),
             ),
-            AccessDenied::LiveOnly => denied.into(),
+            AccessDenied::LiveOnly | AccessDenied::AddressNotAllowed => denied.into(),
         })?;
         metrics::count_authentication("ok");
         let actor = authorized.actor();
@@ -136,6 +150,14 @@ pub(crate) struct ExportCaller<S> {
     pub(crate) authorized: Authorized<S>,
     /// Keep it until the last byte is sent.
     pub(crate) slot: ReportSlot,
+    client: Client,
+}
+
+impl<S> ExportCaller<S> {
+    /// Returns the data for the audit log entry of an export that begins now.
+    pub(crate) fn origin(&self, state: &ApiState) -> AuditContext {
+        origin(state, &self.authorized, self.client)
+    }
 }
 
 impl<S: Scope> FromRequestParts<ApiState> for ExportCaller<S> {
@@ -146,6 +168,7 @@ impl<S: Scope> FromRequestParts<ApiState> for ExportCaller<S> {
         let holder = SlotHolder::from(&caller.authorized);
         let slot = state.report_slots.admit(SlotKind::Export, holder).await?;
         Ok(Self {
+            client: caller.client,
             authorized: caller.authorized,
             slot,
         })
@@ -188,7 +211,9 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Arc<CachedKey>,
                 "This endpoint requires a private key (ak_…), not an SDK key (pk_…).",
             ));
         }
-        KeyKind::Setup | KeyKind::Session | KeyKind::Share => return Err(invalid()),
+        KeyKind::Setup | KeyKind::Session | KeyKind::Share | KeyKind::Reset => {
+            return Err(invalid());
+        }
     }
     let found = state
         .read_cache
@@ -207,15 +232,15 @@ fn bearer_credentials(header: &str) -> Option<&str> {
         .then(|| credentials.trim())
 }
 
-/// Records the key's last use in the background.
-fn record_key_use(state: &ApiState, key: &CachedKey) {
+/// Records the key's last use, and the range of the address, in the background.
+fn record_key_use(state: &ApiState, key: &CachedKey, address: IpAddr) {
     let now = state.runtime.now();
     if !key.begin_recording_use(now) {
         return;
     }
-    let (store, key) = (state.store.clone(), key.id);
+    let (store, key, range) = (state.store.clone(), key.id, address_range(address));
     let noting = async move {
-        if let Err(error) = store.note_key_use(key, now).await {
+        if let Err(error) = store.note_key_use(key, now, range).await {
             tracing::warn!(%error, "failed to record key use");
         }
     };

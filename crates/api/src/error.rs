@@ -53,6 +53,12 @@ codes! {
     PrivateKeyRequired = FORBIDDEN "private_key_required",
     /// A test key tried to change live settings.
     LiveOnly = FORBIDDEN "production_only",
+    /// The key is limited to addresses, and the client's is none of them.
+    AddressNotAllowed = FORBIDDEN "address_not_allowed",
+    /// The key is limited to apps, and the request concerns the whole organization.
+    AppNotAllowed = FORBIDDEN "app_not_allowed",
+    /// A key tried to manage a key that can do more or lives longer.
+    KeyExceedsOwn = FORBIDDEN "key_exceeds_own",
     /// The SDK is disabled for the app.
     SdkDisabled = FORBIDDEN "sdk_disabled",
     /// The token does not belong to the device.
@@ -69,8 +75,18 @@ codes! {
     NoticeNotFound = NOT_FOUND "notice_not_found",
     /// The app has as many notices as it may have.
     TooManyNotices = CONFLICT "too_many_notices",
+    /// No such key.
+    KeyNotFound = NOT_FOUND "key_not_found",
+    /// The key was revoked or has expired.
+    KeyEnded = CONFLICT "key_ended",
+    /// The key has a successor.
+    KeyRotated = CONFLICT "key_rotated",
+    /// The organization has as many valid keys as it may have.
+    TooManyKeys = CONFLICT "too_many_keys",
     /// No such device.
     DeviceNotFound = NOT_FOUND "device_not_found",
+    /// Nothing is stored about the user.
+    UserNotFound = NOT_FOUND "user_not_found",
     /// No such delivery.
     DeliveryNotFound = NOT_FOUND "delivery_not_found",
     /// No such network.
@@ -277,6 +293,7 @@ impl From<AccessDenied> for ApiError {
         let code = match denied {
             AccessDenied::InsufficientPermission => Code::InsufficientPermission,
             AccessDenied::LiveOnly => Code::LiveOnly,
+            AccessDenied::AddressNotAllowed => Code::AddressNotAllowed,
         };
         Self::new(code, denied.to_string())
     }
@@ -301,7 +318,18 @@ impl From<Refusal> for ApiError {
             Refusal::LinkNotFound => Code::LinkNotFound,
             Refusal::NoticeNotFound => Code::NoticeNotFound,
             Refusal::TooManyNotices => Code::TooManyNotices,
+            Refusal::AppNotAllowed => Code::AppNotAllowed,
+            Refusal::KeyNotFound => Code::KeyNotFound,
+            Refusal::KeyEnded => Code::KeyEnded,
+            Refusal::KeyRotated => Code::KeyRotated,
+            Refusal::TooManyKeys => Code::TooManyKeys,
+            // The key was revoked between authentication and the change.
+            Refusal::KeyManagerInvalid => Code::InvalidApiKey,
+            Refusal::KeyExceedsManager(fields) => {
+                return Self::with_faults(Code::KeyExceedsOwn, refusal.to_string(), fields.clone());
+            }
             Refusal::DeviceNotFound => Code::DeviceNotFound,
+            Refusal::AppUserNotFound => Code::UserNotFound,
             Refusal::InvalidEraseToken => Code::InvalidEraseToken,
             Refusal::DeliveryNotFound => Code::DeliveryNotFound,
             Refusal::DeliveryNotRetryable => Code::DeliveryNotRetryable,
@@ -333,12 +361,21 @@ impl From<Refusal> for ApiError {
             Refusal::Invalid(faults) => return faults.clone().into(),
             // Only the command line and the dashboard can cause these refusals.
             Refusal::OrganizationNotFound
-            | Refusal::KeyNotFound
             | Refusal::MemberNotFound
             | Refusal::LastOwner
+            | Refusal::AccountNotFound
+            | Refusal::ResetLinkInvalid
+            | Refusal::FactorNotFound
+            | Refusal::AuthenticatorExists
+            | Refusal::TooManyFactors
+            | Refusal::LastFactor
+            | Refusal::OwnFactorMissing
             | Refusal::SetupLinkInvalid
             | Refusal::TooManyViews
             | Refusal::TooManyShares
+            | Refusal::SingleSignOnNotFound
+            | Refusal::SignOnRefused(_)
+            | Refusal::OwnerNeedsPassword
             | Refusal::EmailTaken => Code::NotFound,
         };
         Self::new(code, refusal.to_string())

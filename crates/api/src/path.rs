@@ -5,10 +5,10 @@ use crate::error::{ApiError, Code};
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use tributary_domain::app::BillingProvider;
-use tributary_domain::device::DeviceKey;
+use tributary_domain::device::{DeviceKey, UserKey};
 use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
-use tributary_domain::vocabulary::id::{AppId, DeliveryId, LinkId, NoticeId};
+use tributary_domain::vocabulary::id::{AppId, DeliveryId, KeyId, LinkId, NoticeId};
 
 /// Ids in a path.
 #[derive(Debug, Default)]
@@ -16,9 +16,11 @@ pub(crate) struct PathIds {
     app: Option<AppId>,
     link: Option<LinkId>,
     notice: Option<NoticeId>,
+    key: Option<KeyId>,
     network: Option<Network>,
     provider: Option<BillingProvider>,
     device: Option<DeviceKey>,
+    user: Option<UserKey>,
     delivery: Option<DeliveryId>,
 }
 
@@ -36,6 +38,11 @@ impl PathIds {
     /// `{noticeId}`.
     pub(crate) fn notice(&self) -> Result<NoticeId, ApiError> {
         self.notice.ok_or_else(|| Refusal::NoticeNotFound.into())
+    }
+
+    /// `{keyId}`.
+    pub(crate) fn key(&self) -> Result<KeyId, ApiError> {
+        self.key.ok_or_else(|| Refusal::KeyNotFound.into())
     }
 
     /// `{network}`.
@@ -60,6 +67,11 @@ impl PathIds {
     pub(crate) fn device(self) -> Result<DeviceKey, ApiError> {
         self.device.ok_or_else(|| Refusal::DeviceNotFound.into())
     }
+
+    /// `{userId}`.
+    pub(crate) fn user(self) -> Result<UserKey, ApiError> {
+        self.user.ok_or_else(|| Refusal::AppUserNotFound.into())
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for PathIds {
@@ -75,9 +87,11 @@ impl<S: Send + Sync> FromRequestParts<S> for PathIds {
                 "appId" => ids.app = AppId::parse(text).ok(),
                 "linkId" => ids.link = LinkId::parse(text).ok(),
                 "noticeId" => ids.notice = NoticeId::parse(text).ok(),
+                "keyId" => ids.key = KeyId::parse(text).ok(),
                 "network" => ids.network = Network::parse(text),
                 "provider" => ids.provider = BillingProvider::parse(text),
                 "deviceId" => ids.device = DeviceKey::parse(text).ok(),
+                "userId" => ids.user = UserKey::parse(text).ok(),
                 "deliveryId" => ids.delivery = DeliveryId::parse(text).ok(),
                 _ => {}
             }

@@ -17,7 +17,7 @@ use tributary_domain::device::Platform;
 use tributary_domain::integration::Network;
 use tributary_domain::report::cohort::CohortTable;
 use tributary_domain::report::range::Comparison;
-use tributary_domain::report::{DIMENSIONS_MAX, Dimension, Rollup};
+use tributary_domain::report::{APP_PLATFORMS, DIMENSIONS_MAX, Dimension, Rollup};
 use tributary_domain::vocabulary::country::country_label;
 use tributary_domain::vocabulary::day::Day;
 use tributary_store::AppName;
@@ -351,10 +351,13 @@ fn field(dimension: Dimension, query: &UrlQuery) -> FilterField {
             let all = ads.chain(others).map(CreditedNetwork::as_str);
             all.map(choice).collect()
         }
-        Dimension::Platform => Platform::ALL
-            .iter()
-            .map(|one| choice(one.as_str()))
-            .collect(),
+        Dimension::Platform => {
+            let all = Platform::ALL.iter().map(|one| one.as_str());
+            std::iter::once(APP_PLATFORMS)
+                .chain(all)
+                .map(choice)
+                .collect()
+        }
         _ => Vec::new(),
     };
     let (value, fault) = query

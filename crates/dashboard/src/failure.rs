@@ -20,6 +20,8 @@ const RETRY_SECONDS: &str = "5";
 pub(crate) enum Failure {
     /// The setup link was used, has expired or never existed.
     LinkInvalid,
+    /// The link for a new password was used, has expired or never existed.
+    ResetLinkInvalid,
     /// The link to a shared report is unknown, has expired or was revoked.
     ShareClosed,
     /// Unknown static file.
@@ -30,6 +32,8 @@ pub(crate) enum Failure {
     FormAsPage,
     /// The user is not signed in. Contains the requested page's path.
     NotSignedIn(String),
+    /// The organization requires a second factor, and the user has none.
+    FactorMissing,
     /// The session ended, and htmx requested a fragment.
     SessionExpired,
     /// The user's role does not allow the request.
@@ -50,6 +54,8 @@ pub(crate) enum Failure {
     TooManyReports(u64),
     /// The page got no slot for its report. Contains the page that tries again.
     Busy(Box<Response>),
+    /// A sensitive action needs a recent proof of who the user is. Contains the page that asks.
+    ProofNeeded(Box<Response>),
     /// The page's report took longer than its time limit.
     ReportTooSlow,
     /// The database is unavailable.
@@ -85,14 +91,18 @@ impl Failure {
 
     const fn status(&self) -> StatusCode {
         match self {
-            Self::LinkInvalid | Self::ShareClosed | Self::NoSuchFile | Self::NotFound => {
-                StatusCode::NOT_FOUND
-            }
+            Self::LinkInvalid
+            | Self::ResetLinkInvalid
+            | Self::ShareClosed
+            | Self::NoSuchFile
+            | Self::NotFound => StatusCode::NOT_FOUND,
             Self::FormAsPage => StatusCode::METHOD_NOT_ALLOWED,
-            Self::NotSignedIn(_) => StatusCode::SEE_OTHER,
+            Self::NotSignedIn(_) | Self::FactorMissing => StatusCode::SEE_OTHER,
             Self::SessionExpired => StatusCode::UNAUTHORIZED,
             Self::Refused(_) => StatusCode::CONFLICT,
-            Self::CrossOrigin(_) | Self::Denied(_) | Self::FormExpired => StatusCode::FORBIDDEN,
+            Self::CrossOrigin(_) | Self::Denied(_) | Self::FormExpired | Self::ProofNeeded(_) => {
+                StatusCode::FORBIDDEN
+            }
             Self::NotAForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -113,6 +123,14 @@ impl Failure {
                 vec![
                     "It has been used, has expired or is incomplete. Check that you copied the \
                      whole link. If you did, ask the administrator of this server for a new one."
+                        .to_owned(),
+                ],
+            ),
+            Self::ResetLinkInvalid => (
+                "This link for a new password is not valid",
+                vec![
+                    "It has been used, has expired or is incomplete. Check that you copied the \
+                     whole link. If you did, ask for a new one."
                         .to_owned(),
                 ],
             ),
@@ -215,6 +233,14 @@ impl Failure {
                         .to_owned(),
                 ],
             ),
+            Self::FactorMissing => (
+                "Set up a second factor",
+                vec!["Your organization requires one. Nothing was changed.".to_owned()],
+            ),
+            Self::ProofNeeded(_) => (
+                "Confirm that it is you",
+                vec!["Nothing was changed. Enter your password to continue.".to_owned()],
+            ),
             Self::Internal => (
                 "Internal error",
                 vec![
@@ -244,6 +270,10 @@ impl Failure {
                 ),
                 NEW_KEY,
             ],
+            Self::ResetLinkInvalid => &[(
+                "On the server, this command prints a new link:",
+                "tributary admin user reset you@example.com",
+            )],
             Self::Unavailable => &[NEW_KEY],
             _ => &[],
         }
@@ -254,11 +284,13 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Refused(Refusal::SetupLinkInvalid) => Self::LinkInvalid,
+            StoreError::Refused(Refusal::ResetLinkInvalid) => Self::ResetLinkInvalid,
             StoreError::Refused(
                 Refusal::AppNotFound
                 | Refusal::LinkNotFound
                 | Refusal::NoticeNotFound
                 | Refusal::DeviceNotFound
+                | Refusal::AppUserNotFound
                 | Refusal::DeliveryNotFound
                 | Refusal::NetworkNotFound
                 | Refusal::KeyNotFound,
@@ -292,7 +324,10 @@ impl IntoResponse for Failure {
             let next = form_urlencoded::byte_serialize(requested.as_bytes());
             return see_other(&format!("/sign-in?next={}", next.collect::<String>()));
         }
-        if let Self::Busy(page) = self {
+        if matches!(self, Self::FactorMissing) {
+            return see_other("/account/authenticator");
+        }
+        if let Self::Busy(page) | Self::ProofNeeded(page) = self {
             return *page;
         }
         let failure = self.page();
@@ -331,6 +366,7 @@ mod tests {
     #[case::too_slow(StoreError::unavailable("stats", ReportTimeout), 503, None)]
     #[case::corrupt(StoreError::corrupt("users", "role", 1), 500, None)]
     #[case::used_meanwhile(Refusal::SetupLinkInvalid.into(), 404, None)]
+    #[case::reset_meanwhile(Refusal::ResetLinkInvalid.into(), 404, None)]
     #[case::not_found(Refusal::KeyNotFound.into(), 404, None)]
     #[case::refused(Refusal::LastOwner.into(), 409, None)]
     fn store_errors_become_statuses(

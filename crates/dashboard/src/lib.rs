@@ -40,6 +40,7 @@ mod response;
 mod same_origin;
 mod sealing;
 mod shell;
+mod sign_on;
 mod sparkline;
 mod state;
 mod text;
@@ -50,6 +51,7 @@ mod views;
 mod testing;
 
 pub use password::hash as password_hash;
+pub use sign_on::{CodeRedemption, ProviderFuture, SignOnProviders};
 pub use state::{
     ConnectionTest, ConnectionTestFuture, DashboardState, DomainLookup, DomainLookupFuture,
     NoticeMessages, NoticePreviewFuture, NoticeTestFuture,
@@ -63,9 +65,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use failure::Failure;
 use pages::{
-    account, app, audit_log, conversion_values, deliveries, device, device_erasure, events, front,
-    held, home, integrations, keys, links, notices, portfolio, settings, setup, sign_in, sign_out,
-    team, undelivered, what_if,
+    account, app, audit_log, confirm, conversion_values, deliveries, device, device_erasure,
+    events, factors, front, held, home, integrations, keys, links, notices, personal_data,
+    portfolio, reset, second_step, settings, setup, sign_in, sign_out, single_sign_on, team,
+    undelivered, what_if,
 };
 use state::DashboardHandles;
 
@@ -86,6 +89,7 @@ impl Dashboard {
         Router::new()
             .route("/", get(front::show))
             .route("/setup/{token}", get(setup::show).post(setup::redeem))
+            .route("/reset/{token}", get(reset::show).post(reset::redeem))
             .route("/shared/{token}", get(app::overview::shared::show))
             .route("/static/{file}", get(assets::serve))
             .merge(organization_routes())
@@ -119,12 +123,25 @@ impl Dashboard {
 fn organization_routes() -> Router<DashboardHandles> {
     Router::new()
         .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))
+        .route(
+            "/sign-in/code",
+            get(second_step::show).post(second_step::submit),
+        )
+        .merge(single_sign_on_routes())
         .route("/sign-out", post(sign_out::sign_out))
         .route("/home", get(home::show))
         .route("/account", get(account::show))
         .route("/account/password", post(account::change_password))
+        .route(
+            "/account/authenticator",
+            get(factors::show_authenticator).post(factors::add_authenticator),
+        )
+        .route("/account/recovery-codes", post(factors::replace_codes))
+        .route("/account/factors/{factor}/remove", post(factors::remove))
+        .route("/account/confirm", post(confirm::confirm))
         .route("/account/sessions", post(account::end_sessions))
         .route("/team", get(team::show))
+        .route("/team/second-factor", post(team::require_second_factor))
         .route("/team/invite", post(team::invite))
         .route(
             "/team/invitations/{invitation}/withdraw",
@@ -134,9 +151,34 @@ fn organization_routes() -> Router<DashboardHandles> {
         .route("/team/{member}/remove", post(team::remove))
         .route("/keys", get(keys::show).post(keys::create))
         .route("/keys/{key}/revoke", post(keys::revoke))
+        .route("/keys/{key}/rotate", post(keys::rotate))
+        .route("/keys/{key}/take-over", post(keys::take_over))
         .route("/audit-log", get(audit_log::show))
         .route("/portfolio", get(portfolio::show))
         .route("/apps/new", get(app::new::show).post(app::new::create))
+}
+
+/// Routes for single sign-on.
+fn single_sign_on_routes() -> Router<DashboardHandles> {
+    Router::new()
+        .route(
+            "/sign-in/sso/{organization}",
+            get(single_sign_on::show).post(single_sign_on::begin),
+        )
+        .route(
+            "/sign-in/sso/{organization}/callback",
+            get(single_sign_on::complete),
+        )
+        .route(
+            "/team/single-sign-on",
+            get(single_sign_on::show_settings).post(single_sign_on::save),
+        )
+        .route("/team/single-sign-on/test", post(single_sign_on::test))
+        .route(
+            "/team/single-sign-on/connect",
+            post(single_sign_on::connect),
+        )
+        .route("/team/single-sign-on/remove", post(single_sign_on::remove))
 }
 
 /// Routes for one app.
@@ -148,7 +190,9 @@ fn app_routes() -> Router<DashboardHandles> {
         .route("/events/rows", get(events::list::rows))
         .route("/events/{event}", get(events::detail::show))
         .route("/devices/{device}", get(device::show))
+        .route("/devices/{device}/data", get(personal_data::of_device))
         .route("/devices/{device}/erase", post(device_erasure::erase))
+        .route("/users/{user}/data", get(personal_data::of_user))
         .route("/links", get(links::list::show))
         .route(
             "/links/new",
@@ -283,6 +327,10 @@ fn settings_routes() -> Router<DashboardHandles> {
 
 #[cfg(test)]
 mod conflict_tests;
+#[cfg(test)]
+mod factor_tests;
+#[cfg(test)]
+mod proof_tests;
 #[cfg(test)]
 mod report_tests;
 #[cfg(test)]

@@ -172,6 +172,7 @@ pub(crate) fn notice(word: &str) -> Option<&'static str> {
         "removed" => "Removed.",
         "erased" => "Erased. Figures stay the same; the events continue under a pseudonym.",
         "revoked" => "Revoked.",
+        "taken-over" => "Taken over. If another person knows the key, rotate it.",
         "retried" => "Queued for delivery again.",
         "released" => "Released. The figures change within seconds.",
         "rejected" => "Rejected.",
@@ -183,6 +184,7 @@ pub(crate) fn notice(word: &str) -> Option<&'static str> {
              network asked for a wait. “Next import” shows the time of the next one."
         }
         "unchanged" => "Nothing was changed.",
+        "connected" => "Your account is connected. You can sign in at the provider from now on.",
         "sessions" => "Signed out there.",
         "password" => "Password changed. All your other sessions were signed out.",
         _ => return None,

@@ -107,6 +107,27 @@ async fn failed_sign_ins_are_in_the_audit_log() {
 }
 
 #[tokio::test]
+async fn signing_in_again_ends_the_session_of_this_browser() {
+    let dashboard = TestDashboard::start().await;
+    account(&dashboard, "you@example.com").await;
+    let sign_in = async |cookie: &str| {
+        let headers = [SAME_ORIGIN, FORM, ("cookie", cookie)];
+        let body = format!("email=you@example.com&password={PASSWORD}");
+        cookies(&dashboard.post("/sign-in", &headers, &body).await).remove(0)
+    };
+    let status = async |cookie: &str| {
+        let headers = [("cookie", cookie)];
+        let page = dashboard.send(Method::GET, "/account", &headers, "");
+        page.await.status
+    };
+    let (elsewhere, first) = (sign_in("").await, sign_in("").await);
+    let second = sign_in(&first).await;
+    assert_eq!(status(&first).await, StatusCode::SEE_OTHER, "it ended");
+    assert_eq!(status(&second).await, StatusCode::OK);
+    assert_eq!(status(&elsewhere).await, StatusCode::OK, "another browser");
+}
+
+#[tokio::test]
 async fn a_user_sees_and_ends_own_sessions() {
     let dashboard = TestDashboard::start().await;
     account(&dashboard, "you@example.com").await;

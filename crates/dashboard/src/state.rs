@@ -1,6 +1,7 @@
 //! Shared state of all pages.
 
 use crate::password::Hasher;
+use crate::sign_on::SignOnProviders;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +64,8 @@ pub struct DashboardState {
     pub txt_lookup: DomainLookup,
     /// Writes and sends the messages of notices.
     pub notices: NoticeMessages,
+    /// Sends requests to the providers for single sign-on.
+    pub sign_on: Arc<dyn SignOnProviders>,
     /// Public base URL without a trailing slash.
     pub base_url: Arc<str>,
     /// Time limit for receiving a form. After that, the server returns 408.
@@ -80,6 +83,7 @@ pub(crate) struct DashboardHandles {
     pub(crate) probe: ConnectionTest,
     pub(crate) txt_lookup: DomainLookup,
     pub(crate) notices: NoticeMessages,
+    pub(crate) sign_on: Arc<dyn SignOnProviders>,
     pub(crate) base_url: Arc<str>,
     pub(crate) body_timeout: Duration,
     pub(crate) own_origin: OwnOrigin,
@@ -100,6 +104,7 @@ impl DashboardHandles {
             probe: state.probe,
             txt_lookup: state.txt_lookup,
             notices: state.notices,
+            sign_on: state.sign_on,
             base_url: state.base_url,
             body_timeout: state.body_timeout,
             hasher: Hasher::for_this_machine(),

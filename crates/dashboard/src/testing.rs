@@ -1,5 +1,6 @@
 //! Test support: the dashboard on a real SQLite store with a stopped clock.
 
+use crate::sign_on::{CodeRedemption, ProviderFuture, SignOnProviders};
 use crate::{Dashboard, DashboardState, NoticeMessages};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -10,11 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tower::ServiceExt;
-use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
+use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::access::person::{Email, Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::session::Session;
 use tributary_domain::access::session_client::SessionClient;
-use tributary_domain::access::{Actor, Environment, Permission};
+use tributary_domain::access::single_sign_on::{
+    IdTokenClaims, Issuer, ProviderFault, ProviderSummary,
+};
+use tributary_domain::access::{Actor, Environment};
 use tributary_domain::click::Click;
 use tributary_domain::click::agent::Agent;
 use tributary_domain::click::params::TrackingParams;
@@ -26,15 +30,14 @@ use tributary_domain::notice::NoticePreview;
 use tributary_domain::ownership::link_domain::DomainChallenge;
 use tributary_domain::runtime::{Clock, Random, Runtime};
 use tributary_domain::vocabulary::digest::{Digest, hex};
-use tributary_domain::vocabulary::id::{
-    AppId, AuditId, ClickId, KeyId, LinkId, OrganizationId, UserId,
-};
+use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId, OrganizationId, UserId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::web_url::HostName;
 use tributary_store::report_slots::ReportSlots;
-use tributary_store::{NewKey, NewSession, NewSetupLink, Organization, Redemption, Store};
+use tributary_store::{NewSession, NewSetupLink, Organization, Redemption, Store};
 use tributary_store_sqlite::SqliteStore;
+use url::Url;
 
 /// The time of the stopped clock.
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
@@ -138,6 +141,28 @@ pub(crate) fn ad_click(app: &str, link: &str, at: Timestamp) -> Click {
     }
 }
 
+/// Providers that show a sign-in page and redeem no code.
+struct TestProviders;
+
+impl SignOnProviders for TestProviders {
+    fn allows_http(&self) -> bool {
+        false
+    }
+
+    fn sign_in_page(&self, issuer: Issuer, _: Timestamp) -> ProviderFuture<Url> {
+        let url = Url::parse(&format!("{}/in", issuer.as_str()));
+        Box::pin(async { url.map_err(|_| ProviderFault::NotConnected) })
+    }
+
+    fn redeem(&self, _: CodeRedemption) -> ProviderFuture<IdTokenClaims> {
+        Box::pin(async { Err(ProviderFault::CodeRejected) })
+    }
+
+    fn test(&self, _: Issuer, _: Timestamp) -> ProviderFuture<ProviderSummary> {
+        Box::pin(async { Err(ProviderFault::TimedOut) })
+    }
+}
+
 /// The dashboard with its store and one organization.
 pub(crate) struct TestDashboard {
     pub(crate) store: Arc<dyn Store>,
@@ -190,6 +215,7 @@ impl TestDashboard {
                     Box::pin(async { Ok(Err("Tests send nothing.".to_owned())) })
                 }),
             },
+            sign_on: Arc::new(TestProviders),
             txt_lookup: Arc::new(|name| Box::pin(async move { records_of(&name) })),
             base_url: base_url.into(),
             body_timeout: Duration::from_millis(100),
@@ -238,6 +264,21 @@ impl TestDashboard {
 
     /// Creates a user with this role and signs them in.
     pub(crate) async fn sign_in_as(&self, role: Role) -> TestUser<'_> {
+        self.sign_in_at(role, "none".to_owned(), NOW).await
+    }
+
+    /// Creates a user with this role, whose password is [`PASSWORD`] and who signed in some time ago.
+    pub(crate) async fn signed_in_earlier(&self, role: Role, ago: Duration) -> TestUser<'_> {
+        let hash = crate::password_hash(PASSWORD, [3; 16]).unwrap();
+        self.sign_in_at(role, hash, NOW.minus(ago)).await
+    }
+
+    async fn sign_in_at(
+        &self,
+        role: Role,
+        password_hash: String,
+        signed_in_at: Timestamp,
+    ) -> TestUser<'_> {
         let unique = hex(&self.source.random_bytes::<4>());
         let email = format!("{}-{unique}@example.com", role.as_str());
         let email = Email::parse(&email).unwrap();
@@ -250,30 +291,15 @@ impl TestDashboard {
         let redemption = Redemption {
             user,
             email,
-            password_hash: "none".to_owned(),
-            first_key: NewKey {
-                key: ApiKey {
-                    id: KeyId::new(NOW, self.source.random_bytes()),
-                    organization: self.organization,
-                    name: "First key".to_owned(),
-                    permission: Permission::Full,
-                    environment: Environment::Live,
-                    hint: "0000".to_owned(),
-                    created_at: NOW,
-                    expires_at: None,
-                    revoked_at: None,
-                    last_used_at: None,
-                },
-                digest: Digest::of(unique.as_bytes()),
-            },
-            first_key_audit_id: AuditId::new(NOW, self.source.random_bytes()),
+            password_hash,
+            first_key: None,
         };
         let origin = || self.source.origin(Actor::User(user), None, None);
         let redeemed = self.store.redeem_setup_link(digest, redemption, origin());
         redeemed.await.unwrap();
         let token = self.source.new_key(KeyKind::Session, Environment::Live);
         let session = NewSession {
-            session: Session::begin(user, NOW, SessionClient::default()),
+            session: Session::begin(user, signed_in_at, SessionClient::default()),
             digest: token.digest(),
         };
         self.store.begin_session(session, origin()).await.unwrap();

@@ -9,10 +9,15 @@ use tributary_domain::access::person::Role;
 const MARKUP: &str = "%3Cscript%3Ealert(1)%3C%2Fscript%3E%22%27%3Cimg%20src%3Dx%3E";
 
 /// All forms for signed-in users: path, and the lowest role that may submit it.
-const FORMS: &[(&str, Role)] = &[
+pub(crate) const FORMS: &[(&str, Role)] = &[
     ("/sign-out", Role::Viewer),
     ("/account/password", Role::Viewer),
     ("/account/sessions", Role::Viewer),
+    ("/account/confirm", Role::Viewer),
+    ("/account/authenticator", Role::Viewer),
+    ("/account/recovery-codes", Role::Viewer),
+    ("/account/factors/fct_0/remove", Role::Viewer),
+    ("/team/second-factor", Role::Owner),
     ("/apps/{app}/views", Role::Viewer),
     ("/apps/{app}/views/viw_0/delete", Role::Viewer),
     ("/apps/{app}/shares", Role::Admin),
@@ -21,6 +26,8 @@ const FORMS: &[(&str, Role)] = &[
     ("/apps/new", Role::Admin),
     ("/keys", Role::Admin),
     ("/keys/key_0/revoke", Role::Admin),
+    ("/keys/key_0/rotate", Role::Admin),
+    ("/keys/key_0/take-over", Role::Admin),
     ("/apps/{app}/links/new", Role::Admin),
     ("/apps/{app}/links/preview", Role::Admin),
     ("/apps/{app}/links/bulk", Role::Admin),
@@ -56,6 +63,10 @@ const FORMS: &[(&str, Role)] = &[
     ("/apps/{app}/held/decisions", Role::Admin),
     ("/apps/{app}/held/phone/decision", Role::Admin),
     ("/team/invite", Role::Owner),
+    ("/team/single-sign-on", Role::Owner),
+    ("/team/single-sign-on/test", Role::Owner),
+    ("/team/single-sign-on/connect", Role::Owner),
+    ("/team/single-sign-on/remove", Role::Owner),
     ("/team/usr_0/role", Role::Owner),
     ("/team/usr_0/remove", Role::Owner),
     ("/team/invitations/00/withdraw", Role::Owner),
@@ -70,6 +81,8 @@ const PAGES: &[(&str, Role)] = &[
         Role::Analyst,
     ),
     ("/account", Role::Viewer),
+    ("/account/authenticator", Role::Viewer),
+    ("/team/single-sign-on", Role::Owner),
     ("/apps/{app}", Role::Viewer),
     (
         "/apps/{app}?range=today&stack=network&second=netRevenue&compare=year",
@@ -174,6 +187,7 @@ async fn every_page(dashboard: &TestDashboard) -> Vec<PageResponse> {
         dashboard.get("/").await,
         dashboard.get(&path).await,
         dashboard.get("/setup/nonsense").await,
+        dashboard.get("/reset/nonsense").await,
         dashboard.post(&path, &[FORM], &good).await,
         dashboard
             .post(&path, &headers, "email=you&password=short")
@@ -246,7 +260,7 @@ async fn all_pages_have_the_security_headers() {
     let dashboard = TestDashboard::start().await;
     let pages = every_page(&dashboard).await;
     let statuses: Vec<u16> = pages.iter().map(|page| page.status.as_u16()).collect();
-    assert_eq!(statuses, [200, 200, 404, 403, 422, 200, 404, 200]);
+    assert_eq!(statuses, [200, 200, 404, 404, 403, 422, 200, 404, 200]);
     let owner_pages = every_page_of_an_owner(&dashboard).await;
     for page in &owner_pages {
         assert_eq!(page.status, StatusCode::OK, "{}", page.text);
@@ -437,6 +451,7 @@ async fn sign_out_ends_the_session() {
     assert_eq!(owner.get("/account").await.status, StatusCode::OK);
     let response = owner.post("/sign-out", "").await;
     assert!(response.header("set-cookie").contains("Max-Age=0"));
+    assert_eq!(response.header("clear-site-data"), "\"storage\"");
     assert_eq!(owner.get("/account").await.status, StatusCode::SEE_OTHER);
 }
 

@@ -18,6 +18,17 @@ pub(crate) const COSTS_OF_TODAY: &str = "CPI and ROAS of today set the installs 
                                          far against the spend that is known by now, which may be \
                                          that of the whole day.";
 
+/// Says how long the next guess has to wait.
+pub(crate) fn retry_message(wait: Duration) -> String {
+    let seconds = wait.as_secs() + 1;
+    let when = if seconds > 90 {
+        format!("{} minutes", seconds.div_ceil(60))
+    } else {
+        format!("{seconds} seconds")
+    };
+    format!("Too many failed attempts. Try again in {when}.")
+}
+
 /// Formats a time in the app's time zone: `15 Nov 2026, 12:34:05`.
 pub(crate) fn moment(at: Timestamp, zone: &Timezone) -> String {
     format_time(at, to_time_zone(zone), "%-d %b %Y, %H:%M:%S")
@@ -72,15 +83,25 @@ pub(crate) fn erasure_path(device: &str) -> String {
     format!("devices/{}/erase", path_segment(device))
 }
 
+/// Returns the path of the file with a device's data.
+pub(crate) fn device_data_path(device: &str) -> String {
+    format!("devices/{}/data", path_segment(device))
+}
+
+/// Returns the path of the file with a user's data.
+pub(crate) fn user_data_path(user: &str) -> String {
+    format!("users/{}/data", path_segment(user))
+}
+
 /// Returns the path of the decision about a held install.
 pub(crate) fn hold_decision_path(device: &str) -> String {
     format!("held/{}/decision", path_segment(device))
 }
 
-/// Encodes a device id as one segment of a path. Senders choose device ids: a slash in an id would
-/// otherwise lead to another device's form.
-fn path_segment(device: &str) -> String {
-    let encoded: String = url::form_urlencoded::byte_serialize(device.as_bytes()).collect();
+/// Encodes a device or user id as one segment of a path. Senders choose these ids: a slash in an id
+/// would otherwise lead to another device's form.
+fn path_segment(id: &str) -> String {
+    let encoded: String = url::form_urlencoded::byte_serialize(id.as_bytes()).collect();
     // In a path, a space must be `%20`; `+` would be a literal plus sign.
     encoded.replace('+', "%20")
 }

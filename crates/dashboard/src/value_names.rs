@@ -7,7 +7,7 @@ use crate::state::DashboardHandles;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::event::EventSource;
-use tributary_domain::report::{CampaignNames, Dimension, Period};
+use tributary_domain::report::{APP_PLATFORMS, CampaignNames, Dimension, Period};
 use tributary_domain::vocabulary::country::country_label;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 
@@ -96,6 +96,7 @@ pub(crate) fn platform_label(platform: &str) -> &str {
         "ios" => "iOS",
         "android" => "Android",
         "web" => "Web",
+        APP_PLATFORMS => "App (iOS and Android)",
         other => other,
     }
 }

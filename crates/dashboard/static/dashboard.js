@@ -201,6 +201,19 @@ document.addEventListener("submit", (event) => {
 });
 window.addEventListener("load", restoreScroll);
 
+// On a narrow screen, the column that a table is sorted by may be out of view, or below the fade at the edge.
+const FADE_PX = 32;
+function showSortedColumn() {
+  for (const head of document.querySelectorAll('.wide [aria-sort="ascending"], .wide [aria-sort="descending"]')) {
+    const frame = head.closest(".table");
+    const names = frame.querySelector("thead th").offsetWidth;
+    const begin = head.offsetLeft - names;
+    const end = head.offsetLeft + head.offsetWidth + FADE_PX - frame.clientWidth;
+    frame.scrollLeft = Math.min(Math.max(frame.scrollLeft, end), begin);
+  }
+}
+window.addEventListener("load", showSortedColumn);
+
 // A list in a form with [data-auto] applies at once if it was changed with the pointer. With the
 // keyboard, every arrow key changes the list, so the button applies it.
 let lastInput = "pointer";

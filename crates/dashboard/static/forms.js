@@ -93,7 +93,8 @@ function restoreDrafts() {
   writeDrafts(drafts);
   const isHere = (draft) => draft.page === location.pathname + location.search;
   const lost = Object.entries(drafts).find(([, draft]) => (draft.isSubmitted || draft.isLost) && !isHere(draft));
-  if (lost && document.body.classList.contains("app")) toast("A form was not saved.", { text: "Return to it", href: lost[1].page }, () => forget(lost[0]));
+  const isContinued = document.querySelector("form[data-continues]") !== null;
+  if (lost && !isContinued && document.body.classList.contains("app")) toast("A form was not saved.", { text: "Return to it", href: lost[1].page }, () => forget(lost[0]));
 }
 
 function forget(key) {
@@ -105,6 +106,11 @@ function forget(key) {
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (event.defaultPrevented || form.method !== "post") return;
+  // This form continues one that was submitted before, whose draft stays as it is.
+  if (form.hasAttribute("data-continues")) {
+    isLeaving = true;
+    return;
+  }
   if (formKey(form) === "/sign-out") {
     sessionStorage.removeItem(DRAFTS_KEY);
   } else {

@@ -190,28 +190,41 @@ function labelCells(root) {
       for (const cell of row.cells) {
         const isHead = cell.tagName === "TH";
         cell.setAttribute("role", isHead ? (cell.scope === "row" ? "rowheader" : "columnheader") : "cell");
-        // A cell that spans columns, such as "Total", needs no label.
-        if (!cell.closest("thead")) cell.dataset.label = cell.colSpan > 1 ? "" : names[column] ?? "";
+        // A cell that spans columns, such as "Total", needs no label, nor does a button with its name.
+        const name = names[column] ?? "";
+        const needsNone = cell.colSpan > 1 || cell.textContent.trim() === name;
+        if (!cell.closest("thead")) cell.dataset.label = needsNone ? "" : name;
         column += cell.colSpan;
       }
     }
     for (const part of table.querySelectorAll("thead, tbody, tfoot")) part.setAttribute("role", "rowgroup");
   }
 }
-// Tells that a table has columns out of view.
+// Tells that a table has columns or rows out of view.
 const cues = new WeakMap();
 
+function cueText(hasColumns, hasRows) {
+  if (hasColumns && hasRows) return "More rows and columns: scroll ↓ →";
+  if (hasRows) return "More rows: scroll down ↓";
+  return hasColumns ? "More columns: scroll sideways →" : "";
+}
+
 function showCue(table) {
-  const hasMore = table.scrollWidth - table.clientWidth - table.scrollLeft > SCROLL_REST_PX;
-  table.classList.toggle("has-more", hasMore);
+  const hasColumns = table.scrollWidth - table.clientWidth - table.scrollLeft > SCROLL_REST_PX;
+  const hasRows = table.scrollHeight - table.clientHeight - table.scrollTop > SCROLL_REST_PX;
+  const text = cueText(hasColumns, hasRows);
+  table.classList.toggle("has-more", hasColumns);
   let cue = cues.get(table);
-  if (!cue && hasMore) {
-    cue = element("p", { className: "scroll-cue", textContent: "More columns: scroll sideways →" });
+  if (!cue && text) {
+    cue = element("p", { className: "scroll-cue" });
     cue.setAttribute("aria-hidden", "true");
     cues.set(table, cue);
     table.after(cue);
   }
-  if (cue) cue.hidden = !hasMore;
+  if (cue) {
+    cue.textContent = text;
+    cue.hidden = text === "";
+  }
 }
 
 function watchTables(root) {

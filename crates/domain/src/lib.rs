@@ -47,6 +47,8 @@ pub mod forwarding;
 
 pub mod erasure;
 
+pub mod personal_data;
+
 pub mod retention;
 
 pub mod partitioning;

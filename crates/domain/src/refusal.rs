@@ -1,6 +1,7 @@
 //! Refusals: requests that a rule rejects. Each has a public code that never changes. A table in
 //! `api` maps the code to an HTTP status.
 
+use crate::access::single_sign_on::SignOnRefusal;
 use crate::vocabulary::fault::Faults;
 
 /// Why a request was rejected. Nothing was changed.
@@ -21,6 +22,9 @@ pub enum Refusal {
     /// The app has no device with this id in this environment.
     #[error("Device not found in this environment. A test key only sees test devices.")]
     DeviceNotFound,
+    /// Nothing is stored about this user in this environment.
+    #[error("User not found in this environment. A test key only sees test data.")]
+    AppUserNotFound,
     /// The token does not prove that the request comes from the device's user.
     #[error(
         "The token is not the one that this device sent first to configure, or the device is unknown."
@@ -49,12 +53,57 @@ pub enum Refusal {
     /// Unknown organization (command line only).
     #[error("Organization not found. Run `tributary admin organization list` to list them.")]
     OrganizationNotFound,
-    /// Unknown key (command line only).
-    #[error("Key not found. Run `tributary admin key list` to list them.")]
+    /// The organization has no key with this id that the caller sees.
+    #[error("Key not found. List the keys with GET /api/v1/keys or `tributary admin key list`.")]
     KeyNotFound,
+    /// The key was revoked or has expired.
+    #[error("The key was revoked or has expired, which is final. Create a new one.")]
+    KeyEnded,
+    /// The key has a successor already.
+    #[error("The key was rotated already. Rotate or revoke its successor.")]
+    KeyRotated,
+    /// The organization has as many valid keys as it may have.
+    #[error(
+        "An organization can have at most 500 valid keys. Revoke one that is no longer needed."
+    )]
+    TooManyKeys,
+    /// The key could do more, or would live longer, than the key or member that manages it. Contains
+    /// the fields that exceed.
+    #[error("The key can do more than yours; see details.")]
+    KeyExceedsManager(Faults),
+    /// The acting key or member lost the right to manage keys meanwhile.
+    #[error("You may no longer manage keys. Sign in again, or use a valid key.")]
+    KeyManagerInvalid,
+    /// The key is limited to apps, and the request concerns the whole organization.
+    #[error("This key is limited to certain apps. Use a key for all apps.")]
+    AppNotAllowed,
+    /// The user has no such second factor.
+    #[error("This second factor was removed already. Reload the page.")]
+    FactorNotFound,
+    /// The user has an authenticator app.
+    #[error("You have an authenticator app. Remove it before you set up another one.")]
+    AuthenticatorExists,
+    /// The user has as many factors as a user may have.
+    #[error("An account can have at most 10 second factors. Remove one that is no longer needed.")]
+    TooManyFactors,
+    /// The organization requires a factor, and it is the user's last one.
+    #[error(
+        "Your organization requires a second factor, and this is your last one. Set up another one \
+         first."
+    )]
+    LastFactor,
+    /// The owner who requires second factors has none.
+    #[error("Set up a second factor for your own account before you require one of all members.")]
+    OwnFactorMissing,
     /// The one-time link was used, has expired or does not exist.
     #[error("This setup link was already used or has expired. Ask for a new one.")]
     SetupLinkInvalid,
+    /// The one-time link for a new password was used, has expired or does not exist.
+    #[error("This link was already used or has expired. Ask for a new one.")]
+    ResetLinkInvalid,
+    /// No account has this email address (command line only).
+    #[error("No account has this email address. Run `tributary admin user list` to list them.")]
+    AccountNotFound,
     /// Another account of the organization has this email address. Accounts elsewhere do not count,
     /// because refusing them would reveal that they exist.
     #[error("Another member of this organization uses this email address.")]
@@ -93,6 +142,18 @@ pub enum Refusal {
     /// The app has as many links that share a report as allowed.
     #[error("This app has 50 share links. Revoke one of them first.")]
     TooManyShares,
+    /// The organization has no settings for single sign-on (dashboard only).
+    #[error("This organization does not use single sign-on.")]
+    SingleSignOnNotFound,
+    /// The provider's identity may not sign in (dashboard only).
+    #[error("{0}")]
+    SignOnRefused(SignOnRefusal),
+    /// No owner could sign in without the provider (dashboard only).
+    #[error(
+        "No owner has a password, so nobody could sign in without the provider. Choose a password on \
+         the account page first."
+    )]
+    OwnerNeedsPassword,
     /// Web events are disabled for the app.
     #[error(
         "Web events are disabled for this app. Set webEvents.enabled with PATCH \

@@ -1,10 +1,10 @@
 //! The process's clock and random source. The rules take time and random bytes as arguments;
 //! callers get them from a [`Runtime`], which only `server` and the tests create.
 
-use crate::access::key::{KEY_RANDOM_BYTES, KeyKind, KeyText};
-use crate::access::{Actor, Environment};
+use crate::access::key::{ApiKey, KEY_RANDOM_BYTES, KeyCreation, KeyDraft, KeyKind, KeyText};
+use crate::access::{Actor, Environment, Permission};
 use crate::audit::{AuditContext, RequestId};
-use crate::vocabulary::id::AuditId;
+use crate::vocabulary::id::{AuditId, KeyId, OrganizationId};
 use crate::vocabulary::time::Timestamp;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -67,6 +67,42 @@ impl Runtime {
     /// Generates an API key.
     pub fn new_key(&self, kind: KeyKind, environment: Environment) -> KeyText {
         KeyText::generate(kind, environment, self.random_bytes::<KEY_RANDOM_BYTES>())
+    }
+
+    /// Generates a private key as drafted, and its record, which is not stored yet.
+    pub fn drafted_key(&self, organization: OrganizationId, draft: KeyDraft) -> (ApiKey, KeyText) {
+        let name = draft.name.as_str();
+        let (key, text) =
+            self.new_private_key(organization, name, draft.permission, draft.environment);
+        let key = ApiKey {
+            limits: draft.limits,
+            expires_at: draft.expires_at,
+            ..key
+        };
+        (key, text)
+    }
+
+    /// Generates a private key without limits, and its record, which is not stored yet.
+    pub fn new_private_key(
+        &self,
+        organization: OrganizationId,
+        name: impl Into<String>,
+        permission: Permission,
+        environment: Environment,
+    ) -> (ApiKey, KeyText) {
+        let text = self.new_key(KeyKind::Private, environment);
+        let at = self.now();
+        let creation = KeyCreation {
+            id: KeyId::new(at, self.random_bytes()),
+            organization,
+            hint: text.hint().to_owned(),
+            at,
+        };
+        let key = ApiKey {
+            environment,
+            ..ApiKey::new(creation, name.into(), permission)
+        };
+        (key, text)
     }
 
     /// Describes who makes a change to live data or settings now, for the audit log.

@@ -3,7 +3,7 @@
 
 use crate::link_csv::separator;
 use csv::{ReaderBuilder, StringRecord, Trim};
-use tributary_domain::report::cost::parse_paid_network;
+use tributary_domain::report::cost::parse_named_network;
 use tributary_domain::report::cost_table::{
     CostColumns, CostTableChoice, HEADER_ROWS_MAX, TableCosts,
 };
@@ -100,7 +100,7 @@ impl CostCsv {
 /// Returns whether a row has values in Tributary's own order, some of which may be wrong.
 fn is_own_line(row: &[String]) -> bool {
     let cell = |index: usize| row.get(index).map_or("", String::as_str);
-    let has_network = row.len() == OWN_ORDER.len() && parse_paid_network(cell(1)).is_ok();
+    let has_network = row.len() == OWN_ORDER.len() && parse_named_network(cell(1)).is_ok();
     has_network || Day::parse(cell(0)).is_ok()
 }
 
@@ -197,6 +197,7 @@ mod tests {
         Ok(2)
     )]
     #[case::semicolons("2026-11-01;network_b;x;1.212,50;EUR", Ok(1))]
+    #[case::names("2026-11-01,Meta,x,3,EUR\n2026-11-01,apple ads,,3,EUR", Ok(2))]
     #[case::nothing("", Err(1))]
     #[case::organic("2026-11-01,organic,,3,EUR", Err(1))]
     #[case::everything_wrong("2026-11-01,nobody,,-3,XXX", Err(3))]

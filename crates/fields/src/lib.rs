@@ -23,6 +23,7 @@ pub mod cost_csv;
 pub mod cost_source;
 pub mod integration;
 pub mod json;
+pub mod key;
 pub mod link;
 pub mod link_csv;
 pub mod notice;

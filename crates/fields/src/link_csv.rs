@@ -5,6 +5,7 @@
 use crate::Form;
 use crate::link::read_new_form;
 use csv::{ReaderBuilder, StringRecord, Trim};
+use tributary_domain::integration::Network;
 use tributary_domain::link::{BULK_LINKS_MAX, LinkDraft};
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 
@@ -124,6 +125,7 @@ fn read_row(text: &str, columns: &[&'static str], line: &StringRecord) -> LinkCs
     if let Some(problem) = tick_active(&mut values) {
         faults.add("active", problem);
     }
+    replace_network_name(&mut values);
     let values = Form::of(values);
     let (read, found) = values.read(read_new_form);
     for fault in &found {
@@ -164,6 +166,16 @@ fn tick_active(values: &mut Vec<(String, String)>) -> Option<Problem> {
         }
     }
     None
+}
+
+/// Replaces a network's name by its id, which the form reads.
+fn replace_network_name(values: &mut [(String, String)]) {
+    let network = values.iter_mut().find(|(column, _)| column == "network");
+    if let Some((_, value)) = network
+        && let Some(named) = Network::parse_named(value)
+    {
+        named.as_str().clone_into(value);
+    }
 }
 
 #[cfg(test)]
@@ -239,6 +251,19 @@ mod tests {
         assert!(rows[1].draft.is_some());
         assert_eq!(faults(&rows[2]), ["name", "slug"]);
         assert_eq!(faults(&rows[3]), ["row"]);
+    }
+
+    #[test]
+    fn networks_have_names_and_ids() {
+        let text = "name,network\nA,meta\nB,Google\nC,network_c\nD,";
+        let rows = read_link_csv(text).unwrap();
+        let networks: Vec<Change<Network>> = rows
+            .iter()
+            .map(|row| row.draft.as_ref().unwrap().change.network.clone())
+            .collect();
+        let named = [Network::A, Network::B, Network::C].map(Change::Set);
+        assert_eq!(networks[..3], named);
+        assert!(!matches!(networks[3], Change::Set(_)));
     }
 
     #[rstest]

@@ -1,22 +1,21 @@
 //! Erasing a device. Its rows stay under a pseudonym without personal data.
 
+use crate::person::{find_chains_of_person, remove_shared};
 use crate::plan::cancel_all;
 use crate::tables::Tables;
 use crate::tally::TransactionTally;
 use std::collections::BTreeSet;
 use tributary_domain::audit::{Action, AuditContext};
-use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::erasure::{
-    Erasure, ErasureReach, ErasureRequester, Trace, billing_event_ids, check_erase_proof,
-    clicks_to_erase, people_of,
-};
+use tributary_domain::device::{DeviceKey, DeviceRef, UserKey};
+use tributary_domain::erasure::{Erasure, ErasureReach, ErasureRequester, check_erase_proof};
 use tributary_domain::forwarding::lifecycle::ERASED;
 use tributary_domain::install::DeviceState;
+use tributary_domain::personal_data::{EventReferences, clicks_of_device, users_of_device};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{EventId, OrganizationId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::EraseRequest;
-use tributary_store::records::{audit_row, json_string};
+use tributary_store::records::audit_row;
 
 /// Erases a device of one of the organization's apps, and the device's users that no other device
 /// is linked to. The app is locked, as in every transaction that settles subscriptions or links
@@ -79,22 +78,24 @@ async fn erase<T: Tables>(
     if state.is_empty() && traces.is_empty() {
         return Err(Refusal::DeviceNotFound.into());
     }
-    let reach = reach(tables, (device, by), &state, &traces).await?;
+    let references = EventReferences::of(&traces);
+    let reach = reach(tables, (device, by), &state, &references).await?;
     let keeps_billing = reach.keeps_billing;
     let erasure = Erasure::of(device.key.clone(), pseudonym.clone(), &state, reach);
     let scope = (device.app, device.environment);
-    traces.extend(tables.traces_of_people(scope, &erasure.people).await?);
-    let mut payments = billing_event_ids(&traces);
+    let users: Vec<UserKey> = erasure.person.users.iter().cloned().collect();
+    traces.extend(tables.traces_of_people(scope, &users).await?);
+    let references = EventReferences::of(&traces);
     if keeps_billing {
-        payments.clear();
         tables.rename_billing_events(device, pseudonym).await?;
+        erase_subscriptions(tables, device, &erasure, &BTreeSet::new()).await?;
+    } else {
+        erase_subscriptions(tables, device, &erasure, &references.payments).await?;
     }
-    erase_subscriptions(tables, device, &erasure, &payments).await?;
-    tables
-        .erase_events_of_people(scope, &erasure.people)
-        .await?;
+    tables.erase_events_of_people(scope, &users).await?;
     tables.erase_events_of_device(device, pseudonym).await?;
-    let clicks = clicks_to_erase(&state, &traces);
+    tables.forget_users_elsewhere(device, &users).await?;
+    let clicks = clicks_of_device(&state, &references);
     let clicks = tables.lock_clicks(device.app, &clicks).await?;
     let clicks = erasure.erase_clicks(device, clicks);
     tables.write_remaining_clicks(device.app, &clicks).await?;
@@ -122,13 +123,15 @@ async fn reach<T: Tables>(
     tables: &T,
     (device, by): (DeviceRef<'_>, ErasureRequester),
     state: &DeviceState,
-    traces: &[Trace],
+    references: &EventReferences,
 ) -> Result<ErasureReach, T::Failure> {
     let linked = tables.linked_people(device).await?;
     let signed = tables.signed_people(device).await?;
-    let mut reach = ErasureReach::of(by, people_of(state, linked, traces), &signed);
-    let shared = tables.shared_people(device, &reach.people).await?;
-    reach.people.retain(|person| !shared.contains(person));
+    let users = users_of_device(state, linked, references);
+    let mut reach = ErasureReach::of(by, users, &signed);
+    let scope = (device.app, device.environment);
+    let devices = BTreeSet::from([device.key.clone()]);
+    remove_shared(tables, scope, &devices, &mut reach.people).await?;
     Ok(reach)
 }
 
@@ -138,16 +141,10 @@ async fn erase_subscriptions<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
     erasure: &Erasure,
-    event_ids: &BTreeSet<&str>,
+    payments: &BTreeSet<String>,
 ) -> Result<(), T::Failure> {
     let scope = (device.app, device.environment);
-    let mut chains = tables.chains_by_external_id(scope, event_ids).await?;
-    let keyed = tables
-        .chains_by_key(scope, &erasure.subscription_keys(), usize::MAX)
-        .await?;
-    chains.extend(keyed.into_iter().map(|(_, chain)| chain));
-    let texts: Vec<String> = erasure.ids().into_iter().map(json_string).collect();
-    chains.extend(tables.single_notification_chains(scope, &texts).await?);
+    let chains = find_chains_of_person(tables, scope, &erasure.person, payments).await?;
     for chain in &chains {
         let remaining = erasure.erase_chain(tables.all_notifications(chain).await?);
         tables.insert_keys(chain, &remaining.lookup_keys).await?;

@@ -22,6 +22,8 @@ mod first_payment;
 mod forget;
 mod holds;
 mod import;
+mod payers;
+mod person;
 mod pivots;
 mod plan;
 mod queue_leases;
@@ -42,6 +44,10 @@ pub use first_payment::settle_first_payment;
 pub use forget::forget_attributions;
 pub use holds::{review_install, review_installs};
 pub use import::import_events;
+pub use payers::fill_payers;
+pub use person::{
+    note_person_export, person_chains, person_events, person_records, person_subscription,
+};
 pub use pivots::{PivotStep, apply_pivots, prepare_pivots};
 pub use queue_leases::{find_share, lease_queue, lock_lease, release_queue, renew_lease};
 pub use queues::{reserve_turns, settle_deliveries, settle_status_check};

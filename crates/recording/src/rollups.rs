@@ -151,6 +151,11 @@ async fn update_cohort_devices<T: Tables>(
             update.mark_inactive(&uncertain, &mut devices);
         }
     }
+    for uncertain in update.uncertain_payments.clone() {
+        if !tables.had_payment(&uncertain).await? {
+            update.mark_unpaid(&uncertain, &mut devices);
+        }
+    }
     devices.retain(|member, _| update.changed_devices.contains(member));
     Ok((update.rows, devices))
 }

@@ -5,7 +5,7 @@ use crate::sample_app::{AdLink, SHOP, SampleApp};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::sync::{Arc, Mutex};
-use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
+use tributary_domain::access::key::{ApiKey, KeyCreation, KeyKind, KeyText};
 use tributary_domain::access::person::{Email, Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::{Actor, AppsWrite, Authorized, Environment, Permission};
 use tributary_domain::app::{App, AppCreation, FraudPolicy, SdkRevenue};
@@ -17,7 +17,7 @@ use tributary_domain::skan::{CoarseValue, Condition, ConversionValue, Document, 
 use tributary_domain::vocabulary::calendar::today;
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
-use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, LinkId, OrganizationId, UserId};
+use tributary_domain::vocabulary::id::{AppId, KeyId, LinkId, OrganizationId, UserId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -168,7 +168,8 @@ async fn create_owner(
     let link = SetupLink {
         organization,
         role: Role::Owner,
-        email: Some(owner.email.clone()),
+        // As for the first owner of an instance, who gets a key.
+        email: None,
         expires_at: at.plus(SETUP_LINK_LIFETIME),
         used_at: None,
     };
@@ -179,27 +180,21 @@ async fn create_owner(
     let origin = runtime.origin(Actor::Operator, None, None);
     store.create_setup_link(new, origin).await?;
     let user = UserId::new(at, runtime.random_bytes());
-    let key = ApiKey {
+    let creation = KeyCreation {
         id: KeyId::new(at, runtime.random_bytes()),
         organization,
-        name: "First key".to_owned(),
-        permission: Permission::Full,
-        environment: Environment::Live,
         hint: owner.key.hint().to_owned(),
-        created_at: at,
-        expires_at: None,
-        revoked_at: None,
-        last_used_at: None,
+        at,
     };
+    let key = ApiKey::new(creation, "First key".to_owned(), Permission::Full);
     let redemption = Redemption {
         user,
         email: owner.email,
         password_hash: owner.password_hash,
-        first_key: NewKey {
+        first_key: Some(NewKey {
             key,
             digest: owner.key.digest(),
-        },
-        first_key_audit_id: AuditId::new(at, runtime.random_bytes()),
+        }),
     };
     let origin = runtime.origin(Actor::User(user), None, None);
     store

@@ -20,6 +20,7 @@ pub mod public_address;
 pub mod rates;
 pub mod secret_key;
 pub mod shutdown;
+pub mod sign_on;
 pub mod system;
 pub mod transport;
 pub mod wiring;
@@ -90,6 +91,9 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Fx(command) => runtime.block_on(commands::fx::run(&config, command))?,
         Command::Rollups(command) => {
             runtime.block_on(commands::rollups::run(&config, command))?;
+        }
+        Command::Audit(command) => {
+            return runtime.block_on(commands::audit::run(&config, command));
         }
         Command::Import(options) => {
             return runtime.block_on(commands::import::run(&config, options));

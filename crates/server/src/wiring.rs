@@ -6,6 +6,7 @@ use crate::geo::GeoFiles;
 use crate::metrics::Exporter;
 use crate::notices::NoticeService;
 use crate::secret_key::{self, SECRET_KEY_FILE, SecretKeyError};
+use crate::sign_on::ProviderClient;
 use crate::system;
 use anyhow::Context as _;
 use axum::Router;
@@ -19,7 +20,7 @@ use tributary_api::{
     ApiHandles, GeoLookup, IntegrationProbe, RateLimits, RateSettings, Timeouts, TxtLookup,
     UnmatchedPages, UnverifiedWrites,
 };
-use tributary_dashboard::{Dashboard, DashboardState, NoticeMessages};
+use tributary_dashboard::{Dashboard, DashboardState, NoticeMessages, SignOnProviders};
 use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
 use tributary_domain::attestation::app_attest_roots;
 use tributary_domain::billing::certificate::TrustedRoots;
@@ -187,6 +188,8 @@ pub struct ServerParts {
     pub probe: Arc<dyn IntegrationProbe>,
     /// Writes and sends the messages of notices.
     pub notices: NoticeService,
+    /// Sends requests to the providers for single sign-on.
+    pub sign_on: Arc<dyn SignOnProviders>,
     /// Looks up TXT records, which verify link domains.
     pub txt_lookup: TxtLookup,
     /// The metrics exporter, if `/metrics` is served on the main port.
@@ -203,9 +206,11 @@ impl ServerParts {
         geo: Arc<GeoFiles>,
         (probe, notices): (Arc<dyn IntegrationProbe>, NoticeService),
         metrics: Option<Exporter>,
-    ) -> Self {
+    ) -> anyhow::Result<Self> {
         let (limits, runtime) = (&config.limits, system::runtime());
-        Self {
+        let sign_on = ProviderClient::new(config.webhooks.allow_private_addresses)?;
+        Ok(Self {
+            sign_on: Arc::new(sign_on),
             store,
             txt_lookup: txt_lookup(TxtClient::new(config.dns.server, runtime.clone())),
             runtime,
@@ -236,7 +241,7 @@ impl ServerParts {
             probe,
             notices,
             metrics,
-        }
+        })
     }
 }
 
@@ -262,6 +267,7 @@ pub fn router(parts: ServerParts) -> (Router, Arc<RateLimits>) {
             let probe = probe.clone();
             Box::pin(async move { probe.probe(organization, &integration).await })
         }),
+        sign_on: parts.sign_on.clone(),
         txt_lookup: parts.txt_lookup.clone(),
         notices: notice_messages(&parts.notices),
         base_url: base_url.clone(),

@@ -1,10 +1,8 @@
 //! Apps.
 
-use crate::instance::write_configuration_version;
 use crate::params::column;
 use crate::rows::{
-    APP_COLUMNS, AppLockMode, Conditions, find_app, insert_audit, read_apps, read_row, require_app,
-    uuid,
+    APP_COLUMNS, AppLockMode, Conditions, find_app, read_apps, read_row, require_app, uuid,
 };
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore, postbacks};
@@ -15,28 +13,18 @@ use tributary_domain::app::{App, AppChange, AppSecret};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::ownership::store_id::StoreIdProof;
-use tributary_domain::vocabulary::id::{AppId, AuditId, OrganizationId};
+use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::HostName;
+use tributary_recording::ManagedAppTable;
 use tributary_recording::admin::{
     create_app, prove_store_id, set_link_domain_verified, update_app,
 };
-use tributary_recording::{AuditTable, ManagedAppTable};
-use tributary_store::records::{AppRow, AuditRow};
+use tributary_store::records::AppRow;
 use tributary_store::{APP_NAMES_MAX, AppName, Apps, StoreResult};
-
-impl AuditTable for Tx {
-    async fn insert_audit_row(&self, row: &AuditRow) -> Result<(), Failure> {
-        insert_audit(self, row).await
-    }
-
-    async fn write_configuration_version(&self, version: AuditId) -> Result<(), Failure> {
-        write_configuration_version(self, version).await
-    }
-}
 
 impl ManagedAppTable for Tx {
     async fn lock_managed_app(
@@ -195,7 +183,7 @@ impl Apps for PostgresStore {
         secrets: Vec<(AppSecret, SealedSecret)>,
         origin: AuditContext,
     ) -> StoreResult<App> {
-        let organization = caller.organization();
+        let organization = caller.whole_organization()?;
         self.write("create_app", async move |tx| {
             create_app(tx, organization, &app, &secrets, &origin).await?;
             Ok(app.clone())
@@ -204,7 +192,7 @@ impl Apps for PostgresStore {
     }
 
     async fn app(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<App> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("app", async move |tx| {
             find_app(tx, organization, app, AppLockMode::Reading).await
         })
@@ -216,7 +204,7 @@ impl Apps for PostgresStore {
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
     ) -> StoreResult<Timezone> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read_for(caller, "app_timezone", async move |tx| {
             let app = find_app(tx, organization, app, AppLockMode::Reading).await?;
             Ok(app.timezone)
@@ -225,15 +213,17 @@ impl Apps for PostgresStore {
     }
 
     async fn app_names(&self, caller: &Authorized<AnalyticsRead>) -> StoreResult<Vec<AppName>> {
-        let organization = uuid(caller.organization().as_bytes());
+        let (organization, limit) = caller.organization_and_apps();
+        let organization = uuid(organization.as_bytes());
+        let apps = limit.apps();
+        let apps = apps.map(|apps| column(&apps, |app| uuid(app.as_bytes())));
         self.read_for(caller, "app_names", async move |tx| {
-            let sql = format!(
-                "select {APP_COLUMNS} from apps where organization_id = $1
-                 order by app_id desc limit $2"
-            );
-            let rows = tx
-                .query(&sql, &[&organization, &i64::from(APP_NAMES_MAX)])
-                .await?;
+            let rows = i64::from(APP_NAMES_MAX);
+            let (conditions, params) = Conditions::new("organization_id", &organization)
+                .and_any("app_id", apps.as_ref())
+                .newest("app_id", &rows);
+            let sql = format!("select {APP_COLUMNS} from apps where {conditions}");
+            let rows = tx.query(&sql, &params).await?;
             rows.iter()
                 .map(|row| Ok(read_row::<AppRow>(row)?.read_name()?))
                 .collect()
@@ -247,11 +237,15 @@ impl Apps for PostgresStore {
         with_archived: bool,
         page: PageRequest,
     ) -> StoreResult<Page<App>> {
-        let organization = uuid(caller.organization().as_bytes());
+        let (organization, limit) = caller.organization_and_apps();
+        let organization = uuid(organization.as_bytes());
+        let apps = limit.apps();
+        let apps = apps.map(|apps| column(&apps, |app| uuid(app.as_bytes())));
         let before = page.before.as_ref().map(uuid);
         self.read("apps", async move |tx| {
             let rows = page.limit.rows();
             let (conditions, params) = Conditions::new("organization_id", &organization)
+                .and_any("app_id", apps.as_ref())
                 .and("app_id <", before.as_ref())
                 .and("archived <=", Some(&with_archived))
                 .newest("app_id", &rows);
@@ -271,7 +265,7 @@ impl Apps for PostgresStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<App> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write_invalidating("update_app", async move |tx| {
             let of = (organization, app);
             update_app(tx, of, &change, &precondition, &origin).await
@@ -287,7 +281,7 @@ impl Apps for PostgresStore {
         is_verified: bool,
         origin: AuditContext,
     ) -> StoreResult<App> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write_invalidating("set_link_domain_verified", async move |tx| {
             let of = (organization, app);
             set_link_domain_verified(tx, of, &host, is_verified, &origin).await
@@ -321,7 +315,7 @@ impl Apps for PostgresStore {
         app: AppId,
         secret: AppSecret,
     ) -> StoreResult<Option<SealedSecret>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("app_secret", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let row = tx

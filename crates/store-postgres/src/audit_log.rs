@@ -1,15 +1,19 @@
-//! Reads the audit log and deletes its oldest entries.
+//! Reads the audit log and its chains.
 
-use crate::rows::{Conditions, read_row, uuid};
+use crate::params::column;
+use crate::rows::{Conditions, id, optional_id, qualified, read_row, read_row_at, uuid};
+use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, Authorized};
-use tributary_domain::audit::AuditEntry;
-use tributary_domain::vocabulary::id::{AppId, AuditId};
+use tributary_domain::audit::{AuditContext, AuditEntry};
+use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::AuditRow;
-use tributary_store::{AuditLog, StoreResult};
+use tributary_recording::admin::{chain_audit_entries, note_action, remove_audit_entries};
+use tributary_store::records::{AuditChainRow, AuditPlaceRow, AuditRow, Columns, stored_sequence};
+use tributary_store::{ActionNote, AuditLog, ChainPage, ChainedEntry, StoreResult};
+use uuid::Uuid;
 
 #[async_trait]
 impl AuditLog for PostgresStore {
@@ -19,15 +23,17 @@ impl AuditLog for PostgresStore {
         app: Option<AppId>,
         page: PageRequest,
     ) -> StoreResult<Page<AuditEntry>> {
-        let organization = uuid(caller.organization().as_bytes());
-        let app = app.map(|app| uuid(app.as_bytes()));
+        let (organization, limit) = caller.organization_and_apps();
+        let organization = uuid(organization.as_bytes());
+        let apps = limit.narrowed_to(app);
+        let apps = apps.map(|apps| column(&apps, |app| uuid(app.as_bytes())));
         let before = page.before.as_ref().map(uuid);
         let environment = caller.audited_environment();
         let environment = environment.map(|environment| environment.as_str().to_owned());
         self.read_for(caller, "audit_log", async move |tx| {
             let rows = page.limit.rows();
             let (conditions, params) = Conditions::new("organization_id", &organization)
-                .and("app_id =", app.as_ref())
+                .and_any("app_id", apps.as_ref())
                 .and("environment =", environment.as_ref())
                 .and("audit_id <", before.as_ref())
                 .newest("audit_id", &rows);
@@ -46,22 +52,108 @@ impl AuditLog for PostgresStore {
         .await
     }
 
-    async fn remove_audit_entries(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
-        let before = uuid(AuditId::first_at(before).as_bytes());
-        self.write("remove_audit_entries", async move |tx| {
-            // Grouping by the key keeps the subquery separate, so that the server looks up the old
-            // entries of each organization in the index, and stops at the limit.
-            let sql = "delete from audit_log where (organization_id, audit_id) in (
-                           select old.organization_id, old.audit_id from organizations
-                           cross join lateral
-                               (select organization_id, audit_id from audit_log
-                                where organization_id = organizations.organization_id
-                                  and audit_id < $1
-                                group by organization_id, audit_id) as old
-                           limit $2)";
-            tx.execute_counting(sql, &[&before, &i64::from(limit)])
-                .await
+    async fn audited_organizations(
+        &self,
+        after: Option<OrganizationId>,
+        limit: u32,
+    ) -> StoreResult<Vec<OrganizationId>> {
+        self.read("audited_organizations", async move |tx| {
+            let after = after.map_or(Uuid::nil(), |after| uuid(after.as_bytes()));
+            let sql = "select organization_id from audit_chains
+                       where organization_id > $1 order by organization_id limit $2";
+            let rows = tx.query(sql, &[&after, &i64::from(limit)]).await?;
+            let organization = |row| Ok(OrganizationId::from_bytes(id(row, 0)?));
+            rows.iter().map(organization).collect()
         })
         .await
     }
+
+    async fn audit_chain_page(
+        &self,
+        organization: OrganizationId,
+        after: u64,
+        limit: u32,
+    ) -> StoreResult<Option<ChainPage>> {
+        let organization = uuid(organization.as_bytes());
+        let after = stored_sequence(after);
+        self.read("audit_chain_page", async move |tx| {
+            read_chain_page(tx, organization, after, limit).await
+        })
+        .await
+    }
+
+    async fn note_action(&self, note: ActionNote, origin: AuditContext) -> StoreResult<()> {
+        self.write("note_action", async move |tx| {
+            note_action(tx, &note, &origin).await
+        })
+        .await
+    }
+
+    async fn chain_audit_entries(&self, from: Timestamp, limit: u32) -> StoreResult<u64> {
+        self.write("chain_audit_entries", async move |tx| {
+            chain_audit_entries(tx, from, limit).await
+        })
+        .await
+    }
+
+    async fn remove_audit_entries(
+        &self,
+        before: Timestamp,
+        now: Timestamp,
+        limit: u32,
+    ) -> StoreResult<u64> {
+        self.write("remove_audit_entries", async move |tx| {
+            remove_audit_entries(tx, before, now, limit).await
+        })
+        .await
+    }
+}
+
+/// Reads a page in one statement, so that the entries and the state of the chain belong together.
+async fn read_chain_page(
+    tx: &Tx,
+    organization: Uuid,
+    after: i64,
+    limit: u32,
+) -> Result<Option<ChainPage>, Failure> {
+    let chain = qualified("audit_chains", AuditChainRow::COLUMNS);
+    let (places, entries) = (AuditPlaceRow::COLUMNS, AuditRow::COLUMNS);
+    let entry = qualified("entries", entries);
+    let sql = format!(
+        "select {chain}, entries.audit_id, entries.sequence, entries.hash, {entry}
+         from audit_chains
+         left join lateral (
+             select {places}, {others} from audit_log
+             where audit_log.organization_id = audit_chains.organization_id
+               and sequence > greatest($2, audit_chains.removed_sequence)
+             order by sequence limit $3) as entries on true
+         where audit_chains.organization_id = $1
+         order by entries.sequence",
+        others = entries.replace(", audit_id", ""),
+    );
+    let rows = tx
+        .query(&sql, &[&organization, &after, &i64::from(limit)])
+        .await?;
+    let Some(first) = rows.first() else {
+        return Ok(None);
+    };
+    let chain = read_row::<AuditChainRow>(first)?.read();
+    let place_at = AuditChainRow::COUNT;
+    let mut entries = Vec::with_capacity(rows.len());
+    for row in &rows {
+        // A chain without further entries is one row with nulls.
+        if optional_id(row, place_at)?.is_none() {
+            break;
+        }
+        let place = read_row_at::<AuditPlaceRow>(row, place_at)?.read().place;
+        let entry = read_row_at::<AuditRow>(row, place_at + AuditPlaceRow::COUNT)?;
+        let entry = entry.hashed();
+        entries.push(ChainedEntry { place, entry });
+    }
+    let has_more = u32::try_from(entries.len()).is_ok_and(|count| count == limit);
+    Ok(Some(ChainPage {
+        chain,
+        entries,
+        has_more,
+    }))
 }

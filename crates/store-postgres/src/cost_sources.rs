@@ -126,7 +126,7 @@ impl CostSources for PostgresStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
     ) -> StoreResult<Vec<CostSource>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("cost_sources", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let sql = format!("select {COLUMNS} from cost_sources where app_id = $1");
@@ -149,7 +149,7 @@ impl CostSources for PostgresStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<CostSource> {
-        let of = (caller.organization(), app, network);
+        let of = (caller.organization_of(app)?, app, network);
         self.write("put_cost_source", async move |tx| {
             admin::put_cost_source(tx, of, &draft, &precondition, &origin).await
         })
@@ -165,7 +165,7 @@ impl CostSources for PostgresStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let of = (caller.organization(), app, network);
+        let of = (caller.organization_of(app)?, app, network);
         self.write("remove_cost_source", async move |tx| {
             admin::remove_cost_source(tx, of, with_costs, &precondition, &origin).await
         })
@@ -179,7 +179,7 @@ impl CostSources for PostgresStore {
         network: Network,
         origin: AuditContext,
     ) -> StoreResult<CostSource> {
-        let of = (caller.organization(), app, network);
+        let of = (caller.organization_of(app)?, app, network);
         self.write("pull_cost_source", async move |tx| {
             admin::pull_cost_source(tx, of, &origin).await
         })

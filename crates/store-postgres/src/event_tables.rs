@@ -18,7 +18,8 @@ use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{EventTable, FirstPaymentTable, SharedId};
 use tributary_store::records::{
-    Columns, CreditColumns, ERASED_EVENT, IS_PAYMENT, TraceRow, skipped_to_json, uncounted_reason,
+    Columns, CreditColumns, ERASED_EVENT, IS_PAYMENT, OF_USER_WITHOUT_DEVICE, TraceRow,
+    skipped_to_json, uncounted_reason,
 };
 use uuid::Uuid;
 
@@ -229,8 +230,8 @@ impl EventTable for Tx {
         of: (AppId, Environment),
         people: &[UserKey],
     ) -> Result<Vec<Trace>, Failure> {
-        let condition = "user_id = any($3) and device_id is null";
-        traces(self, of, condition, column(people, UserKey::as_str)).await
+        let condition = format!("user_id = any($3) and {OF_USER_WITHOUT_DEVICE}");
+        traces(self, of, &condition, column(people, UserKey::as_str)).await
     }
 
     async fn rename_billing_events(
@@ -271,7 +272,8 @@ impl EventTable for Tx {
     ) -> Result<(), Failure> {
         let sql = format!(
             "update events set {ERASED_EVENT}
-             where app_id = $1 and environment = $2 and user_id = any($3) and device_id is null"
+             where app_id = $1 and environment = $2 and user_id = any($3)
+               and {OF_USER_WITHOUT_DEVICE}"
         );
         let (app, environment) = (uuid(app.as_bytes()), environment.as_str());
         let people = column(people, UserKey::as_str);

@@ -128,7 +128,7 @@ impl Events for PostgresStore {
         filter: EventFilter,
         page: PageRequest,
     ) -> StoreResult<EventPage> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read_for(caller, "events", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let app = uuid(app.as_bytes());

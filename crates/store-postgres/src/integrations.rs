@@ -88,7 +88,7 @@ impl Integrations for PostgresStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
     ) -> StoreResult<Vec<Integration>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("integrations", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             find_integrations(tx, app).await
@@ -105,7 +105,7 @@ impl Integrations for PostgresStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<Integration> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         let updated = self.write("update_integration", async move |tx| {
             let queue = QueueRef { app, network };
             let of = (organization, queue);

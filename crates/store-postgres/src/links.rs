@@ -152,7 +152,7 @@ impl Links for PostgresStore {
         link: Link,
         origin: AuditContext,
     ) -> StoreResult<Link> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(link.app)?;
         self.write("create_link", async move |tx| {
             create_link(tx, organization, &link, &origin).await?;
             Ok(link.clone())
@@ -166,7 +166,7 @@ impl Links for PostgresStore {
         app: AppId,
         links: Vec<(Link, AuditContext)>,
     ) -> StoreResult<Vec<Link>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write("create_links", async move |tx| {
             create_links(tx, (organization, app), &links).await?;
             Ok(links.iter().map(|(link, _)| link.clone()).collect())
@@ -180,7 +180,7 @@ impl Links for PostgresStore {
         app: AppId,
         link: LinkId,
     ) -> StoreResult<Link> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("link", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let found = tx.tracking_link(app, link).await?;
@@ -196,7 +196,7 @@ impl Links for PostgresStore {
         filter: LinkFilter,
         page: PageRequest,
     ) -> StoreResult<Page<Link>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("links", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             if filter.is_empty() {
@@ -220,7 +220,7 @@ impl Links for PostgresStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
     ) -> StoreResult<LinkLabels> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("link_labels", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let rows = tx
@@ -254,7 +254,7 @@ impl Links for PostgresStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<Link> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write_invalidating("update_link", async move |tx| {
             let of = (organization, app, link);
             update_link(tx, of, &change, &precondition, &origin).await
@@ -270,7 +270,7 @@ impl Links for PostgresStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write_invalidating("delete_link", async move |tx| {
             let of = (organization, app, link);
             delete_link(tx, of, &precondition, &origin).await

@@ -4,12 +4,13 @@ use crate::rows::{read_row, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
+use std::collections::BTreeSet;
 use tokio_postgres::Row;
 use tributary_domain::access::person::{Role, User};
 use tributary_domain::access::{AppsRead, Authorized, MembersWrite};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::{OrganizationId, UserId};
+use tributary_domain::vocabulary::id::{KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::MemberTable;
 use tributary_recording::admin::{change_member_role, remove_member, withdraw_invitation};
@@ -83,7 +84,7 @@ impl MemberTable for Tx {
 #[async_trait]
 impl Members for PostgresStore {
     async fn members(&self, caller: &Authorized<AppsRead>) -> StoreResult<Vec<User>> {
-        let organization = caller.organization();
+        let organization = caller.whole_organization()?;
         self.read("members", async move |tx| {
             find_members(tx, organization).await
         })
@@ -95,11 +96,12 @@ impl Members for PostgresStore {
         caller: &Authorized<MembersWrite>,
         member: UserId,
         role: Role,
+        take_over: BTreeSet<KeyId>,
         origin: AuditContext,
     ) -> StoreResult<User> {
-        let organization = caller.organization();
-        self.write("change_member_role", async move |tx| {
-            change_member_role(tx, organization, member, role, &origin).await
+        let organization = caller.whole_organization()?;
+        self.write_invalidating("change_member_role", async move |tx| {
+            change_member_role(tx, (organization, member), role, &take_over, &origin).await
         })
         .await
     }
@@ -108,17 +110,18 @@ impl Members for PostgresStore {
         &self,
         caller: &Authorized<MembersWrite>,
         member: UserId,
+        take_over: BTreeSet<KeyId>,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
-        self.write("remove_member", async move |tx| {
-            remove_member(tx, organization, member, &origin).await
+        let organization = caller.whole_organization()?;
+        self.write_invalidating("remove_member", async move |tx| {
+            remove_member(tx, (organization, member), &take_over, &origin).await
         })
         .await
     }
 
     async fn invitations(&self, caller: &Authorized<MembersWrite>) -> StoreResult<Vec<Invitation>> {
-        let organization = uuid(caller.organization().as_bytes());
+        let organization = uuid(caller.whole_organization()?.as_bytes());
         self.read("invitations", async move |tx| {
             let sql = format!(
                 "select {}, digest from setup_links
@@ -144,7 +147,7 @@ impl Members for PostgresStore {
         invitation: Digest,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
+        let organization = caller.whole_organization()?;
         self.write("withdraw_invitation", async move |tx| {
             withdraw_invitation(tx, organization, invitation, &origin).await
         })

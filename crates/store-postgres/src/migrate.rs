@@ -211,6 +211,51 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "session_clients",
         sql: include_str!("../migrations/0040_session_clients.sql"),
     },
+    Migration {
+        number: 41,
+        name: "payers",
+        sql: include_str!("../migrations/0041_payers.sql"),
+    },
+    Migration {
+        number: 42,
+        name: "key_owners",
+        sql: include_str!("../migrations/0042_key_owners.sql"),
+    },
+    Migration {
+        number: 43,
+        name: "session_proofs",
+        sql: include_str!("../migrations/0043_session_proofs.sql"),
+    },
+    Migration {
+        number: 44,
+        name: "second_factors",
+        sql: include_str!("../migrations/0044_second_factors.sql"),
+    },
+    Migration {
+        number: 45,
+        name: "password_resets",
+        sql: include_str!("../migrations/0045_password_resets.sql"),
+    },
+    Migration {
+        number: 46,
+        name: "audit_chain",
+        sql: include_str!("../migrations/0046_audit_chain.sql"),
+    },
+    Migration {
+        number: 47,
+        name: "audit_log_by_sequence",
+        sql: include_str!("../migrations/0047_audit_log_by_sequence.sql"),
+    },
+    Migration {
+        number: 48,
+        name: "audit_streams",
+        sql: include_str!("../migrations/0048_audit_streams.sql"),
+    },
+    Migration {
+        number: 49,
+        name: "single_sign_on",
+        sql: include_str!("../migrations/0049_single_sign_on.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

@@ -266,7 +266,7 @@ impl Notices for PostgresStore {
         notice: Notice,
         origin: AuditContext,
     ) -> StoreResult<Notice> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(notice.app)?;
         self.write("create_notice", async move |tx| {
             create_notice(tx, organization, &notice, &origin).await?;
             Ok(notice.clone())
@@ -280,7 +280,7 @@ impl Notices for PostgresStore {
         app: AppId,
         notice: NoticeId,
     ) -> StoreResult<Notice> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("notice", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let mut found = tx.notices_of(app).await?.into_iter();
@@ -292,7 +292,7 @@ impl Notices for PostgresStore {
     }
 
     async fn notices(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<Vec<Notice>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("notices", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             tx.notices_of(app).await
@@ -308,7 +308,7 @@ impl Notices for PostgresStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<Notice> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write("replace_notice", async move |tx| {
             let of = (organization, app, notice);
             replace_notice(tx, of, &settings, &precondition, &origin).await
@@ -324,7 +324,7 @@ impl Notices for PostgresStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write("delete_notice", async move |tx| {
             let of = (organization, app, notice);
             delete_notice(tx, of, &precondition, &origin).await

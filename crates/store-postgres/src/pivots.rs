@@ -1,4 +1,4 @@
-//! Pivots: their history, and filling it.
+//! Pivots and payers: their history, and filling it.
 
 use crate::clicks::CLICK_COLUMNS;
 use crate::params::Param;
@@ -11,7 +11,7 @@ use tributary_domain::click::Click;
 use tributary_domain::report::PivotHistory;
 use tributary_domain::vocabulary::id::{AppId, ClickId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{PivotTable, apply_pivots, prepare_pivots};
+use tributary_recording::{PivotTable, apply_pivots, fill_payers, prepare_pivots};
 use tributary_store::records::ClickRow;
 use tributary_store::{Pivots, StoreResult};
 
@@ -69,6 +69,44 @@ impl PivotTable for Tx {
         Ok(bucket.map(Timestamp::from_millis))
     }
 
+    async fn payers_from(&self, app: AppId) -> Result<Option<Timestamp>, Failure> {
+        let sql = "select complete_from from payer_history where app_id = $1";
+        let row = self.query_opt(sql, &[&uuid(app.as_bytes())]).await?;
+        let from = row.map(|row| row.try_get(0)).transpose()?;
+        Ok(from.map(Timestamp::from_millis))
+    }
+
+    async fn write_payers_from(
+        &self,
+        app: AppId,
+        complete_from: Option<Timestamp>,
+    ) -> Result<(), Failure> {
+        let app = uuid(app.as_bytes());
+        if let Some(from) = complete_from {
+            let sql = "update payer_history set complete_from = $2 where app_id = $1";
+            self.execute(sql, &[&app, &from.as_millis()]).await?;
+        } else {
+            let sql = "delete from payer_history where app_id = $1";
+            self.execute(sql, &[&app]).await?;
+        }
+        Ok(())
+    }
+
+    async fn latest_installs(
+        &self,
+        (app, environment): (AppId, Environment),
+        before: Timestamp,
+    ) -> Result<Option<Timestamp>, Failure> {
+        let sql = "select bucket from rollup_cohort_places
+                   where app_id = $1 and environment = $2 and grain = 60 and bucket < $3
+                   order by bucket desc limit 1";
+        let (app, environment) = (uuid(app.as_bytes()), environment.as_str());
+        let key: [&dyn Param; 3] = [&app, &environment, &before.as_millis()];
+        let row = self.query_opt(sql, &key).await?;
+        let bucket = row.map(|row| row.try_get(0)).transpose()?;
+        Ok(bucket.map(Timestamp::from_millis))
+    }
+
     async fn clicks_between(
         &self,
         app: AppId,
@@ -96,7 +134,7 @@ impl Pivots for PostgresStore {
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
     ) -> StoreResult<Option<Timestamp>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read_for(caller, "pivots_complete_from", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let history = tx.pivot_history(app).await?;
@@ -125,5 +163,38 @@ impl Pivots for PostgresStore {
         };
         self.write("fill_pivots", async move |tx| apply_pivots(tx, &step).await)
             .await
+    }
+
+    async fn payers_complete_from(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+    ) -> StoreResult<Option<Timestamp>> {
+        let organization = caller.organization_of(app)?;
+        self.read_for(caller, "payers_complete_from", async move |tx| {
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
+            tx.payers_from(app).await
+        })
+        .await
+    }
+
+    async fn apps_without_payers(&self, now: Timestamp, limit: u32) -> StoreResult<Vec<AppId>> {
+        self.read("apps_without_payers", async move |tx| {
+            let sql = "select app_id from payer_history where due_at <= $1
+                       order by app_id limit $2";
+            let rows = tx
+                .query(sql, &[&now.as_millis(), &i64::from(limit)])
+                .await?;
+            let apps = rows.iter().map(|row| Ok(AppId::from_bytes(id(row, 0)?)));
+            apps.collect::<Result<_, Failure>>()
+        })
+        .await
+    }
+
+    async fn fill_payers(&self, app: AppId) -> StoreResult<bool> {
+        self.write("fill_payers", async move |tx| {
+            Box::pin(fill_payers(tx, app)).await
+        })
+        .await
     }
 }

@@ -13,7 +13,7 @@ use tributary_domain::app::{App, AppSecret};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_store::StoreError;
-use tributary_store::records::{AppRow, AuditRow, ColumnValue, Columns, StoredRow};
+use tributary_store::records::{AppRow, ColumnValue, Columns, StoredRow};
 use uuid::Uuid;
 
 /// Converts an id into its SQL type.
@@ -210,31 +210,6 @@ pub(crate) async fn app_secrets(
         secrets.entry(app).or_default().insert(secret);
     }
     Ok(secrets)
-}
-
-/// Writes an audit log entry.
-pub(crate) async fn insert_audit(tx: &Tx, row: &AuditRow) -> Result<(), Failure> {
-    tx.execute(
-        "insert into audit_log (organization_id, audit_id, at, actor_kind, actor_id, action,
-                                app_id, target, changes, address, request_id, environment)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-        &[
-            &uuid(&row.organization_id),
-            &uuid(&row.audit_id),
-            &row.at,
-            &row.actor_kind,
-            &row.actor_id.as_ref().map(uuid),
-            &row.action,
-            &row.app_id.as_ref().map(uuid),
-            &row.target,
-            &row.changes,
-            &row.address,
-            &row.request_id,
-            &row.environment,
-        ],
-    )
-    .await?;
-    Ok(())
 }
 
 /// Prefixes each column with its table, for joins.

@@ -1,10 +1,11 @@
 //! Dashboard sessions.
 
-use crate::rows::{id, insert_audit, read_row, uuid};
+use crate::rows::{id, read_row, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use tokio_postgres::Row;
+use tributary_domain::access::factor::FactorState;
 use tributary_domain::access::person::User;
 use tributary_domain::access::session::{SESSIONS_LISTED_MAX, Session};
 use tributary_domain::access::session_client::SessionClient;
@@ -13,6 +14,7 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::UserId;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::AuditTable as _;
 use tributary_store::records::{
     Columns, OrganizationRow, SessionRow, UserRow, audit_row, stored_digest,
 };
@@ -42,16 +44,19 @@ async fn insert_session(tx: &Tx, new: &NewSession) -> Result<(), Failure> {
     let row = SessionRow::write(&new.session);
     tx.execute(
         "insert into sessions
-             (digest, user_id, created_at, last_seen_at, expires_at, browser, network)
-         values ($1, $2, $3, $4, $5, $6, $7)",
+             (digest, user_id, created_at, last_seen_at, proved_at, expires_at, browser, network,
+              method)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         &[
             &new.digest.as_bytes().as_slice(),
             &uuid(&row.user_id),
             &row.created_at,
             &row.last_seen_at,
+            &row.proved_at,
             &row.expires_at,
             &row.browser,
             &row.network,
+            &row.method,
         ],
     )
     .await?;
@@ -69,9 +74,15 @@ impl Sessions for PostgresStore {
             )
             .await?;
             insert_session(tx, &new).await?;
+            tx.execute(
+                "update users set last_sign_in_at = $2 where user_id = $1",
+                &[&uuid(user.id.as_bytes()), &origin.at.as_millis()],
+            )
+            .await?;
             let action = Action::UserSignedIn;
-            let row = audit_row(user.organization, &origin, action, None, user.id, &[]);
-            insert_audit(tx, &row).await
+            let changes = new.session.method.changes();
+            let row = audit_row(user.organization, &origin, action, None, user.id, &changes);
+            tx.insert_audit(&row).await
         })
         .await
     }
@@ -80,9 +91,10 @@ impl Sessions for PostgresStore {
         self.read("session", async move |tx| {
             let found = tx
                 .query_opt(
-                    "select s.user_id, s.created_at, s.last_seen_at, s.expires_at, s.browser,
-                            s.network, u.user_id, u.organization_id, u.email, u.role, u.created_at,
-                            o.organization_id, o.name, o.created_at
+                    "select s.user_id, s.created_at, s.last_seen_at, s.proved_at, s.expires_at,
+                            s.browser, s.network, s.method, u.user_id, u.organization_id, u.email, u.role, u.created_at,
+                            o.organization_id, o.name, o.created_at, o.is_factor_required,
+                            exists (select 1 from factors f where f.user_id = u.user_id)
                      from sessions s join users u on u.user_id = s.user_id
                      join organizations o on o.organization_id = u.organization_id
                      where s.digest = $1",
@@ -96,26 +108,32 @@ impl Sessions for PostgresStore {
                 user_id: id(&row, 0)?,
                 created_at: row.try_get(1)?,
                 last_seen_at: row.try_get(2)?,
-                expires_at: row.try_get(3)?,
-                browser: row.try_get(4)?,
-                network: row.try_get(5)?,
+                proved_at: row.try_get(3)?,
+                expires_at: row.try_get(4)?,
+                browser: row.try_get(5)?,
+                network: row.try_get(6)?,
+                method: row.try_get(7)?,
             };
             let user = UserRow {
-                user_id: id(&row, 6)?,
-                organization_id: id(&row, 7)?,
-                email: row.try_get(8)?,
-                role: row.try_get(9)?,
-                created_at: row.try_get(10)?,
+                user_id: id(&row, 8)?,
+                organization_id: id(&row, 9)?,
+                email: row.try_get(10)?,
+                role: row.try_get(11)?,
+                created_at: row.try_get(12)?,
             };
             let organization = OrganizationRow {
-                organization_id: id(&row, 11)?,
-                name: row.try_get(12)?,
-                created_at: row.try_get(13)?,
+                organization_id: id(&row, 13)?,
+                name: row.try_get(14)?,
+                created_at: row.try_get(15)?,
             };
             Ok(Some(UserSession {
                 session: session.read(),
                 user: user.read()?,
                 organization: organization.read()?,
+                factors: FactorState {
+                    is_required: row.try_get(16)?,
+                    is_set_up: row.try_get(17)?,
+                },
             }))
         })
         .await
@@ -140,6 +158,17 @@ impl Sessions for PostgresStore {
             )
             .await?;
             Ok(())
+        })
+        .await
+    }
+
+    async fn note_session_proof(&self, digest: Digest, at: Timestamp) -> StoreResult<()> {
+        self.write("note_session_proof", async move |tx| {
+            tx.execute(
+                "update sessions set proved_at = $2 where digest = $1",
+                &[&digest.as_bytes().as_slice(), &at.as_millis()],
+            )
+            .await
         })
         .await
     }
@@ -180,21 +209,29 @@ impl Sessions for PostgresStore {
             if ended > 0 {
                 let action = Action::UserSessionsEnded;
                 let row = audit_row(found.organization, &origin, action, None, user, &[]);
-                insert_audit(tx, &row).await?;
+                tx.insert_audit(&row).await?;
             }
             Ok(ended)
         })
         .await
     }
 
-    async fn end_session(&self, digest: Digest) -> StoreResult<()> {
+    async fn end_session(&self, digest: Digest, origin: AuditContext) -> StoreResult<()> {
         self.write("end_session", async move |tx| {
-            tx.execute(
-                "delete from sessions where digest = $1",
-                &[&digest.as_bytes().as_slice()],
-            )
-            .await?;
-            Ok(())
+            let digest = digest.as_bytes().as_slice();
+            let sql = "select user_id from sessions where digest = $1";
+            let Some(row) = tx.query_opt(sql, &[&digest]).await? else {
+                return Ok(());
+            };
+            // The user is locked first, as for a removal.
+            let user = find_user(tx, UserId::from_bytes(id(&row, 0)?)).await?;
+            let sql = "delete from sessions where digest = $1";
+            if tx.execute_counting(sql, &[&digest]).await? == 0 {
+                return Ok(());
+            }
+            let action = Action::UserSignedOut;
+            let row = audit_row(user.organization, &origin, action, None, user.id, &[]);
+            tx.insert_audit(&row).await
         })
         .await
     }
@@ -218,7 +255,7 @@ impl Sessions for PostgresStore {
             insert_session(tx, &new).await?;
             let action = Action::UserPasswordChanged;
             let row = audit_row(user.organization, &origin, action, None, user.id, &[]);
-            insert_audit(tx, &row).await
+            tx.insert_audit(&row).await
         })
         .await
     }

@@ -142,7 +142,7 @@ pub(crate) async fn find_versions(tx: &Tx, app: &App) -> Result<Vec<DocumentVers
 #[async_trait]
 impl SkanConfigurations for PostgresStore {
     async fn skan(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<Configuration> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("skan", async move |tx| {
             let app = find_app(tx, organization, app, AppLockMode::Reading).await?;
             tx.skan_configuration(&app).await
@@ -176,7 +176,7 @@ impl SkanConfigurations for PostgresStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<Configuration> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write_invalidating("put_skan", async move |tx| {
             let of = (organization, app);
             put_skan(tx, of, &document, &precondition, &origin).await
@@ -193,7 +193,7 @@ impl SkanConfigurations for PostgresStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<Configuration> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write_invalidating("patch_skan", async move |tx| {
             let changes = (&enabled, &accept_test_signals);
             let of = (organization, app);
@@ -207,7 +207,7 @@ impl SkanConfigurations for PostgresStore {
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
     ) -> StoreResult<Vec<DocumentVersion>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read_for(caller, "skan_meanings", async move |tx| {
             let app = find_app(tx, organization, app, AppLockMode::Reading).await?;
             find_versions(tx, &app).await
@@ -220,7 +220,7 @@ impl SkanConfigurations for PostgresStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
     ) -> StoreResult<Vec<(i64, Timestamp)>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("skan_versions", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let rows = tx

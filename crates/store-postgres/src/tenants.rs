@@ -1,6 +1,6 @@
 //! Organizations, users and API keys.
 
-use crate::params::placeholders;
+use crate::keys::KEY_COLUMNS;
 use crate::rows::{read_row, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore, refuse_duplicate};
@@ -22,10 +22,14 @@ use tributary_store::{
     ACCOUNTS_PER_EMAIL_MAX, NewKey, NewSetupLink, Organization, Redemption, StoreResult, Tenants,
 };
 
-const KEY_COLUMNS: &str = KeyRow::COLUMNS;
-
 impl TenantTable for Tx {
     async fn mark_first_organization(&self, organization: &Organization) -> Result<bool, Failure> {
+        // A move copies the organizations without this mark.
+        let sql = "select 1 from organizations limit 1";
+        if self.query_opt(sql, &[]).await?.is_some() {
+            return Ok(false);
+        }
+        // Of two nodes that find no organization, one stores the mark.
         let noted = self
             .query_opt(
                 "insert into instance (name, value) values ('founded', $1)
@@ -44,48 +48,6 @@ impl TenantTable for Tx {
                 &organization.name.as_str(),
                 &organization.created_at.as_millis(),
             ],
-        )
-        .await?;
-        Ok(())
-    }
-
-    async fn insert_key(&self, new: &NewKey) -> Result<(), Failure> {
-        let row = KeyRow::write(&new.key);
-        let sql = format!(
-            "insert into api_keys ({KEY_COLUMNS}, digest) values ({})",
-            placeholders(11)
-        );
-        self.execute(
-            &sql,
-            &[
-                &uuid(&row.key_id),
-                &uuid(&row.organization_id),
-                &row.name,
-                &row.permission,
-                &row.environment,
-                &row.hint,
-                &row.created_at,
-                &row.expires_at,
-                &row.revoked_at,
-                &row.last_used_at,
-                &new.digest.as_bytes().as_slice(),
-            ],
-        )
-        .await?;
-        Ok(())
-    }
-
-    async fn lock_key(&self, key: KeyId) -> Result<Option<ApiKey>, Failure> {
-        let sql = format!("select {KEY_COLUMNS} from api_keys where key_id = $1 for update");
-        let row = self.query_opt(&sql, &[&uuid(key.as_bytes())]).await?;
-        let row = row.as_ref().map(read_row::<KeyRow>).transpose()?;
-        Ok(row.map(KeyRow::read).transpose()?)
-    }
-
-    async fn write_revoked(&self, key: KeyId, at: Timestamp) -> Result<(), Failure> {
-        self.execute(
-            "update api_keys set revoked_at = $2 where key_id = $1",
-            &[&uuid(key.as_bytes()), &at.as_millis()],
         )
         .await?;
         Ok(())
@@ -229,7 +191,7 @@ impl Tenants for PostgresStore {
         .await
     }
 
-    async fn create_key(&self, key: NewKey, origin: AuditContext) -> StoreResult<()> {
+    async fn create_key(&self, key: NewKey, origin: AuditContext) -> StoreResult<ApiKey> {
         self.write("create_key", async move |tx| {
             create_key(tx, &key, &origin).await
         })
@@ -266,12 +228,12 @@ impl Tenants for PostgresStore {
         .await
     }
 
-    async fn note_key_use(&self, key: KeyId, at: Timestamp) -> StoreResult<()> {
+    async fn note_key_use(&self, key: KeyId, at: Timestamp, range: String) -> StoreResult<()> {
         self.write("note_key_use", async move |tx| {
             tx.execute(
-                "update api_keys set last_used_at = $2
+                "update api_keys set last_used_at = $2, last_used_from = $3
                  where key_id = $1 and (last_used_at is null or last_used_at < $2)",
-                &[&uuid(key.as_bytes()), &at.as_millis()],
+                &[&uuid(key.as_bytes()), &at.as_millis(), &range],
             )
             .await?;
             Ok(())

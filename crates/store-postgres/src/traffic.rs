@@ -211,7 +211,7 @@ impl Traffic for PostgresStore {
         app: AppId,
         since: Timestamp,
     ) -> StoreResult<Vec<TrafficAnomaly>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read_for(caller, "traffic_anomalies", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             if environment == Environment::Test {

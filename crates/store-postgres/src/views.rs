@@ -124,7 +124,7 @@ impl Views for PostgresStore {
         caller: &Authorized<AnalyticsRead>,
         view: SavedView,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(view.app)?;
         self.write("save_view", async move |tx| {
             save_view(tx, organization, &view).await
         })
@@ -137,7 +137,7 @@ impl Views for PostgresStore {
         app: AppId,
         user: UserId,
     ) -> StoreResult<Vec<SavedView>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("views", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let sql = format!(
@@ -159,7 +159,7 @@ impl Views for PostgresStore {
         user: UserId,
         view: ViewId,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write("delete_view", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             tx.execute(
@@ -182,7 +182,7 @@ impl Views for PostgresStore {
         new: NewShareLink,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(new.share.app)?;
         self.write("create_share", async move |tx| {
             create_share(tx, organization, &new, &origin).await
         })
@@ -194,7 +194,7 @@ impl Views for PostgresStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
     ) -> StoreResult<Vec<ShareLink>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("shares", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let sql = format!(
@@ -215,7 +215,7 @@ impl Views for PostgresStore {
         share: ShareId,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write("revoke_share", async move |tx| {
             revoke_share(tx, (organization, app), share, &origin).await
         })

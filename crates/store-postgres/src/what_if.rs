@@ -28,7 +28,7 @@ impl Replays for PostgresStore {
         (from, until): (Timestamp, Timestamp),
         limit: u32,
     ) -> StoreResult<ReplaySpan> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read_for(caller, "replay_span", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let (from, until) = (EventId::first_at(from), EventId::first_at(until));
@@ -67,7 +67,7 @@ impl Replays for PostgresStore {
         app: AppId,
         part: ReplayPart,
     ) -> StoreResult<(Vec<StoredInstall>, Option<EventId>)> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read_for(caller, "replay_part", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             replay_part(tx, (app, environment), &part).await

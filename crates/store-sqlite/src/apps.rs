@@ -1,8 +1,7 @@
 //! Apps.
 
-use crate::instance::write_configuration_version;
 use crate::rows::{
-    APP_COLUMNS, app_secrets, find_app, insert_audit, page_start, read_row, require_app,
+    APP_COLUMNS, app_list, app_secrets, find_app, page_start, read_row, require_app,
 };
 use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore, postbacks};
@@ -14,28 +13,18 @@ use tributary_domain::app::{App, AppChange, AppSecret};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::ownership::store_id::StoreIdProof;
-use tributary_domain::vocabulary::id::{AppId, AuditId, OrganizationId};
+use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::HostName;
+use tributary_recording::ManagedAppTable;
 use tributary_recording::admin::{
     create_app, prove_store_id, set_link_domain_verified, update_app,
 };
-use tributary_recording::{AuditTable, ManagedAppTable};
-use tributary_store::records::{AppRow, AuditRow};
+use tributary_store::records::AppRow;
 use tributary_store::{APP_NAMES_MAX, AppName, Apps, StoreResult};
-
-impl AuditTable for SqliteTables<'_> {
-    async fn insert_audit_row(&self, row: &AuditRow) -> Result<(), Failure> {
-        insert_audit(self.0, row)
-    }
-
-    async fn write_configuration_version(&self, version: AuditId) -> Result<(), Failure> {
-        write_configuration_version(self.0, version)
-    }
-}
 
 impl ManagedAppTable for SqliteTables<'_> {
     async fn lock_managed_app(
@@ -168,6 +157,16 @@ impl ManagedAppTable for SqliteTables<'_> {
     }
 }
 
+/// Returns a condition on the list of apps in the third parameter. Without a limit, the parameter is
+/// null.
+const fn only_apps(is_limited: bool) -> &'static str {
+    if is_limited {
+        "and app_id in (select unhex(value) from json_each(?3))"
+    } else {
+        "and ?3 is null"
+    }
+}
+
 #[async_trait]
 impl Apps for SqliteStore {
     async fn create_app(
@@ -177,7 +176,7 @@ impl Apps for SqliteStore {
         secrets: Vec<(AppSecret, SealedSecret)>,
         origin: AuditContext,
     ) -> StoreResult<App> {
-        let organization = caller.organization();
+        let organization = caller.whole_organization()?;
         self.write("create_app", move |connection| {
             let tables = SqliteTables(connection);
             run(create_app(&tables, organization, &app, &secrets, &origin))?;
@@ -187,7 +186,7 @@ impl Apps for SqliteStore {
     }
 
     async fn app(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<App> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("app", move |connection| {
             find_app(connection, organization, app)
         })
@@ -199,7 +198,7 @@ impl Apps for SqliteStore {
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
     ) -> StoreResult<Timezone> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("app_timezone", move |connection| {
             find_app(connection, organization, app).map(|app| app.timezone)
         })
@@ -207,16 +206,18 @@ impl Apps for SqliteStore {
     }
 
     async fn app_names(&self, caller: &Authorized<AnalyticsRead>) -> StoreResult<Vec<AppName>> {
-        let organization = caller.organization();
+        let (organization, limit) = caller.organization_and_apps();
+        let apps = limit.apps().map(|apps| app_list(&apps));
         self.read("app_names", move |connection| {
             let sql = format!(
-                "select {APP_COLUMNS} from apps where organization_id = ?1
-                 order by app_id desc limit ?2"
+                "select {APP_COLUMNS} from apps where organization_id = ?1 {}
+                 order by app_id desc limit ?2",
+                only_apps(apps.is_some())
             );
             let rows: Vec<AppRow> = connection
                 .prepare_cached(&sql)?
                 .query_map(
-                    params![organization.as_bytes(), APP_NAMES_MAX],
+                    params![organization.as_bytes(), APP_NAMES_MAX, apps],
                     read_row::<AppRow>,
                 )?
                 .collect::<Result<_, _>>()?;
@@ -234,11 +235,14 @@ impl Apps for SqliteStore {
         with_archived: bool,
         page: PageRequest,
     ) -> StoreResult<Page<App>> {
-        let organization = caller.organization();
+        let (organization, limit) = caller.organization_and_apps();
+        let apps = limit.apps().map(|apps| app_list(&apps));
         self.read("apps", move |connection| {
             let sql = format!(
-                "select {APP_COLUMNS} from apps where organization_id = ?1 and app_id < ?2 and archived <= ?4
-                 order by app_id desc limit ?3"
+                "select {APP_COLUMNS} from apps where organization_id = ?1 {}
+                   and app_id < ?2 and archived <= ?5
+                 order by app_id desc limit ?4",
+                only_apps(apps.is_some())
             );
             let rows: Vec<AppRow> = connection
                 .prepare_cached(&sql)?
@@ -246,6 +250,7 @@ impl Apps for SqliteStore {
                     params![
                         organization.as_bytes(),
                         page_start(page.before),
+                        apps,
                         page.limit.rows(),
                         with_archived
                     ],
@@ -270,7 +275,7 @@ impl Apps for SqliteStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<App> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write_invalidating("update_app", move |connection| {
             let of = (organization, app);
             let tables = SqliteTables(connection);
@@ -287,7 +292,7 @@ impl Apps for SqliteStore {
         is_verified: bool,
         origin: AuditContext,
     ) -> StoreResult<App> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write_invalidating("set_link_domain_verified", move |connection| {
             let tables = SqliteTables(connection);
             let of = (organization, app);
@@ -329,7 +334,7 @@ impl Apps for SqliteStore {
         app: AppId,
         secret: AppSecret,
     ) -> StoreResult<Option<SealedSecret>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("app_secret", move |connection| {
             require_app(connection, organization, app)?;
             let sealed: Option<Vec<u8>> = connection

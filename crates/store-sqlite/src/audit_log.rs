@@ -1,16 +1,19 @@
-//! Reads the audit log and deletes its oldest entries.
+//! Reads the audit log and its chains.
 
-use crate::SqliteStore;
-use crate::rows::{page_start, read_row};
+use crate::rows::{app_list, page_start, read_row, read_row_at};
+use crate::tables::{SqliteTables, run};
+use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
-use rusqlite::params;
+use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::{AppsRead, Authorized, Environment};
-use tributary_domain::audit::AuditEntry;
-use tributary_domain::vocabulary::id::{AppId, AuditId};
+use tributary_domain::audit::chain::AuditChain;
+use tributary_domain::audit::{AuditContext, AuditEntry};
+use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::AuditRow;
-use tributary_store::{AuditLog, StoreResult};
+use tributary_recording::admin::{chain_audit_entries, note_action, remove_audit_entries};
+use tributary_store::records::{AuditChainRow, AuditPlaceRow, AuditRow, Columns, stored_sequence};
+use tributary_store::{ActionNote, AuditLog, ChainPage, ChainedEntry, StoreResult};
 
 #[async_trait]
 impl AuditLog for SqliteStore {
@@ -20,11 +23,12 @@ impl AuditLog for SqliteStore {
         app: Option<AppId>,
         page: PageRequest,
     ) -> StoreResult<Page<AuditEntry>> {
-        let organization = caller.organization();
+        let (organization, limit) = caller.organization_and_apps();
+        let apps = limit.narrowed_to(app);
         let environment = caller.audited_environment();
         self.read("audit_log", move |connection| {
-            let narrowed = if app.is_some() {
-                "and app_id = ?4"
+            let narrowed = if apps.is_some() {
+                "and app_id in (select unhex(value) from json_each(?4))"
             } else {
                 "and ?4 is null"
             };
@@ -42,7 +46,7 @@ impl AuditLog for SqliteStore {
                         organization.as_bytes(),
                         page_start(page.before),
                         page.limit.rows(),
-                        app.map(|app| *app.as_bytes()),
+                        apps.map(|apps| app_list(&apps)),
                         environment.map(Environment::as_str)
                     ],
                     read_row::<AuditRow>,
@@ -57,17 +61,114 @@ impl AuditLog for SqliteStore {
         .await
     }
 
-    async fn remove_audit_entries(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
-        self.write("remove_audit_entries", move |connection| {
-            let removed = connection
-                .prepare_cached(
-                    "delete from audit_log where (organization_id, audit_id) in (
-                         select audit_log.organization_id, audit_id from organizations
-                         cross join audit_log using (organization_id) where audit_id < ?1 limit ?2)",
-                )?
-                .execute((AuditId::first_at(before).as_bytes(), limit))?;
-            Ok(u64::try_from(removed).unwrap_or(0))
+    async fn audited_organizations(
+        &self,
+        after: Option<OrganizationId>,
+        limit: u32,
+    ) -> StoreResult<Vec<OrganizationId>> {
+        self.read("audited_organizations", move |connection| {
+            let after = after.map_or([0; 16], |after| *after.as_bytes());
+            let sql = "select organization_id from audit_chains
+                       where organization_id > ?1 order by organization_id limit ?2";
+            let mut statement = connection.prepare_cached(sql)?;
+            let organizations = statement.query_map((after, limit), |row| {
+                row.get(0).map(OrganizationId::from_bytes)
+            })?;
+            Ok(organizations.collect::<Result<_, _>>()?)
         })
         .await
     }
+
+    async fn audit_chain_page(
+        &self,
+        organization: OrganizationId,
+        after: u64,
+        limit: u32,
+    ) -> StoreResult<Option<ChainPage>> {
+        self.read("audit_chain_page", move |connection| {
+            let Some(chain) = find_chain(connection, organization)? else {
+                return Ok(None);
+            };
+            let after = after.max(chain.anchor.end.sequence);
+            let entries = find_entries(connection, organization, after, limit)?;
+            let has_more = u32::try_from(entries.len()).is_ok_and(|count| count == limit);
+            Ok(Some(ChainPage {
+                chain,
+                entries,
+                has_more,
+            }))
+        })
+        .await
+    }
+
+    async fn note_action(&self, note: ActionNote, origin: AuditContext) -> StoreResult<()> {
+        self.write_keeping_cache("note_action", move |connection| {
+            run(note_action(&SqliteTables(connection), &note, &origin))
+        })
+        .await
+    }
+
+    async fn chain_audit_entries(&self, from: Timestamp, limit: u32) -> StoreResult<u64> {
+        self.write("chain_audit_entries", move |connection| {
+            run(chain_audit_entries(&SqliteTables(connection), from, limit))
+        })
+        .await
+    }
+
+    async fn remove_audit_entries(
+        &self,
+        before: Timestamp,
+        now: Timestamp,
+        limit: u32,
+    ) -> StoreResult<u64> {
+        self.write("remove_audit_entries", move |connection| {
+            let tables = SqliteTables(connection);
+            run(remove_audit_entries(&tables, before, now, limit))
+        })
+        .await
+    }
+}
+
+/// Finds the chain of an organization.
+pub(crate) fn find_chain(
+    connection: &Connection,
+    organization: OrganizationId,
+) -> Result<Option<AuditChain>, Failure> {
+    let sql = format!(
+        "select {} from audit_chains where organization_id = ?1",
+        AuditChainRow::COLUMNS
+    );
+    let row = connection
+        .prepare_cached(&sql)?
+        .query_row([organization.as_bytes()], read_row::<AuditChainRow>)
+        .optional()?;
+    Ok(row.map(|row| row.read()))
+}
+
+fn find_entries(
+    connection: &Connection,
+    organization: OrganizationId,
+    after: u64,
+    limit: u32,
+) -> Result<Vec<ChainedEntry>, Failure> {
+    let sql = format!(
+        "select {}, {} from audit_log where organization_id = ?1 and sequence > ?2
+         order by sequence limit ?3",
+        AuditPlaceRow::COLUMNS,
+        AuditRow::COLUMNS
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let after = stored_sequence(after);
+    let rows = statement.query_map(params![organization.as_bytes(), after, limit], |row| {
+        let place = read_row::<AuditPlaceRow>(row)?;
+        Ok((place, read_row_at::<AuditRow>(row, AuditPlaceRow::COUNT)?))
+    })?;
+    let read = |row: rusqlite::Result<(AuditPlaceRow, AuditRow)>| {
+        let (place, row) = row?;
+        Ok(ChainedEntry {
+            place: place.read().place,
+            entry: row.hashed(),
+        })
+    };
+    rows.map(read).collect()
 }

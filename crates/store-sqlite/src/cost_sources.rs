@@ -132,7 +132,7 @@ impl CostSources for SqliteStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
     ) -> StoreResult<Vec<CostSource>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("cost_sources", move |connection| {
             require_app(connection, organization, app)?;
             let sql = format!("select {COLUMNS} from cost_sources where app_id = ?1");
@@ -154,7 +154,7 @@ impl CostSources for SqliteStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<CostSource> {
-        let of = (caller.organization(), app, network);
+        let of = (caller.organization_of(app)?, app, network);
         self.write("put_cost_source", move |connection| {
             let tables = SqliteTables(connection);
             run(admin::put_cost_source(
@@ -177,7 +177,7 @@ impl CostSources for SqliteStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let of = (caller.organization(), app, network);
+        let of = (caller.organization_of(app)?, app, network);
         self.write("remove_cost_source", move |connection| {
             let tables = SqliteTables(connection);
             run(admin::remove_cost_source(
@@ -198,7 +198,7 @@ impl CostSources for SqliteStore {
         network: Network,
         origin: AuditContext,
     ) -> StoreResult<CostSource> {
-        let of = (caller.organization(), app, network);
+        let of = (caller.organization_of(app)?, app, network);
         self.write("pull_cost_source", move |connection| {
             run(admin::pull_cost_source(
                 &SqliteTables(connection),

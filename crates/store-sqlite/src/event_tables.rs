@@ -20,8 +20,8 @@ use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{EventTable, FirstPaymentTable, SharedId};
 use tributary_store::records::{
-    Columns, CreditColumns, ERASED_EVENT, IS_PAYMENT, IdentityRow, TraceRow, skipped_to_json,
-    uncounted_reason,
+    Columns, CreditColumns, ERASED_EVENT, IS_PAYMENT, IdentityRow, OF_USER_WITHOUT_DEVICE,
+    TraceRow, skipped_to_json, uncounted_reason,
 };
 
 impl EventTable for SqliteTables<'_> {
@@ -196,10 +196,8 @@ impl EventTable for SqliteTables<'_> {
     ) -> Result<Vec<Trace>, Failure> {
         let mut found = Vec::new();
         for person in people {
-            // The unary plus keeps the planner on the user index, because most events without a
-            // device belong to other users.
-            let condition = "user_id = ?3 and +device_id is null";
-            found.extend(traces(self, of, condition, person.as_str())?);
+            let condition = format!("user_id = ?3 and {OF_USER_WITHOUT_DEVICE}");
+            found.extend(traces(self, of, &condition, person.as_str())?);
         }
         Ok(found)
     }
@@ -246,7 +244,7 @@ impl EventTable for SqliteTables<'_> {
     ) -> Result<(), Failure> {
         let sql = format!(
             "update events set {ERASED_EVENT}
-             where app_id = ?1 and environment = ?2 and user_id = ?3 and +device_id is null"
+             where app_id = ?1 and environment = ?2 and user_id = ?3 and {OF_USER_WITHOUT_DEVICE}"
         );
         let mut update = self.0.prepare_cached(&sql)?;
         for person in people {

@@ -36,7 +36,7 @@ impl Events for SqliteStore {
         filter: EventFilter,
         page: PageRequest,
     ) -> StoreResult<EventPage> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("events", move |connection| {
             require_app(connection, organization, app)?;
             let environment = environment.as_str();

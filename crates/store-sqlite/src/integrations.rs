@@ -82,7 +82,7 @@ impl Integrations for SqliteStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
     ) -> StoreResult<Vec<Integration>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("integrations", move |connection| {
             require_app(connection, organization, app)?;
             find_integrations(connection, app)
@@ -99,7 +99,7 @@ impl Integrations for SqliteStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<Integration> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write("update_integration", move |connection| {
             let of = (organization, QueueRef { app, network });
             let tables = SqliteTables(connection);

@@ -19,6 +19,11 @@ use std::thread::JoinHandle;
 pub(crate) const STARTUP_CHECK_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// What SQLite reports when a check finds no errors.
 const SOUND: &str = "ok";
+/// What `SQLite` writes before the error code when a check cannot read a page.
+const READ_FAILURE: &str = "unable to get the page. error code=";
+/// The same for an overflow page, without the code. `SQLite` has checked the page's number before, so only
+/// the read can have failed.
+const OVERFLOW_READ_FAILURE: &str = "failed to get page ";
 /// Instructions for operators. docs/OPERATIONS.md has the details.
 pub(crate) const INSTRUCTIONS: &str = "Stop the server and copy the whole data folder first. \
      Then restore the newest backup into an empty folder (tributary restore), or recover readable \
@@ -188,10 +193,30 @@ impl IntegrityCheck {
 fn quick_check(connection: &Connection) -> Result<Option<String>, rusqlite::Error> {
     match connection.query_row("pragma quick_check(1)", (), |row| row.get::<_, String>(0)) {
         Ok(found) if found == SOUND => Ok(None),
-        Ok(found) => Ok(Some(found)),
+        Ok(found) => match read_failure(&found) {
+            Some(error) => Err(error),
+            None => Ok(Some(found)),
+        },
         Err(error) if is_corruption(&error) => Ok(Some(error.to_string())),
         Err(error) => Err(error),
     }
+}
+
+/// Returns the error that kept the check from reading a page. `SQLite` reports it like damage, but
+/// a disk that fails for a moment has lost nothing, so no backup must be restored.
+fn read_failure(found: &str) -> Option<rusqlite::Error> {
+    let code = if let Some((_, code)) = found.split_once(READ_FAILURE) {
+        let digits = code.split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse().ok()?
+    } else if found.contains(OVERFLOW_READ_FAILURE) {
+        rusqlite::ffi::SQLITE_IOERR_READ
+    } else {
+        return None;
+    };
+    let message = format!("the integrity check cannot read the database; check the disk: {found}");
+    let error = rusqlite::ffi::Error::new(code);
+    let error = rusqlite::Error::SqliteFailure(error, Some(message));
+    (!is_corruption(&error)).then_some(error)
 }
 
 #[cfg(test)]
@@ -206,6 +231,38 @@ mod tests {
         let opened =
             tokio::task::spawn_blocking(move || SqliteStore::open_checked(&path, before_max));
         opened.await.unwrap()
+    }
+
+    #[rstest::rstest]
+    #[case::io_error(266, Some(ErrorCode::SystemIoFailure))]
+    #[case::out_of_memory(7, Some(ErrorCode::OutOfMemory))]
+    #[case::damaged_page(11, None)]
+    fn a_page_that_cannot_be_read_is_not_damage(
+        #[case] code: i32,
+        #[case] expected: Option<ErrorCode>,
+    ) {
+        let found = format!(
+            "*** in database main ***\nTree 96 page 96: unable to get the page. error code={code}\nx"
+        );
+        let error = read_failure(&found);
+        assert_eq!(error.and_then(|error| error.sqlite_error_code()), expected);
+    }
+
+    #[test]
+    fn an_overflow_page_that_cannot_be_read_is_not_damage() {
+        let error = read_failure("Tree 27 page 140 cell 3: failed to get page 139").unwrap();
+        let code = error.sqlite_error_code();
+        assert_eq!(code, Some(ErrorCode::SystemIoFailure));
+    }
+
+    #[test]
+    fn other_findings_are_damage() {
+        for found in [
+            "row 3 missing from index x",
+            "Tree 2 page 2: btreeInitPage() returns error code 11",
+        ] {
+            assert!(read_failure(found).is_none(), "{found}");
+        }
     }
 
     /// Creates a database with damaged pages in the middle, and the marker of an unclean shutdown.

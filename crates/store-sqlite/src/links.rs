@@ -116,7 +116,7 @@ impl Links for SqliteStore {
         link: Link,
         origin: AuditContext,
     ) -> StoreResult<Link> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(link.app)?;
         self.write("create_link", move |connection| {
             let tables = SqliteTables(connection);
             run(create_link(&tables, organization, &link, &origin))?;
@@ -131,7 +131,7 @@ impl Links for SqliteStore {
         app: AppId,
         links: Vec<(Link, AuditContext)>,
     ) -> StoreResult<Vec<Link>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write("create_links", move |connection| {
             let (tables, of) = (SqliteTables(connection), (organization, app));
             run(create_links(&tables, of, &links))?;
@@ -146,7 +146,7 @@ impl Links for SqliteStore {
         app: AppId,
         link: LinkId,
     ) -> StoreResult<Link> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("link", move |connection| {
             require_app(connection, organization, app)?;
             let found = run(SqliteTables(connection).tracking_link(app, link))?;
@@ -162,7 +162,7 @@ impl Links for SqliteStore {
         filter: LinkFilter,
         page: PageRequest,
     ) -> StoreResult<Page<Link>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("links", move |connection| {
             require_app(connection, organization, app)?;
             let sql = format!(
@@ -193,7 +193,7 @@ impl Links for SqliteStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
     ) -> StoreResult<LinkLabels> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("link_labels", move |connection| {
             require_app(connection, organization, app)?;
             let rows: Vec<(Option<String>, Option<String>)> = connection
@@ -225,7 +225,7 @@ impl Links for SqliteStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<Link> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write_invalidating("update_link", move |connection| {
             let (tables, of) = (SqliteTables(connection), (organization, app, link));
             run(update_link(&tables, of, &change, &precondition, &origin))
@@ -241,7 +241,7 @@ impl Links for SqliteStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write_invalidating("delete_link", move |connection| {
             let (tables, of) = (SqliteTables(connection), (organization, app, link));
             run(delete_link(&tables, of, &precondition, &origin))

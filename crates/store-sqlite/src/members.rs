@@ -5,11 +5,12 @@ use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
+use std::collections::BTreeSet;
 use tributary_domain::access::person::{Role, User};
 use tributary_domain::access::{AppsRead, Authorized, MembersWrite};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::{OrganizationId, UserId};
+use tributary_domain::vocabulary::id::{KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::MemberTable;
 use tributary_recording::admin::{change_member_role, remove_member, withdraw_invitation};
@@ -76,7 +77,7 @@ impl MemberTable for SqliteTables<'_> {
 #[async_trait]
 impl Members for SqliteStore {
     async fn members(&self, caller: &Authorized<AppsRead>) -> StoreResult<Vec<User>> {
-        let organization = caller.organization();
+        let organization = caller.whole_organization()?;
         self.read("members", move |connection| {
             find_members(connection, organization)
         })
@@ -88,15 +89,16 @@ impl Members for SqliteStore {
         caller: &Authorized<MembersWrite>,
         member: UserId,
         role: Role,
+        take_over: BTreeSet<KeyId>,
         origin: AuditContext,
     ) -> StoreResult<User> {
-        let organization = caller.organization();
-        self.write("change_member_role", move |connection| {
+        let organization = caller.whole_organization()?;
+        self.write_invalidating("change_member_role", move |connection| {
             run(change_member_role(
                 &SqliteTables(connection),
-                organization,
-                member,
+                (organization, member),
                 role,
+                &take_over,
                 &origin,
             ))
         })
@@ -107,14 +109,15 @@ impl Members for SqliteStore {
         &self,
         caller: &Authorized<MembersWrite>,
         member: UserId,
+        take_over: BTreeSet<KeyId>,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
-        self.write("remove_member", move |connection| {
+        let organization = caller.whole_organization()?;
+        self.write_invalidating("remove_member", move |connection| {
             run(remove_member(
                 &SqliteTables(connection),
-                organization,
-                member,
+                (organization, member),
+                &take_over,
                 &origin,
             ))
         })
@@ -122,7 +125,7 @@ impl Members for SqliteStore {
     }
 
     async fn invitations(&self, caller: &Authorized<MembersWrite>) -> StoreResult<Vec<Invitation>> {
-        let organization = caller.organization();
+        let organization = caller.whole_organization()?;
         self.read("invitations", move |connection| {
             let sql = format!(
                 "select {}, digest from setup_links
@@ -153,7 +156,7 @@ impl Members for SqliteStore {
         invitation: Digest,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
+        let organization = caller.whole_organization()?;
         self.write("withdraw_invitation", move |connection| {
             run(withdraw_invitation(
                 &SqliteTables(connection),

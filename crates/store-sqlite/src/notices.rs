@@ -230,7 +230,7 @@ impl Notices for SqliteStore {
         notice: Notice,
         origin: AuditContext,
     ) -> StoreResult<Notice> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(notice.app)?;
         self.write("create_notice", move |connection| {
             let tables = SqliteTables(connection);
             run(create_notice(&tables, organization, &notice, &origin))?;
@@ -245,7 +245,7 @@ impl Notices for SqliteStore {
         app: AppId,
         notice: NoticeId,
     ) -> StoreResult<Notice> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("notice", move |connection| {
             require_app(connection, organization, app)?;
             let mut found = run(SqliteTables(connection).notices_of(app))?.into_iter();
@@ -257,7 +257,7 @@ impl Notices for SqliteStore {
     }
 
     async fn notices(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<Vec<Notice>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("notices", move |connection| {
             find_app(connection, organization, app)?;
             run(SqliteTables(connection).notices_of(app))
@@ -273,7 +273,7 @@ impl Notices for SqliteStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<Notice> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write("replace_notice", move |connection| {
             let (tables, of) = (SqliteTables(connection), (organization, app, notice));
             run(replace_notice(
@@ -295,7 +295,7 @@ impl Notices for SqliteStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write("delete_notice", move |connection| {
             let (tables, of) = (SqliteTables(connection), (organization, app, notice));
             run(delete_notice(&tables, of, &precondition, &origin))

@@ -1,4 +1,4 @@
-//! Pivots: their history, and filling it.
+//! Pivots and payers: their history, and filling it.
 
 use crate::clicks::CLICK_COLUMNS;
 use crate::rows::{read_row, require_app};
@@ -11,7 +11,7 @@ use tributary_domain::click::Click;
 use tributary_domain::report::PivotHistory;
 use tributary_domain::vocabulary::id::{AppId, ClickId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{PivotTable, apply_pivots, prepare_pivots};
+use tributary_recording::{PivotTable, apply_pivots, fill_payers, prepare_pivots};
 use tributary_store::records::ClickRow;
 use tributary_store::{Pivots, StoreResult};
 
@@ -78,6 +78,51 @@ impl PivotTable for SqliteTables<'_> {
         Ok(latest.map(Timestamp::from_millis))
     }
 
+    async fn payers_from(&self, app: AppId) -> Result<Option<Timestamp>, Failure> {
+        let found = self
+            .0
+            .prepare_cached("select complete_from from payer_history where app_id = ?1")?
+            .query_row([app.as_bytes()], |row| row.get(0))
+            .optional()?;
+        Ok(found.map(Timestamp::from_millis))
+    }
+
+    async fn write_payers_from(
+        &self,
+        app: AppId,
+        complete_from: Option<Timestamp>,
+    ) -> Result<(), Failure> {
+        match complete_from {
+            Some(from) => self
+                .0
+                .prepare_cached("update payer_history set complete_from = ?2 where app_id = ?1")?
+                .execute((app.as_bytes(), from.as_millis()))?,
+            None => self
+                .0
+                .prepare_cached("delete from payer_history where app_id = ?1")?
+                .execute([app.as_bytes()])?,
+        };
+        Ok(())
+    }
+
+    async fn latest_installs(
+        &self,
+        (app, environment): (AppId, Environment),
+        before: Timestamp,
+    ) -> Result<Option<Timestamp>, Failure> {
+        let latest: Option<i64> = self
+            .0
+            .prepare_cached(
+                "select max(bucket) from rollup_cohort_places
+                 where app_id = ?1 and environment = ?2 and grain = 60 and bucket < ?3",
+            )?
+            .query_row(
+                params![app.as_bytes(), environment.as_str(), before.as_millis()],
+                |row| row.get(0),
+            )?;
+        Ok(latest.map(Timestamp::from_millis))
+    }
+
     async fn clicks_between(
         &self,
         app: AppId,
@@ -103,7 +148,7 @@ impl Pivots for SqliteStore {
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
     ) -> StoreResult<Option<Timestamp>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("pivots_complete_from", move |connection| {
             require_app(connection, organization, app)?;
             let history = run(SqliteTables(connection).pivot_history(app))?;
@@ -132,6 +177,39 @@ impl Pivots for SqliteStore {
         };
         self.write("fill_pivots", move |connection| {
             run(apply_pivots(&SqliteTables(connection), &step))
+        })
+        .await
+    }
+
+    async fn payers_complete_from(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+    ) -> StoreResult<Option<Timestamp>> {
+        let organization = caller.organization_of(app)?;
+        self.read("payers_complete_from", move |connection| {
+            require_app(connection, organization, app)?;
+            run(SqliteTables(connection).payers_from(app))
+        })
+        .await
+    }
+
+    async fn apps_without_payers(&self, now: Timestamp, limit: u32) -> StoreResult<Vec<AppId>> {
+        self.read("apps_without_payers", move |connection| {
+            let mut find = connection.prepare_cached(
+                "select app_id from payer_history where due_at <= ?1 order by app_id limit ?2",
+            )?;
+            let rows = find.query_map((now.as_millis(), limit), |row| {
+                Ok(AppId::from_bytes(row.get(0)?))
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    async fn fill_payers(&self, app: AppId) -> StoreResult<bool> {
+        self.write("fill_payers", move |connection| {
+            run(fill_payers(&SqliteTables(connection), app))
         })
         .await
     }

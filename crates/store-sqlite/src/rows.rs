@@ -2,13 +2,13 @@
 
 use crate::Failure;
 use rusqlite::types::{Type, ValueRef};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row};
 use std::collections::BTreeSet;
 use tributary_domain::app::{App, AppSecret};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_store::StoreError;
-use tributary_store::records::{AppRow, AuditRow, ColumnValue, Columns, StoredRow};
+use tributary_store::records::{AppRow, ColumnValue, Columns, StoredRow};
 
 /// The columns of `apps`.
 pub(crate) const APP_COLUMNS: &str = AppRow::COLUMNS;
@@ -39,6 +39,14 @@ impl StoredRow for SqliteRow<'_> {
 /// Reads a record from the first columns of a row.
 pub(crate) fn read_row<T: for<'a> Columns<'a>>(row: &Row<'_>) -> rusqlite::Result<T> {
     T::from_row(&SqliteRow(row), 0)
+}
+
+/// Reads a record from the columns of a row starting at an index.
+pub(crate) fn read_row_at<T: for<'a> Columns<'a>>(
+    row: &Row<'_>,
+    first: usize,
+) -> rusqlite::Result<T> {
+    T::from_row(&SqliteRow(row), first)
 }
 
 /// Finds one of an organization's apps.
@@ -104,29 +112,11 @@ pub(crate) fn app_secrets(
         .collect()
 }
 
-/// Writes an audit log entry.
-pub(crate) fn insert_audit(connection: &Connection, row: &AuditRow) -> Result<(), Failure> {
-    connection
-        .prepare_cached(
-            "insert into audit_log (organization_id, audit_id, at, actor_kind, actor_id, action,
-                                    app_id, target, changes, address, request_id, environment)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-        )?
-        .execute(params![
-            row.organization_id,
-            row.audit_id,
-            row.at,
-            row.actor_kind,
-            row.actor_id,
-            row.action,
-            row.app_id,
-            row.target,
-            row.changes,
-            row.address,
-            row.request_id,
-            row.environment
-        ])?;
-    Ok(())
+/// Writes ids as a JSON array, for `app_id in (select unhex(value) from json_each(?))`.
+pub(crate) fn app_list(apps: &[AppId]) -> String {
+    let number = |app: &AppId| u128::from_be_bytes(*app.as_bytes());
+    let quoted = apps.iter().map(|app| format!("\"{:032x}\"", number(app)));
+    format!("[{}]", quoted.collect::<Vec<_>>().join(","))
 }
 
 /// Returns the exclusive upper bound of a page: the given id, or a value above every id.

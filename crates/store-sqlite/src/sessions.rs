@@ -1,9 +1,11 @@
 //! Dashboard sessions.
 
-use crate::rows::{insert_audit, read_row};
+use crate::rows::read_row;
+use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
+use tributary_domain::access::factor::FactorState;
 use tributary_domain::access::person::User;
 use tributary_domain::access::session::{SESSIONS_LISTED_MAX, Session};
 use tributary_domain::access::session_client::SessionClient;
@@ -12,6 +14,7 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::UserId;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::AuditTable as _;
 use tributary_store::records::{
     Columns, OrganizationRow, SessionRow, UserRow, audit_row, stored_digest,
 };
@@ -41,16 +44,19 @@ fn insert_session(connection: &Connection, new: &NewSession) -> Result<(), Failu
     let row = SessionRow::write(&new.session);
     connection.execute(
         "insert into sessions
-             (digest, user_id, created_at, last_seen_at, expires_at, browser, network)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+             (digest, user_id, created_at, last_seen_at, proved_at, expires_at, browser, network,
+              method)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             new.digest.as_bytes(),
             row.user_id,
             row.created_at,
             row.last_seen_at,
+            row.proved_at,
             row.expires_at,
             row.browser,
-            row.network
+            row.network,
+            row.method
         ],
     )?;
     Ok(())
@@ -66,9 +72,14 @@ impl Sessions for SqliteStore {
                 [origin.at.as_millis()],
             )?;
             insert_session(connection, &new)?;
+            connection.execute(
+                "update users set last_sign_in_at = ?2 where user_id = ?1",
+                params![user.id.as_bytes(), origin.at.as_millis()],
+            )?;
             let action = Action::UserSignedIn;
-            let row = audit_row(user.organization, &origin, action, None, user.id, &[]);
-            insert_audit(connection, &row)
+            let changes = new.session.method.changes();
+            let row = audit_row(user.organization, &origin, action, None, user.id, &changes);
+            run(SqliteTables(connection).insert_audit(&row))
         })
         .await
     }
@@ -77,9 +88,10 @@ impl Sessions for SqliteStore {
         self.read("session", move |connection| {
             let found = connection
                 .prepare_cached(
-                    "select s.user_id, s.created_at, s.last_seen_at, s.expires_at, s.browser,
-                            s.network, u.user_id, u.organization_id, u.email, u.role, u.created_at,
-                            o.organization_id, o.name, o.created_at
+                    "select s.user_id, s.created_at, s.last_seen_at, s.proved_at, s.expires_at,
+                            s.browser, s.network, s.method, u.user_id, u.organization_id, u.email, u.role, u.created_at,
+                            o.organization_id, o.name, o.created_at, o.is_factor_required,
+                            exists (select 1 from factors f where f.user_id = u.user_id)
                      from sessions s join users u on u.user_id = s.user_id
                      join organizations o on o.organization_id = u.organization_id
                      where s.digest = ?1",
@@ -89,32 +101,39 @@ impl Sessions for SqliteStore {
                         user_id: row.get(0)?,
                         created_at: row.get(1)?,
                         last_seen_at: row.get(2)?,
-                        expires_at: row.get(3)?,
-                        browser: row.get(4)?,
-                        network: row.get(5)?,
+                        proved_at: row.get(3)?,
+                        expires_at: row.get(4)?,
+                        browser: row.get(5)?,
+                        network: row.get(6)?,
+                        method: row.get(7)?,
                     };
                     let user = UserRow {
-                        user_id: row.get(6)?,
-                        organization_id: row.get(7)?,
-                        email: row.get(8)?,
-                        role: row.get(9)?,
-                        created_at: row.get(10)?,
+                        user_id: row.get(8)?,
+                        organization_id: row.get(9)?,
+                        email: row.get(10)?,
+                        role: row.get(11)?,
+                        created_at: row.get(12)?,
                     };
                     let organization = OrganizationRow {
-                        organization_id: row.get(11)?,
-                        name: row.get(12)?,
-                        created_at: row.get(13)?,
+                        organization_id: row.get(13)?,
+                        name: row.get(14)?,
+                        created_at: row.get(15)?,
                     };
-                    Ok((session, user, organization))
+                    let factors = FactorState {
+                        is_required: row.get(16)?,
+                        is_set_up: row.get(17)?,
+                    };
+                    Ok((session, user, organization, factors))
                 })
                 .optional()?;
-            let Some((session, user, organization)) = found else {
+            let Some((session, user, organization, factors)) = found else {
                 return Ok(None);
             };
             Ok(Some(UserSession {
                 session: session.read(),
                 user: user.read()?,
                 organization: organization.read()?,
+                factors,
             }))
         })
         .await
@@ -136,6 +155,17 @@ impl Sessions for SqliteStore {
                     client.browser,
                     client.network
                 ],
+            )?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn note_session_proof(&self, digest: Digest, at: Timestamp) -> StoreResult<()> {
+        self.write("note_session_proof", move |connection| {
+            connection.execute(
+                "update sessions set proved_at = ?2 where digest = ?1",
+                params![digest.as_bytes(), at.as_millis()],
             )?;
             Ok(())
         })
@@ -180,20 +210,26 @@ impl Sessions for SqliteStore {
             if ended > 0 {
                 let action = Action::UserSessionsEnded;
                 let row = audit_row(found.organization, &origin, action, None, user, &[]);
-                insert_audit(connection, &row)?;
+                run(SqliteTables(connection).insert_audit(&row))?;
             }
             Ok(ended as u64)
         })
         .await
     }
 
-    async fn end_session(&self, digest: Digest) -> StoreResult<()> {
+    async fn end_session(&self, digest: Digest, origin: AuditContext) -> StoreResult<()> {
         self.write("end_session", move |connection| {
-            connection.execute(
-                "delete from sessions where digest = ?1",
-                [digest.as_bytes()],
-            )?;
-            Ok(())
+            let sql = "delete from sessions where digest = ?1 returning user_id";
+            let ended = connection
+                .query_row(sql, [digest.as_bytes()], |row| row.get(0))
+                .optional()?;
+            let Some(user) = ended else {
+                return Ok(());
+            };
+            let user = find_user(connection, UserId::from_bytes(user))?;
+            let action = Action::UserSignedOut;
+            let row = audit_row(user.organization, &origin, action, None, user.id, &[]);
+            run(SqliteTables(connection).insert_audit(&row))
         })
         .await
     }
@@ -217,7 +253,7 @@ impl Sessions for SqliteStore {
             insert_session(connection, &new)?;
             let action = Action::UserPasswordChanged;
             let row = audit_row(user.organization, &origin, action, None, user.id, &[]);
-            insert_audit(connection, &row)
+            run(SqliteTables(connection).insert_audit(&row))
         })
         .await
     }

@@ -140,7 +140,7 @@ pub(crate) fn find_versions(
 #[async_trait]
 impl SkanConfigurations for SqliteStore {
     async fn skan(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<Configuration> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("skan", move |connection| {
             let app = find_app(connection, organization, app)?;
             run(SqliteTables(connection).skan_configuration(&app))
@@ -174,7 +174,7 @@ impl SkanConfigurations for SqliteStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<Configuration> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write_invalidating("put_skan", move |connection| {
             let (tables, of) = (SqliteTables(connection), (organization, app));
             run(put_skan(&tables, of, &document, &precondition, &origin))
@@ -191,7 +191,7 @@ impl SkanConfigurations for SqliteStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<Configuration> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write_invalidating("patch_skan", move |connection| {
             let (tables, of) = (SqliteTables(connection), (organization, app));
             let changes = (&enabled, &accept_test_signals);
@@ -205,7 +205,7 @@ impl SkanConfigurations for SqliteStore {
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
     ) -> StoreResult<Vec<DocumentVersion>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("skan_meanings", move |connection| {
             find_versions(connection, &find_app(connection, organization, app)?)
         })
@@ -217,7 +217,7 @@ impl SkanConfigurations for SqliteStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
     ) -> StoreResult<Vec<(i64, Timestamp)>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("skan_versions", move |connection| {
             require_app(connection, organization, app)?;
             let versions = connection

@@ -4,7 +4,7 @@
 //! through the same code as on the threads; reads run inside the call that submits them.
 
 use crate::checkpoints::Checkpointer;
-use crate::job::Job;
+use crate::waiting_line::QueuedJob;
 use crate::writer_thread::{WriterConnection, WriterThread, run_jobs, take_batch};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
@@ -25,7 +25,7 @@ pub struct SqliteSteps(pub(crate) Arc<Mutex<Option<SteppedLoops>>>);
 /// The writer's and the checkpointer's state, and the queue.
 pub(crate) struct SteppedLoops {
     pub(crate) writer: WriterThread,
-    pub(crate) jobs: mpsc::Receiver<Box<dyn Job>>,
+    pub(crate) jobs: mpsc::UnboundedReceiver<QueuedJob>,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) answer_time: AnswerTime,
 }

@@ -1,5 +1,6 @@
 //! Organizations, users and API keys.
 
+use crate::keys::KEY_COLUMNS;
 use crate::rows::read_row;
 use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore, refuse_duplicate};
@@ -22,8 +23,6 @@ use tributary_store::{
     ACCOUNTS_PER_EMAIL_MAX, NewKey, NewSetupLink, Organization, Redemption, StoreResult, Tenants,
 };
 
-const KEY_COLUMNS: &str = KeyRow::COLUMNS;
-
 impl TenantTable for SqliteTables<'_> {
     async fn mark_first_organization(&self, _: &Organization) -> Result<bool, Failure> {
         let mut find = self.0.prepare("select 1 from organizations limit 1")?;
@@ -38,48 +37,6 @@ impl TenantTable for SqliteTables<'_> {
                 organization.name.as_str(),
                 organization.created_at.as_millis()
             ],
-        )?;
-        Ok(())
-    }
-
-    async fn insert_key(&self, new: &NewKey) -> Result<(), Failure> {
-        let row = KeyRow::write(&new.key);
-        let sql = format!(
-            "insert into api_keys ({KEY_COLUMNS}, digest)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
-        );
-        self.0.execute(
-            &sql,
-            params![
-                row.key_id,
-                row.organization_id,
-                row.name,
-                row.permission,
-                row.environment,
-                row.hint,
-                row.created_at,
-                row.expires_at,
-                row.revoked_at,
-                row.last_used_at,
-                new.digest.as_bytes()
-            ],
-        )?;
-        Ok(())
-    }
-
-    async fn lock_key(&self, key: KeyId) -> Result<Option<ApiKey>, Failure> {
-        let sql = format!("select {KEY_COLUMNS} from api_keys where key_id = ?1");
-        let row = self
-            .0
-            .query_row(&sql, [key.as_bytes()], read_row::<KeyRow>)
-            .optional()?;
-        Ok(row.map(KeyRow::read).transpose()?)
-    }
-
-    async fn write_revoked(&self, key: KeyId, at: Timestamp) -> Result<(), Failure> {
-        self.0.execute(
-            "update api_keys set revoked_at = ?2 where key_id = ?1",
-            params![key.as_bytes(), at.as_millis()],
         )?;
         Ok(())
     }
@@ -225,7 +182,7 @@ impl Tenants for SqliteStore {
         .await
     }
 
-    async fn create_key(&self, key: NewKey, origin: AuditContext) -> StoreResult<()> {
+    async fn create_key(&self, key: NewKey, origin: AuditContext) -> StoreResult<ApiKey> {
         self.write("create_key", move |connection| {
             run(create_key(&SqliteTables(connection), &key, &origin))
         })
@@ -268,14 +225,14 @@ impl Tenants for SqliteStore {
         .await
     }
 
-    async fn note_key_use(&self, key: KeyId, at: Timestamp) -> StoreResult<()> {
+    async fn note_key_use(&self, key: KeyId, at: Timestamp, range: String) -> StoreResult<()> {
         self.write_keeping_cache("note_key_use", move |connection| {
             connection
                 .prepare_cached(
-                    "update api_keys set last_used_at = ?2
+                    "update api_keys set last_used_at = ?2, last_used_from = ?3
                      where key_id = ?1 and (last_used_at is null or last_used_at < ?2)",
                 )?
-                .execute(params![key.as_bytes(), at.as_millis()])?;
+                .execute(params![key.as_bytes(), at.as_millis(), range])?;
             Ok(())
         })
         .await

@@ -195,7 +195,7 @@ impl Traffic for SqliteStore {
         app: AppId,
         since: Timestamp,
     ) -> StoreResult<Vec<TrafficAnomaly>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("traffic_anomalies", move |connection| {
             require_app(connection, organization, app)?;
             if environment == Environment::Test {

@@ -110,7 +110,7 @@ impl Views for SqliteStore {
         caller: &Authorized<AnalyticsRead>,
         view: SavedView,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(view.app)?;
         self.write("save_view", move |connection| {
             run(save_view(&SqliteTables(connection), organization, &view))
         })
@@ -123,7 +123,7 @@ impl Views for SqliteStore {
         app: AppId,
         user: UserId,
     ) -> StoreResult<Vec<SavedView>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("views", move |connection| {
             require_app(connection, organization, app)?;
             let sql = format!(
@@ -145,7 +145,7 @@ impl Views for SqliteStore {
         user: UserId,
         view: ViewId,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write("delete_view", move |connection| {
             require_app(connection, organization, app)?;
             connection.execute(
@@ -163,7 +163,7 @@ impl Views for SqliteStore {
         new: NewShareLink,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(new.share.app)?;
         self.write("create_share", move |connection| {
             let tables = SqliteTables(connection);
             run(create_share(&tables, organization, &new, &origin))
@@ -176,7 +176,7 @@ impl Views for SqliteStore {
         caller: &Authorized<AppsRead>,
         app: AppId,
     ) -> StoreResult<Vec<ShareLink>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("shares", move |connection| {
             require_app(connection, organization, app)?;
             let sql = format!(
@@ -197,7 +197,7 @@ impl Views for SqliteStore {
         share: ShareId,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write("revoke_share", move |connection| {
             let (tables, of) = (SqliteTables(connection), (organization, app));
             run(revoke_share(&tables, of, share, &origin))

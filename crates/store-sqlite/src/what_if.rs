@@ -27,7 +27,7 @@ impl Replays for SqliteStore {
         (from, until): (Timestamp, Timestamp),
         limit: u32,
     ) -> StoreResult<ReplaySpan> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("replay_span", move |connection| {
             require_app(connection, organization, app)?;
             let mut find = connection.prepare_cached(
@@ -67,7 +67,7 @@ impl Replays for SqliteStore {
         app: AppId,
         part: ReplayPart,
     ) -> StoreResult<(Vec<StoredInstall>, Option<EventId>)> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("replay_part", move |connection| {
             require_app(connection, organization, app)?;
             let tables = SqliteTables(connection);

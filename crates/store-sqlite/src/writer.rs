@@ -20,10 +20,11 @@ use crate::checkpoints::CheckpointThread;
 use crate::connection::SqliteOpenError;
 use crate::execution::Execution;
 use crate::integrity::IntegrityState;
-use crate::job::{self, CacheEffect, Job, JobIsolation};
+use crate::job::{self, CacheEffect, JobIsolation};
 use crate::readers::Readers;
 #[cfg(feature = "stepped")]
 use crate::stepped::{AnswerTime, SqliteSteps, SteppedLoops};
+use crate::waiting_line::{QueuedJob, WaitingLine};
 use crate::write_batch::WriteBatch;
 use crate::writer_thread::{WriterConnection, WriterThread};
 use rusqlite::Connection;
@@ -34,12 +35,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tributary_domain::report::Increments;
 use tributary_store::{DatabaseDamaged, StoreError};
 
-/// Number of jobs that may wait. A caller beyond this limit gets an error at once, because its
-/// client would time out before the reply.
-const QUEUE_JOBS_MAX: usize = 8_192;
 /// How long a caller waits for its commit. After that, the caller gets an error, although the
 /// commit may still succeed.
 const COMMIT_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -47,7 +46,8 @@ const COMMIT_WAIT_MAX: Duration = Duration::from_secs(10);
 /// A handle to the writer thread.
 pub(crate) struct Writer {
     /// `None` after closing. The thread ends once the queue is empty.
-    inbox: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
+    inbox: Mutex<Option<mpsc::UnboundedSender<QueuedJob>>>,
+    line: Arc<WaitingLine>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// The loops that a test steps instead of the thread.
     #[cfg(feature = "stepped")]
@@ -63,6 +63,7 @@ impl Writer {
     pub(crate) fn closed(integrity: Arc<IntegrityState>) -> Self {
         Self {
             inbox: Mutex::new(None),
+            line: Arc::default(),
             thread: Mutex::new(None),
             #[cfg(feature = "stepped")]
             stepped: None,
@@ -78,7 +79,7 @@ impl Writer {
         readers: Readers,
         integrity: Arc<IntegrityState>,
     ) -> Result<Self, SqliteOpenError> {
-        let (inbox, jobs) = mpsc::channel(QUEUE_JOBS_MAX);
+        let (inbox, jobs) = mpsc::unbounded_channel();
         let (truncation, lost) = (Arc::default(), Arc::default());
         let checkpoint_thread =
             CheckpointThread::start(path, Arc::clone(&truncation), Arc::clone(&lost))?;
@@ -99,6 +100,7 @@ impl Writer {
             .spawn(move || batches.run(jobs))?;
         Ok(Self {
             inbox: Mutex::new(Some(inbox)),
+            line: Arc::default(),
             thread: Mutex::new(Some(thread)),
             #[cfg(feature = "stepped")]
             stepped: None,
@@ -116,7 +118,7 @@ impl Writer {
         integrity: Arc<IntegrityState>,
         execution: Execution,
     ) -> Result<(Self, SqliteSteps), SqliteOpenError> {
-        let (inbox, jobs) = mpsc::channel(QUEUE_JOBS_MAX);
+        let (inbox, jobs) = mpsc::unbounded_channel();
         let (truncation, lost) = (Arc::default(), Arc::default());
         let (checkpoint_thread, checkpointer) =
             CheckpointThread::new(path, Arc::clone(&truncation), Arc::clone(&lost));
@@ -140,6 +142,7 @@ impl Writer {
         let steps = SqliteSteps(Arc::new(Mutex::new(Some(loops))));
         let writer = Self {
             inbox: Mutex::new(Some(inbox)),
+            line: Arc::default(),
             thread: Mutex::new(None),
             stepped: Some(steps.clone()),
             truncation,
@@ -227,10 +230,13 @@ impl Writer {
             return Err(StoreError::unavailable(name, DatabaseDamaged));
         }
         let (job, answer) = job::new_job(name, kind, work);
-        self.inbox()
-            .ok_or_else(|| StoreError::unavailable(name, "the store is closed"))?
-            .try_send(job)
-            .map_err(|_| StoreError::unavailable(name, "too many queued changes"))?;
+        let closed = || StoreError::unavailable(name, "the store is closed");
+        let inbox = self.inbox().ok_or_else(closed)?;
+        let queued = self
+            .line
+            .join(job, Instant::now())
+            .ok_or_else(|| StoreError::unavailable(name, "too many queued changes"))?;
+        inbox.send(queued).map_err(|_| closed())?;
         match tokio::time::timeout(COMMIT_WAIT_MAX, answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(StoreError::unavailable(name, "the writer stopped")),
@@ -241,7 +247,7 @@ impl Writer {
         }
     }
 
-    fn inbox(&self) -> Option<mpsc::Sender<Box<dyn Job>>> {
+    fn inbox(&self) -> Option<mpsc::UnboundedSender<QueuedJob>> {
         self.inbox.lock().ok()?.clone()
     }
 

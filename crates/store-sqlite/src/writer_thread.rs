@@ -8,6 +8,7 @@ use crate::job::{CacheEffect, Job, JobIsolation};
 use crate::leftover_wal::{self, LeftoverWal};
 use crate::lost_pages::{LostPages, keep_log_on_close};
 use crate::readers::Readers;
+use crate::waiting_line::QueuedJob;
 use crate::write_batch::{BatchCache, WriteBatch};
 use crate::{Failure, rollups};
 use rusqlite::Connection;
@@ -20,7 +21,7 @@ use tokio::time::Instant;
 use tributary_store::StoreError;
 
 /// Maximum number of jobs per commit. More would delay the first job without saving a sync.
-const BATCH_JOBS_MAX: usize = 1_024;
+pub(crate) const BATCH_JOBS_MAX: usize = 1_024;
 /// Delay after a failed attempt to open the database.
 const REOPEN_PAUSE: Duration = Duration::from_millis(200);
 /// Minimum interval between attempts to close all connections after pages were lost.
@@ -71,7 +72,7 @@ pub(crate) struct WriterThread {
 
 impl WriterThread {
     /// Commits jobs until the inbox is closed.
-    pub(crate) fn run(mut self, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
+    pub(crate) fn run(mut self, mut jobs: mpsc::UnboundedReceiver<QueuedJob>) {
         while let Some(first) = jobs.blocking_recv() {
             self.commit_queued(first, &mut jobs);
         }
@@ -81,8 +82,8 @@ impl WriterThread {
     /// Commits a job and those queued behind it in one batch, and answers them.
     pub(crate) fn commit_queued(
         &mut self,
-        first: Box<dyn Job>,
-        jobs: &mut mpsc::Receiver<Box<dyn Job>>,
+        first: QueuedJob,
+        jobs: &mut mpsc::UnboundedReceiver<QueuedJob>,
     ) {
         let mut batch = take_batch(first, jobs);
         let mut open = self.take_connection();
@@ -233,14 +234,14 @@ impl WriterThread {
 
 /// Takes a job and those queued behind it, up to the size of a batch.
 pub(crate) fn take_batch(
-    first: Box<dyn Job>,
-    jobs: &mut mpsc::Receiver<Box<dyn Job>>,
+    first: QueuedJob,
+    jobs: &mut mpsc::UnboundedReceiver<QueuedJob>,
 ) -> Vec<Box<dyn Job>> {
     crate::metrics::batch(1 + jobs.len());
-    let mut batch = vec![first];
+    let mut batch = vec![first.leave_line()];
     while batch.len() < BATCH_JOBS_MAX {
-        let Ok(job) = jobs.try_recv() else { break };
-        batch.push(job);
+        let Ok(queued) = jobs.try_recv() else { break };
+        batch.push(queued.leave_line());
     }
     batch
 }

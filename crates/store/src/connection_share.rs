@@ -19,6 +19,7 @@ pub enum ConnectionShare {
 /// Transactions run by the forwarder, the other workers and commands.
 const WORKER: &[&str] = &[
     "apps_to_fill",
+    "apps_without_payers",
     "begin_sending",
     "busiest_addresses",
     "check_workers",
@@ -29,6 +30,7 @@ const WORKER: &[&str] = &[
     "due_queues",
     "due_status_checks",
     "expire_deliveries",
+    "fill_payers",
     "fill_pivots",
     "find_down_apps",
     "find_due_work",
@@ -101,6 +103,11 @@ pub const REPORT: &[&str] = &[
     "integration_health",
     "log_clicks",
     "log_events",
+    "payers_complete_from",
+    "person_chains",
+    "person_events",
+    "person_records",
+    "person_subscription",
     "pivots_complete_from",
     "postback_stats",
     "postbacks",

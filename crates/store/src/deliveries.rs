@@ -9,7 +9,7 @@ use tributary_domain::forwarding::Delivery;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::forwarding::queue::QueueState;
 use tributary_domain::forwarding::skipped::SkippedConversions;
-use tributary_domain::forwarding::undelivered::UndeliveredCounts;
+use tributary_domain::forwarding::undelivered::{UndeliveredCounts, UndeliveredQuery};
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -93,13 +93,13 @@ pub trait Deliveries: Send + Sync {
         now: Timestamp,
     ) -> StoreResult<Vec<(Network, IntegrationHealth)>>;
 
-    /// Counts an app's live events since a time that were not delivered to a network, by event name
-    /// and reason.
+    /// Counts an app's live events that were not delivered to a network, by event name and reason.
+    /// Each statement reads a limited number of rows that match the query, newest first.
     async fn undelivered(
         &self,
         caller: &Authorized<AppsRead>,
         app: AppId,
-        since: Timestamp,
+        query: UndeliveredQuery,
     ) -> StoreResult<UndeliveredCounts>;
 
     /// Resumes a paused integration.

@@ -23,13 +23,17 @@ pub mod contract;
 pub mod error;
 pub mod metrics;
 pub mod migration;
+pub mod personal_data;
 pub mod records;
 pub mod report_slots;
 pub mod transfer;
+pub mod waiting_line;
 
+mod accounts;
 mod alerts;
 mod apps;
 mod audit_log;
+mod audit_streams;
 mod billing;
 mod clicks;
 mod cost_sources;
@@ -37,10 +41,12 @@ mod deliveries;
 mod devices;
 mod due_kinds;
 mod events;
+mod factors;
 mod holds;
 mod imports;
 mod instance;
 mod integrations;
+mod keys;
 mod links;
 mod members;
 mod notices;
@@ -51,6 +57,7 @@ mod rates;
 mod reports;
 mod sessions;
 mod sign_ins;
+mod single_sign_on;
 mod skan;
 mod tenants;
 mod traffic;
@@ -58,9 +65,14 @@ mod views;
 mod web_events;
 mod what_if;
 
+pub use accounts::{AccountSummary, Accounts, LastOwner, NewPasswordReset};
 pub use alerts::{Alerts, DueAlert};
 pub use apps::{APP_NAMES_MAX, AppName, Apps};
-pub use audit_log::AuditLog;
+pub use audit_log::{
+    ActionNote, AuditLog, ChainLines, ChainPage, ChainPart, ChainReport, ChainedEntry,
+    verify_audit_chain,
+};
+pub use audit_streams::AuditStreams;
 pub use billing::{Billing, BillingApp, BillingFigures, BillingSecret, NotificationOutcome};
 pub use clicks::{Clicks, LinkRef, TrackedLink};
 pub use cost_sources::{CostSources, LeasedCostSource};
@@ -72,18 +84,21 @@ pub use devices::{
 pub use due_kinds::DueKinds;
 pub use error::{DatabaseDamaged, ReportTimeout, StoreError};
 pub use events::{EventPage, Events};
+pub use factors::Factors;
 pub use holds::{HOLD_REVIEWS_MAX, HeldInstall, HoldReviewCount, Holds};
 pub use imports::{IMPORT_BATCH_EVENTS_MAX, ImportMode, Imports};
 pub use instance::{
     ChangeNote, Instance, InstanceReport, LargeTable, PartitionReport, StandbyReport,
 };
 pub use integrations::Integrations;
+pub use keys::{ApiKeys, KeyFilter};
 pub use links::Links;
 pub use members::{Invitation, Members};
 pub use notices::{
     CheckedNotice, DueMessage, DueNotice, FINISHED_MESSAGES_KEPT, LeasedRows, Notices, SentMessage,
 };
 pub use outbox::{GatheredDelivery, LeaseId, LeaseRequest, LeasedQueue, Outbox, QueueRef};
+pub use personal_data::PersonalData;
 pub use pivots::Pivots;
 pub use postbacks::{
     CLAIMED_AT_ONCE_MAX, PostbackDimensions, PostbackFilter, PostbackOutcome, PostbackPage,
@@ -93,6 +108,7 @@ pub use rates::Rates;
 pub use reports::{LogPart, RebuildReport, Reports, RollupDay};
 pub use sessions::{NewSession, Sessions, UserSession};
 pub use sign_ins::SignIns;
+pub use single_sign_on::{SignOn, SingleSignOns};
 pub use skan::SkanConfigurations;
 pub use tenants::{
     ACCOUNTS_PER_EMAIL_MAX, NewKey, NewSetupLink, Organization, Redemption, Tenants,
@@ -110,8 +126,12 @@ pub use what_if::{ReplayPart, ReplaySpan, Replays, WhatIfRequest, run_what_if};
 pub trait Store:
     Instance
     + Tenants
+    + ApiKeys
+    + Accounts
     + Sessions
+    + Factors
     + SignIns
+    + SingleSignOns
     + Members
     + Apps
     + Links
@@ -131,12 +151,14 @@ pub trait Store:
     + Alerts
     + Notices
     + Traffic
+    + PersonalData
     + SkanConfigurations
     + Postbacks
     + Reports
     + Replays
     + Pivots
     + AuditLog
+    + AuditStreams
     + Views
 {
 }
@@ -144,8 +166,12 @@ pub trait Store:
 impl<T> Store for T where
     T: Instance
         + Tenants
+        + ApiKeys
+        + Accounts
         + Sessions
+        + Factors
         + SignIns
+        + SingleSignOns
         + Members
         + Apps
         + Links
@@ -165,12 +191,14 @@ impl<T> Store for T where
         + Alerts
         + Notices
         + Traffic
+        + PersonalData
         + SkanConfigurations
         + Postbacks
         + Reports
         + Replays
         + Pivots
         + AuditLog
+        + AuditStreams
         + Views
 {
 }

@@ -2,11 +2,12 @@
 
 use crate::StoreResult;
 use async_trait::async_trait;
+use std::collections::BTreeSet;
 use tributary_domain::access::person::{Role, SetupLink, User};
 use tributary_domain::access::{AppsRead, Authorized, MembersWrite};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::UserId;
+use tributary_domain::vocabulary::id::{KeyId, UserId};
 
 /// An unused setup link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,20 +24,24 @@ pub trait Members: Send + Sync {
     /// Lists all members, oldest account first.
     async fn members(&self, caller: &Authorized<AppsRead>) -> StoreResult<Vec<User>>;
 
-    /// Changes a member's role (`domain::access::person::change_member`).
+    /// Changes a member's role (`domain::access::person::change_member`), and revokes the keys whose
+    /// permission exceeds it, except those in `take_over`: the acting member becomes their owner.
     async fn change_member_role(
         &self,
         caller: &Authorized<MembersWrite>,
         member: UserId,
         role: Role,
+        take_over: BTreeSet<KeyId>,
         origin: AuditContext,
     ) -> StoreResult<User>;
 
-    /// Removes a member with their account and sessions. The audit log keeps their actions.
+    /// Removes a member with their account and sessions, and revokes their keys, except those in
+    /// `take_over`: the acting member becomes their owner. The audit log keeps their actions.
     async fn remove_member(
         &self,
         caller: &Authorized<MembersWrite>,
         member: UserId,
+        take_over: BTreeSet<KeyId>,
         origin: AuditContext,
     ) -> StoreResult<()>;
 

@@ -1,5 +1,6 @@
 //! Pivots: figures by network and campaign together with country and platform. They were introduced
-//! after the other roll-ups; a worker fills them with earlier clicks and events.
+//! after the other roll-ups; a worker fills them with earlier clicks and events. The payers of
+//! cohorts were introduced later, too, and the same worker counts those of earlier installs.
 
 use crate::StoreResult;
 use async_trait::async_trait;
@@ -40,4 +41,18 @@ pub trait Pivots: Send + Sync {
     /// reads them in one snapshot, and stores the difference in another transaction. Returns whether
     /// more may be left.
     async fn fill_pivots(&self, app: AppId) -> StoreResult<bool>;
+
+    /// Returns the time from which on the payers of an app's cohorts are counted; `None` if all are.
+    /// Read it before the cohorts, because it only moves back.
+    async fn payers_complete_from(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+    ) -> StoreResult<Option<Timestamp>>;
+
+    /// Returns some apps whose cohorts lack payers of earlier installs, to be filled now.
+    async fn apps_without_payers(&self, now: Timestamp, limit: u32) -> StoreResult<Vec<AppId>>;
+
+    /// Counts the payers of an hour of installs. Returns whether more may be left.
+    async fn fill_payers(&self, app: AppId) -> StoreResult<bool>;
 }

@@ -2,6 +2,7 @@
 
 use crate::{Organization, StoreResult};
 use async_trait::async_trait;
+use tributary_domain::access::factor::FactorState;
 use tributary_domain::access::person::User;
 use tributary_domain::access::session::Session;
 use tributary_domain::access::session_client::SessionClient;
@@ -28,6 +29,8 @@ pub struct UserSession {
     pub user: User,
     /// Organization of the user.
     pub organization: Organization,
+    /// Whether the user has a second factor, and needs one.
+    pub factors: FactorState,
 }
 
 /// Sessions. Removing an account ends its sessions.
@@ -47,6 +50,9 @@ pub trait Sessions: Send + Sync {
         client: SessionClient,
     ) -> StoreResult<()>;
 
+    /// Records that the user of a session proved who they are.
+    async fn note_session_proof(&self, digest: Digest, at: Timestamp) -> StoreResult<()>;
+
     /// Returns the newest [`SESSIONS_LISTED_MAX`](tributary_domain::access::session::SESSIONS_LISTED_MAX) sessions of a user, with the digests of their
     /// tokens, including expired ones.
     async fn sessions_of(&self, user: UserId) -> StoreResult<Vec<(Digest, Session)>>;
@@ -59,8 +65,8 @@ pub trait Sessions: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<u64>;
 
-    /// Ends a session. Idempotent.
-    async fn end_session(&self, digest: Digest) -> StoreResult<()>;
+    /// Ends a session by a sign-out. Idempotent.
+    async fn end_session(&self, digest: Digest, origin: AuditContext) -> StoreResult<()>;
 
     /// Changes a user's password. Ends all of the user's sessions and starts the given new session.
     async fn change_password(

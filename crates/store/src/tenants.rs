@@ -6,7 +6,7 @@ use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Email, SetupLink, User};
 use tributary_domain::audit::{AuditContext, Changes, FieldChange};
 use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::{AuditId, KeyId, OrganizationId, UserId};
+use tributary_domain::vocabulary::id::{KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -52,7 +52,7 @@ pub struct NewSetupLink {
     pub digest: Digest,
 }
 
-/// Data for redeeming a setup link: the account and its first API key.
+/// Data for redeeming a setup link: the account, and the API key of a first owner.
 #[derive(Debug, Clone)]
 pub struct Redemption {
     /// Id of the new account.
@@ -61,10 +61,10 @@ pub struct Redemption {
     pub email: Email,
     /// Hashed password.
     pub password_hash: String,
-    /// First API key. Its organization is replaced with the setup link's organization.
-    pub first_key: NewKey,
-    /// Audit log id for the creation of the key.
-    pub first_key_audit_id: AuditId,
+    /// API key of a first owner, who has no other way in until the dashboard is set up. Its
+    /// organization is replaced with the setup link's. Stored only if the link is for a first owner;
+    /// invited members create their keys themselves.
+    pub first_key: Option<NewKey>,
 }
 
 /// Organizations, users and API keys.
@@ -91,20 +91,23 @@ pub trait Tenants: Send + Sync {
     /// Returns the oldest organization if the instance has no account yet.
     async fn organization_awaiting_its_owner(&self) -> StoreResult<Option<Organization>>;
 
-    /// Stores a key.
-    async fn create_key(&self, key: NewKey, origin: AuditContext) -> StoreResult<()>;
+    /// Stores a key. The actor of `origin` becomes its creator and decides about its owner; refused
+    /// if the key could do more than the actor (`domain::access::key_management`), if it is limited
+    /// to an app that the organization does not have, and if the organization has as many valid keys
+    /// as it may have.
+    async fn create_key(&self, key: NewKey, origin: AuditContext) -> StoreResult<ApiKey>;
 
     /// Lists an organization's keys, oldest first, including revoked ones.
     async fn keys(&self, organization: OrganizationId) -> StoreResult<Vec<ApiKey>>;
 
-    /// Revokes a key. Revoking it again changes nothing.
+    /// Revokes a key of any organization, for the operator. Revoking it again changes nothing.
     async fn revoke_key(&self, key: KeyId, origin: AuditContext) -> StoreResult<ApiKey>;
 
     /// Returns the key with this digest, even if the key is not valid.
     async fn key_by_digest(&self, digest: Digest) -> StoreResult<Option<ApiKey>>;
 
-    /// Records the last use of a key.
-    async fn note_key_use(&self, key: KeyId, at: Timestamp) -> StoreResult<()>;
+    /// Records the last use of a key, and the range of the address that used it.
+    async fn note_key_use(&self, key: KeyId, at: Timestamp, range: String) -> StoreResult<()>;
 
     /// Stores a setup link. A link without an email address is for the first owner, and
     /// invalidates the organization's earlier links without an email address.
@@ -113,8 +116,8 @@ pub trait Tenants: Send + Sync {
     /// Returns the link with this digest, even if the link is not valid.
     async fn setup_link(&self, digest: Digest) -> StoreResult<Option<SetupLink>>;
 
-    /// Redeems a link: creates the account and its first key in the link's organization. If either
-    /// cannot be created, neither is. Invalidates the organization's other links without an email
+    /// Redeems a link: creates the account, and the key of a first owner, in the link's organization.
+    /// If either cannot be created, neither is. Invalidates the organization's other links without an email
     /// address.
     async fn redeem_setup_link(
         &self,

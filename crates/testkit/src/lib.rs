@@ -8,6 +8,7 @@ mod direct_connection;
 mod dns;
 pub mod fault_proxy;
 mod hostile;
+pub mod open_id;
 pub mod postbacks;
 mod probe;
 mod process;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tributary_api::{RateSettings, Timeouts};
-use tributary_domain::access::key::{ApiKey, KeyKind};
+use tributary_domain::access::key::KeyKind;
 use tributary_domain::access::person::{Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
 use tributary_domain::access::{Actor, Environment, Permission};
@@ -23,7 +23,7 @@ use tributary_domain::node_role::NodeRoles;
 use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
 use tributary_domain::vocabulary::digest::hex;
-use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
+use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_domain::vocabulary::text::Name;
 use tributary_server::config::Config;
 use tributary_server::dns::TxtClient;
@@ -31,6 +31,7 @@ use tributary_server::http::{self, ListenerSettings};
 use tributary_server::mail::Mailer;
 use tributary_server::notices::NoticeService;
 use tributary_server::outbound::AddressPolicy;
+use tributary_server::sign_on::ProviderClient;
 use tributary_server::system;
 use tributary_server::wiring::{self, ServerParts};
 use tributary_store::report_slots::ReportSlots;
@@ -181,6 +182,7 @@ impl TestServer {
             app_attest_roots: settings.app_attest_roots,
             probe: Arc::new(TestProbe),
             notices: notices.clone(),
+            sign_on: Arc::new(ProviderClient::new(true).expect("a client")),
             txt_lookup: wiring::txt_lookup(TxtClient::new(Some(dns.address), system::runtime())),
             metrics: None,
         };
@@ -251,20 +253,9 @@ impl TestServer {
         permission: Permission,
         environment: Environment,
     ) -> String {
-        let text = self.runtime.new_key(KeyKind::Private, environment);
-        let at = self.runtime.now();
-        let key = ApiKey {
-            id: KeyId::new(at, self.runtime.random_bytes()),
-            organization,
-            name: "Test".to_owned(),
-            permission,
-            environment,
-            hint: text.hint().to_owned(),
-            created_at: at,
-            expires_at: None,
-            revoked_at: None,
-            last_used_at: None,
-        };
+        let (key, text) =
+            self.runtime
+                .new_private_key(organization, "Test", permission, environment);
         let new = NewKey {
             key,
             digest: text.digest(),

@@ -9,7 +9,7 @@ use crate::instance::{Instance, settings};
 use crate::load::Ledger;
 use crate::raw_http::{
     Answer, RawClient, allowed_descriptors, exchange, export_request, hold_idle, long_request,
-    slow_reader, slow_writer,
+    slow_reader, slow_writer, tap_request,
 };
 use crate::requests::{LoadRequest, Outcome, WebEvent, now_ms};
 use std::sync::Arc;
@@ -41,6 +41,8 @@ const RESERVED_DESCRIPTORS: u64 = 1_000;
 /// Limit of late and missing answers, per thousand sent requests. The kernel completes connections that
 /// do not fit into the server's backlog, and drops what is sent on them.
 const LATE_PER_MILLE_MAX: u64 = 100;
+/// One of so many requests is a tap.
+const TAP_SHARE: u64 = 10;
 /// Connections that read slowly, and as many that write slowly.
 const SLOW_CLIENTS: usize = 20;
 /// Longest time for an admitted request: the server's request timeout of 30 seconds, and a moment to
@@ -68,6 +70,18 @@ struct Burst {
     late: u64,
     /// Latencies of the admitted requests.
     admitted: Vec<Duration>,
+    /// Latencies of the redirects.
+    redirected: Vec<Duration>,
+    /// Redirects without a click id.
+    without_click: u64,
+    /// Taps that were not redirected.
+    taps_lost: u64,
+}
+
+/// A request of a burst, and what became of it.
+enum Sent {
+    Event(LoadRequest, Answer, Duration),
+    Tap(Answer, Duration),
 }
 
 /// An instance under overload.
@@ -135,12 +149,19 @@ impl Scene {
                     burst.withheld += 1;
                     continue;
                 }
-                let (request, raw) = self.request();
                 let client = self.client.clone();
+                let tap = tap_request(&self.instance.site);
+                let is_tap = burst.offered.is_multiple_of(TAP_SHARE);
+                let event = (!is_tap).then(|| self.request());
                 running.spawn(async move {
-                    let sent = Instant::now();
-                    let answer = client.exchange(&raw).await;
-                    (request, answer, sent.elapsed())
+                    let begun = Instant::now();
+                    match event {
+                        Some((request, raw)) => {
+                            let answer = client.exchange(&raw).await;
+                            Sent::Event(request, answer, begun.elapsed())
+                        }
+                        None => Sent::Tap(client.exchange(&tap).await, begun.elapsed()),
+                    }
                 });
             }
             while let Some(ended) = running.try_join_next() {
@@ -159,9 +180,41 @@ impl Scene {
     }
 
     /// Writes down what a request of the burst was told.
-    fn judge(
+    fn judge(&mut self, sent: Sent, burst: &mut Burst) {
+        match sent {
+            Sent::Event(request, answer, time) => self.judge_event(request, answer, time, burst),
+            Sent::Tap(answer, time) => self.judge_tap(answer, time, burst),
+        }
+    }
+
+    fn judge_tap(&mut self, answer: Answer, time: Duration, burst: &mut Burst) {
+        let click = match answer {
+            Answer::Response {
+                status: 302, click, ..
+            } => {
+                burst.redirected.push(time);
+                burst.without_click += u64::from(click.is_none());
+                click
+            }
+            Answer::Response { .. } | Answer::NotConnected | Answer::None => {
+                burst.taps_lost += 1;
+                None
+            }
+        };
+        match click {
+            Some(click) => {
+                self.ledger.requests += 1;
+                self.ledger.clicks.insert(click);
+            }
+            None => self.ledger.unanswered_taps += 1,
+        }
+    }
+
+    fn judge_event(
         &mut self,
-        (request, answer, time): (LoadRequest, Answer, Duration),
+        request: LoadRequest,
+        answer: Answer,
+        time: Duration,
         burst: &mut Burst,
     ) {
         let outcome = match answer {
@@ -175,6 +228,7 @@ impl Scene {
             Answer::Response {
                 status: 429 | 503,
                 has_retry_after: true,
+                ..
             } => {
                 burst.shed += 1;
                 Outcome::Unknown { answered: true }
@@ -301,7 +355,7 @@ pub async fn overload(engine: Engine, episode: Episode) -> Totals {
             .await;
         println!(
             "{engine:?}: offered {}, {} of them not sent; admitted {} ({}); shed {}, closed {}, \
-             late {}",
+             late {}; redirected {} taps ({}), {} of them without a click id; lost {} taps",
             burst.offered,
             burst.withheld,
             burst.admitted.len(),
@@ -309,6 +363,10 @@ pub async fn overload(engine: Engine, episode: Episode) -> Totals {
             burst.shed,
             burst.closed,
             burst.late,
+            burst.redirected.len(),
+            percentiles(&mut burst.redirected),
+            burst.without_click,
+            burst.taps_lost,
         );
         drop(slow);
         let sent = burst.offered - burst.withheld;

@@ -17,10 +17,11 @@ const ERRORS: &str = "x-errors";
 
 /// Errors from the shared layers. Any operation may return them.
 const ALWAYS: &[Code] = &[Code::RateLimited, Code::Internal, Code::Unavailable];
-/// Errors for a missing, invalid or insufficient private key.
+/// Errors for a missing, invalid or insufficient private key, or one that another address may use.
 pub(crate) const API_KEY: &[Code] = &[
     Code::MissingApiKey,
     Code::InvalidApiKey,
+    Code::AddressNotAllowed,
     Code::InsufficientPermission,
     Code::PrivateKeyRequired,
 ];

@@ -44,6 +44,7 @@ use utoipa_axum::router::OpenApiRouter;
         (name = "Privacy", description = "Erasure of personal data."),
         (name = "SDK", description = "Endpoints for the SDK, called with the app's public SDK key. \
             Unknown fields are ignored; null means missing. CORS allows every origin."),
+        (name = "Keys", description = "API keys: limits, rotation and revocation."),
         (name = "Audit log", description = "History of changes."),
         (name = "Operations", description = "Health checks. No key required."),
     )

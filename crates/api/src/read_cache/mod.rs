@@ -109,10 +109,9 @@ impl ReadCache {
         caller: Authorized<AppsRead>,
         app: AppId,
     ) -> StoreResult<Arc<App>> {
-        let (state, key) = (
-            self.watch.confirmed_state(store),
-            (caller.organization(), app),
-        );
+        // Before the cache, which callers with other limits share.
+        let key = (caller.organization_of(app)?, app);
+        let state = self.watch.confirmed_state(store);
         if let Some(cached) = state.and_then(|state| self.apps.cached(&key, state)) {
             return Ok(cached);
         }

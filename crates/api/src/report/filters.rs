@@ -5,7 +5,7 @@ use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::device::Platform;
 use tributary_domain::event::EventSource;
 use tributary_domain::event::name::canonical;
-use tributary_domain::report::Dimension;
+use tributary_domain::report::{APP_PLATFORMS, Dimension};
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::id::LinkId;
 use tributary_domain::vocabulary::text::check_length;
@@ -49,8 +49,8 @@ fn value(dimension: Dimension, text: &str) -> Result<String, Problem> {
         ),
         Dimension::Link => check(LinkId::parse(text).is_ok(), "Must be a link id (lnk_…)."),
         Dimension::Platform => check(
-            Platform::parse(text).is_some(),
-            "Must be one of ios, android, web.",
+            Platform::parse(text).is_some() || text == APP_PLATFORMS,
+            "Must be one of ios, android, web, app.",
         ),
         Dimension::Source => check(
             EventSource::parse(text).is_some(),

@@ -22,9 +22,11 @@ mod events;
 pub(crate) mod export;
 mod held;
 mod integrations;
+mod keys;
 mod links;
 mod notices;
 mod overview;
+mod personal_data;
 mod portfolio;
 mod stats;
 
@@ -46,6 +48,9 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(attribution::what_if::what_if))
         .routes(routes!(billing::get::get))
         .routes(routes!(billing::secret::make))
+        .routes(routes!(keys::list::list, keys::create::create))
+        .routes(routes!(keys::get::get, keys::delete::delete))
+        .routes(routes!(keys::rotate::rotate))
         .routes(routes!(links::list::list, links::create::create))
         .routes(routes!(
             links::get::get,
@@ -100,8 +105,11 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(portfolio::list::list))
         .routes(routes!(web_events::accept::accept))
         .routes(routes!(devices::get::get, devices::delete::delete))
+        .routes(routes!(personal_data::device::export))
+        .routes(routes!(personal_data::user::export))
         .routes(routes!(held::list::list))
         .routes(routes!(held::decide::decide))
         .routes(routes!(held::decide_many::decide_many))
         .routes(routes!(audit_log::list::list))
+        .routes(routes!(audit_log::export::export))
 }

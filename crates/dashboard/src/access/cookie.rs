@@ -1,7 +1,8 @@
-//! The session cookie, and the cookie of a known browser.
+//! The cookies of a session, of a known browser and of a sign-in that waits for its second step.
 
 use crate::state::DashboardHandles;
 use axum::http::{HeaderMap, HeaderValue, header};
+use tributary_domain::access::factor::pending::{PENDING_SIGN_IN_LIFETIME, PendingSignIn};
 use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::access::known_browser::{KNOWN_BROWSER_LIFETIME, KnownBrowser};
 use tributary_domain::access::session::SESSION_LIFETIME;
@@ -10,10 +11,15 @@ use tributary_domain::access::session::SESSION_LIFETIME;
 const SECURE_PREFIX: &str = "__Host-";
 const SESSION: &str = "tributary";
 const BROWSER: &str = "tributary-browser";
+const PENDING: &str = "tributary-pending";
 
 /// Returns the value of a cookie. A request with two cookies of this name has no valid one, because
 /// an attacker may have planted one of them.
-fn value<'a>(headers: &'a HeaderMap, handles: &DashboardHandles, name: &str) -> Option<&'a str> {
+pub(super) fn value<'a>(
+    headers: &'a HeaderMap,
+    handles: &DashboardHandles,
+    name: &str,
+) -> Option<&'a str> {
     let lines = headers.get_all(header::COOKIE);
     let texts = lines.iter().filter_map(|line| line.to_str().ok());
     let pairs = texts.flat_map(|line| line.split(';')).map(str::trim);
@@ -63,12 +69,34 @@ pub(crate) fn set_known_browser(handles: &DashboardHandles, browser: &KnownBrows
     format_cookie(handles, BROWSER, &value, seconds)
 }
 
+/// Returns the sign-in that waits for its second step.
+pub(crate) fn pending(headers: &HeaderMap, handles: &DashboardHandles) -> Option<PendingSignIn> {
+    PendingSignIn::open(&handles.keyring, value(headers, handles, PENDING)?)
+}
+
+/// Returns the `Set-Cookie` header for a sign-in that waits for its second step.
+pub(crate) fn set_pending(handles: &DashboardHandles, pending: &PendingSignIn) -> HeaderValue {
+    let value = pending.seal(&handles.keyring, handles.runtime.random_bytes());
+    let seconds = PENDING_SIGN_IN_LIFETIME.as_secs();
+    format_cookie(handles, PENDING, &value, seconds)
+}
+
+/// Returns the `Set-Cookie` header that deletes the pending sign-in.
+pub(crate) fn clear_pending(handles: &DashboardHandles) -> HeaderValue {
+    format_cookie(handles, PENDING, "", 0)
+}
+
 /// Returns the `Set-Cookie` header that deletes the session cookie. The browser stays known.
 pub(crate) fn clear(handles: &DashboardHandles) -> HeaderValue {
     format_cookie(handles, SESSION, "", 0)
 }
 
-fn format_cookie(handles: &DashboardHandles, name: &str, value: &str, seconds: u64) -> HeaderValue {
+pub(super) fn format_cookie(
+    handles: &DashboardHandles,
+    name: &str,
+    value: &str,
+    seconds: u64,
+) -> HeaderValue {
     let (prefix, secure) = if handles.own_origin.is_tls() {
         (SECURE_PREFIX, "; Secure")
     } else {

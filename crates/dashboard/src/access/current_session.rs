@@ -7,11 +7,14 @@ use axum::Extension;
 use axum::extract::{FromRequestParts, OriginalUri};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
+use tributary_domain::access::factor::FactorState;
 use tributary_domain::access::person::User;
+use tributary_domain::access::session::SignInMethod;
 use tributary_domain::access::session_client::SessionClient;
 use tributary_domain::access::{Actor, Authorized, Environment, Scope, authorize_person};
 use tributary_domain::audit::{AuditContext, Client};
 use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Organization, UserSession};
 
 /// Header that htmx sends when it requests a fragment.
@@ -23,6 +26,12 @@ pub(crate) struct CurrentSession {
     pub(crate) user: User,
     pub(crate) organization: Organization,
     pub(crate) token_digest: Digest,
+    /// Whether the user has a second factor, and needs one.
+    pub(crate) factors: FactorState,
+    /// Last proof of who the user is.
+    pub(crate) proved_at: Timestamp,
+    /// How the user signed in.
+    pub(crate) method: SignInMethod,
     client: Option<Client>,
 }
 
@@ -50,6 +59,9 @@ impl CurrentSession {
             user: found.user,
             organization: found.organization,
             token_digest: token.digest(),
+            factors: found.factors,
+            proved_at: found.session.proved_at,
+            method: found.session.method,
             client: None,
         }))
     }
@@ -64,6 +76,11 @@ impl CurrentSession {
             tracing::warn!(user = %self.user.id, role, scope, %denied, "access denied");
             Failure::Denied(self.user.role)
         })
+    }
+
+    /// Returns the client of the request.
+    pub(super) const fn client(&self) -> Option<&Client> {
+        self.client.as_ref()
     }
 
     /// Describes where a request of this session comes from.
@@ -137,6 +154,9 @@ impl FromRequestParts<DashboardHandles> for CurrentSession {
             user: found.user,
             organization: found.organization,
             token_digest: digest,
+            factors: found.factors,
+            proved_at: found.session.proved_at,
+            method: found.session.method,
             client,
         })
     }

@@ -1,10 +1,10 @@
 //! An authorized form submission.
 //!
 //! A form is accepted if it comes from our own origin, with a valid session and that session's form
-//! token, and the user's role has the required scope. This extractor checks all four conditions, so
-//! no handler can skip one.
+//! token, and the user's role has the required scope. A sensitive form also needs a recent proof of who
+//! the user is. This extractor checks all conditions, so no handler can skip one.
 
-use super::{CurrentSession, PageContext};
+use super::{CurrentSession, PageContext, proof};
 use crate::failure::Failure;
 use crate::form::receive;
 use crate::query::UrlQuery;
@@ -58,6 +58,7 @@ impl<S: Scope> FromRequest<DashboardHandles> for FormSubmission<S> {
         }
         let change = ChangeNote::new(handles.store.clone(), Actor::User(session.user.id));
         let context = PageContext::for_session(session, query, &mut parts, handles).await?;
+        let form = proof::require_for_form(&context, form, &mut parts, handles).await?;
         Ok(Self {
             context,
             form,

@@ -1,11 +1,13 @@
 //! Limits guesses of passwords, by network and by email address, on all nodes together.
 
 use super::cookie;
+use crate::failure::Failure;
 use crate::state::DashboardHandles;
 use axum::http::HeaderMap;
 use std::net::IpAddr;
 use std::time::Duration;
 use tributary_domain::access::Actor;
+use tributary_domain::access::known_browser::KnownBrowser;
 use tributary_domain::access::person::{Email, User};
 use tributary_domain::access::sign_in::{CountedGuess, GuessCounter, GuessDecision};
 use tributary_domain::audit::Client;
@@ -43,7 +45,7 @@ pub(crate) async fn allow_sign_in(
         GuessDecision::Allowed(guess) => return Ok(Ok(AllowedSignIn { guess, accounts })),
         GuessDecision::Wait(wait) => wait,
     };
-    let Some(known) = cookie::known_browser(headers, handles) else {
+    let Some(known) = trusted_browser(handles, headers).await? else {
         return Ok(Err(wait));
     };
     accounts.retain(|(user, _)| user.id == known.user);
@@ -55,6 +57,71 @@ pub(crate) async fn allow_sign_in(
         GuessDecision::Allowed(guess) => Ok(AllowedSignIn { guess, accounts }),
         GuessDecision::Wait(wait) => Err(wait),
     })
+}
+
+/// Whether a password is that of a signed-in user.
+pub(crate) enum PasswordCheck {
+    /// It is.
+    Right,
+    /// It is not.
+    Wrong,
+    /// It was not checked. The user has to wait this long.
+    Wait(Duration),
+}
+
+/// Checks the password of a signed-in user. The guess is counted before that.
+pub(crate) async fn check_own_password(
+    handles: &DashboardHandles,
+    user: &User,
+    password: String,
+) -> Result<PasswordCheck, Failure> {
+    let counters = vec![GuessCounter::of_session_user(user.id)];
+    let now = handles.runtime.now();
+    let guess = match handles.store.count_guess(counters, now).await? {
+        GuessDecision::Allowed(guess) => guess,
+        GuessDecision::Wait(wait) => return Ok(PasswordCheck::Wait(wait)),
+    };
+    let accounts = handles.store.users_by_email(&user.email).await?;
+    let own = accounts.into_iter().filter(|(it, _)| it.id == user.id);
+    let hashes = own.map(|(_, hash)| hash).collect();
+    let verified = handles.hasher.verify(password, hashes).await;
+    let verified = verified.map_err(|error| {
+        tracing::error!(%error, "failed to verify password");
+        Failure::Internal
+    })?;
+    if !verified.contains(&true) {
+        return Ok(PasswordCheck::Wrong);
+    }
+    handles.store.take_back_guess(guess).await?;
+    Ok(PasswordCheck::Right)
+}
+
+/// Returns the user who signed in with this browser before, unless a password reset made the server
+/// forget the browser.
+pub(crate) async fn trusted_browser(
+    handles: &DashboardHandles,
+    headers: &HeaderMap,
+) -> StoreResult<Option<KnownBrowser>> {
+    let Some(browser) = cookie::known_browser(headers, handles) else {
+        return Ok(None);
+    };
+    let at = handles.store.browsers_forgotten_at(browser.user).await?;
+    Ok((!browser.is_forgotten(at)).then_some(browser))
+}
+
+/// Returns whether a counter has to wait. Nothing is counted.
+pub(crate) async fn is_guessing(
+    handles: &DashboardHandles,
+    counter: GuessCounter,
+) -> StoreResult<bool> {
+    let now = handles.runtime.now();
+    match handles.store.count_guess(vec![counter], now).await? {
+        GuessDecision::Wait(_) => Ok(true),
+        GuessDecision::Allowed(guess) => {
+            handles.store.take_back_guess(guess).await?;
+            Ok(false)
+        }
+    }
 }
 
 /// Writes a failed sign-in to the audit log of each account's organization. The response does not

@@ -1,6 +1,6 @@
 //! An authorized page request.
 
-use super::{CurrentSession, FailedRequest, busy};
+use super::{CurrentSession, FailedRequest, busy, proof};
 use crate::analysis::kept_in_app;
 use crate::failure::Failure;
 use crate::query::UrlQuery;
@@ -17,6 +17,7 @@ use tributary_domain::access::admission::SlotHolder;
 use tributary_domain::access::{
     AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment, MembersWrite, Scope,
 };
+use tributary_domain::audit::AuditContext;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::AppName;
 use tributary_store::report_slots::{ReportSlot, SlotKind};
@@ -51,6 +52,13 @@ impl<S> PageContext<S> {
     pub(crate) fn path_parameter(&self, name: &str) -> &str {
         let found = self.path.iter().find(|(found, _)| found == name);
         found.map_or("", |(_, value)| value.as_str())
+    }
+
+    /// Returns the path and query of this request, without `notice`.
+    pub(super) fn target(&self) -> String {
+        let query = self.query.with(&[]);
+        let mark = if query.is_empty() { "" } else { "?" };
+        format!("{}{mark}{query}", self.current_path)
     }
 
     /// Returns all of the organization's apps.
@@ -129,7 +137,9 @@ impl<S: Scope> FromRequestParts<DashboardHandles> for PageContext<S> {
     ) -> Result<Self, Failure> {
         let session = CurrentSession::from_request_parts(parts, handles).await?;
         let query = UrlQuery::of(parts.uri.query());
-        Self::for_session(session, query, parts, handles).await
+        let context = Self::for_session(session, query, parts, handles).await?;
+        proof::require_for_page(&context, parts, handles).await?;
+        Ok(context)
     }
 }
 
@@ -193,6 +203,45 @@ impl<S: Scope> FromRequestParts<DashboardHandles> for LogContext<S> {
     }
 }
 
+/// A request for a file with a slot for an export, which is freed when the last byte is sent.
+pub(crate) struct ExportContext<S> {
+    context: PageContext<S>,
+    _slot: ReportSlot,
+}
+
+impl<S> Deref for ExportContext<S> {
+    type Target = PageContext<S>;
+
+    fn deref(&self) -> &PageContext<S> {
+        &self.context
+    }
+}
+
+impl<S> ExportContext<S> {
+    /// Returns the data for the audit log entry of an export that begins now.
+    pub(crate) fn origin(&self, handles: &DashboardHandles) -> AuditContext {
+        AuditContext {
+            environment: self.authorized.environment(),
+            ..self.session.origin(handles)
+        }
+    }
+}
+
+impl<S: Scope> FromRequestParts<DashboardHandles> for ExportContext<S> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        handles: &DashboardHandles,
+    ) -> Result<Self, Failure> {
+        let (context, slot) = admitted(SlotKind::Export, parts, handles).await?;
+        Ok(Self {
+            context,
+            _slot: slot,
+        })
+    }
+}
+
 /// Authorizes a page request and waits for its slot. Without a slot, the answer is a page with the
 /// menu that tries again.
 async fn admitted<S: Scope>(
@@ -216,11 +265,12 @@ impl<S: Scope> PageContext<S> {
         parts: &mut Parts,
         handles: &DashboardHandles,
     ) -> Result<Self, Failure> {
+        proof::lead_to_factor(&session, parts, handles).await?;
         let requested = query.get(ENVIRONMENT).and_then(Environment::parse);
         let environment = requested.unwrap_or(Environment::Live);
         let authorized = session.authorize::<S>(environment)?;
         let names = session.authorize::<AnalyticsRead>(environment)?;
-        let apps = handles.store.app_names(&names).await?;
+        let apps = visible_apps(&session, &names, handles).await?;
         let path = path_parameters(parts, handles).await;
         // The full path in the browser; a nested router sees only part of it.
         let OriginalUri(uri) = OriginalUri::from_request_parts(parts, handles)
@@ -262,7 +312,7 @@ impl PageContext<AnalyticsRead> {
         let requested = query.get(ENVIRONMENT).and_then(Environment::parse);
         let environment = requested.unwrap_or(Environment::Live);
         let authorized = session.authorize::<AnalyticsRead>(environment)?;
-        let apps = handles.store.app_names(&authorized).await?;
+        let apps = visible_apps(&session, &authorized, handles).await?;
         let mut segments = request.uri.path().split('/').skip(1);
         let named = (segments.next() == Some("apps")).then(|| segments.next());
         let id = named.flatten().and_then(|text| AppId::parse(text).ok());
@@ -282,6 +332,18 @@ impl PageContext<AnalyticsRead> {
             is_trustworthy: handles.own_origin.is_trustworthy(),
         })
     }
+}
+
+/// Returns the organization's apps. A user who has to set up a second factor first sees none.
+async fn visible_apps(
+    session: &CurrentSession,
+    caller: &Authorized<AnalyticsRead>,
+    handles: &DashboardHandles,
+) -> Result<Vec<AppName>, Failure> {
+    if session.factors.must_set_up(session.method) {
+        return Ok(Vec::new());
+    }
+    Ok(handles.store.app_names(caller).await?)
 }
 
 async fn path_parameters(parts: &mut Parts, handles: &DashboardHandles) -> Vec<(String, String)> {

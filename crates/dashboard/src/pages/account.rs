@@ -1,8 +1,12 @@
 //! `/account` — the user's account, where they change their password and end sessions.
 
-use crate::access::{FormSubmission, PageContext, cookie, count_new_password};
+use crate::access::{
+    FormSubmission, PageContext, PasswordCheck, check_own_password, cookie, count_new_password,
+};
 use crate::failure::Failure;
 use crate::form_state::FormState;
+use crate::pages::factors::FactorLine;
+use crate::pages::keys::{KeyLine, KeyNames};
 use crate::pages::sign_in::with_cookies;
 use crate::password::salt_of;
 use crate::response::see_other;
@@ -13,10 +17,11 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use tributary_domain::access::factor::FactorKind;
 use tributary_domain::access::key::KeyKind;
-use tributary_domain::access::person::{PASSWORD_CHARS_MIN, check_password};
-use tributary_domain::access::session::{Session, session_name};
-use tributary_domain::access::sign_in::{GuessCounter, GuessDecision};
+use tributary_domain::access::person::{PASSWORD_CHARS_MIN, User, check_password};
+use tributary_domain::access::session::{Session, SignInMethod, session_name};
+use tributary_domain::access::single_sign_on::PasswordForm;
 use tributary_domain::access::{AnalyticsRead, Environment};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
@@ -28,7 +33,13 @@ struct AccountPage {
     shell: Shell,
     form: FormState,
     password_min: usize,
+    password_form: PasswordForm,
     sessions: Vec<SessionLine>,
+    factors: Vec<FactorLine>,
+    has_app: bool,
+    /// Unused recovery codes.
+    recovery_codes: u64,
+    keys: Vec<KeyLine>,
 }
 
 /// A session of the user.
@@ -38,7 +49,17 @@ struct SessionLine {
     network: String,
     signed_in: String,
     last_used: String,
+    /// Whether the session began at the organization's provider.
+    is_single_sign_on: bool,
     is_current: bool,
+}
+
+/// Returns the form for the user's password.
+async fn password_form(handles: &DashboardHandles, user: &User) -> Result<PasswordForm, Failure> {
+    let accounts = handles.store.users_by_email(&user.email).await?;
+    let own = accounts.iter().find(|(it, _)| it.id == user.id);
+    let hash = own.map_or("", |(_, hash)| hash.as_str());
+    Ok(PasswordForm::of(user.role, hash))
 }
 
 /// Loads the page. `faults` are those of a password that was not changed.
@@ -54,15 +75,31 @@ async fn page(
         network: session.client.network.unwrap_or_else(|| "–".to_owned()),
         signed_in: text::moment_utc(session.created_at),
         last_used: text::ago(session.last_seen_at, now),
+        is_single_sign_on: session.method == SignInMethod::SingleSignOn,
         is_current: digest == current,
     };
     let sessions = valid_sessions(handles, context).await?;
+    let factors = handles.store.factors_of(context.session.user.id).await?;
+    let codes = handles.store.unused_recovery_codes(context.session.user.id);
+    let recovery_codes = codes.await?;
+    let own = handles.store.own_keys(&context.authorized, now).await?;
+    let names = KeyNames {
+        members: std::slice::from_ref(&context.session.user),
+        apps: context.apps(),
+        me: context.session.user.id,
+        now,
+    };
     Ok(AccountPage {
+        password_form: password_form(handles, &context.session.user).await?,
         shell: context.shell(Section::Account),
         // Typed passwords are never sent back.
         form: FormState::default().with_faults(faults),
         password_min: PASSWORD_CHARS_MIN,
         sessions: sessions.into_iter().map(line).collect(),
+        has_app: factors.iter().any(|one| one.kind() == FactorKind::Totp),
+        factors: factors.iter().map(|one| FactorLine::of(one, now)).collect(),
+        recovery_codes,
+        keys: own.into_iter().map(|key| names.line(key)).collect(),
     })
 }
 
@@ -122,23 +159,15 @@ pub(crate) async fn change_password(
         submission.form.field("password"),
     );
     let mut faults = Faults::new();
-    let accounts = handles.store.users_by_email(&user.email).await?;
-    // The accounts of an address share their salt; see `password::Hasher::verify`.
-    let salt = accounts.iter().find_map(|(_, hash)| salt_of(hash));
-    let own = accounts.into_iter().filter(|(it, _)| it.id == user.id);
-    let hashes: Vec<String> = own.map(|(_, hash)| hash).collect();
-    let counters = vec![GuessCounter::of_account(&user.email)];
-    let now = handles.runtime.now();
-    let decision = handles.store.count_guess(counters, now).await?;
-    let verified = handles.hasher.verify(current, hashes).await.map_err(bug)?;
-    let is_right = verified.contains(&true);
-    let fault = match decision {
-        GuessDecision::Allowed(guess) if is_right => {
-            handles.store.take_back_guess(guess).await?;
-            None
-        }
-        GuessDecision::Allowed(_) => Some("This is not your current password."),
-        GuessDecision::Wait(_) => Some("Too many failed attempts. Try again in a few minutes."),
+    let form = password_form(&handles, user).await?;
+    let fault = match form {
+        PasswordForm::ChooseFirst => None,
+        PasswordForm::None => Some("You have no password.".to_owned()),
+        PasswordForm::Change => match check_own_password(&handles, user, current).await? {
+            PasswordCheck::Right => None,
+            PasswordCheck::Wrong => Some("This is not your current password.".to_owned()),
+            PasswordCheck::Wait(wait) => Some(text::retry_message(wait)),
+        },
     };
     if let Some(message) = fault {
         faults.add("current", Problem::new(FaultCode::NotAllowed, message));
@@ -148,12 +177,15 @@ pub(crate) async fn change_password(
         let page = page(&handles, &submission.context, faults).await?;
         return Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
     }
+    // The accounts of an address share their salt; see `password::Hasher::verify`.
+    let accounts = handles.store.users_by_email(&user.email).await?;
+    let salt = accounts.iter().find_map(|(_, hash)| salt_of(hash));
     let salt = salt.unwrap_or_else(|| handles.runtime.random_bytes());
     let hash = handles.hasher.hash(new, salt).await.map_err(bug)?;
     let token = handles.runtime.new_key(KeyKind::Session, Environment::Live);
     let seen = submission.session.session_client(&headers);
     let session = NewSession {
-        session: Session::begin(user.id, now, seen),
+        session: Session::begin(user.id, handles.runtime.now(), seen),
         digest: token.digest(),
     };
     let origin = submission.origin(&handles);

@@ -6,9 +6,13 @@ pub(crate) mod setup;
 
 pub(crate) mod account;
 pub(crate) mod audit_log;
+pub(crate) mod confirm;
+pub(crate) mod factors;
 pub(crate) mod keys;
+pub(crate) mod second_step;
 pub(crate) mod sign_in;
 pub(crate) mod sign_out;
+pub(crate) mod single_sign_on;
 pub(crate) mod team;
 
 pub(crate) mod app;
@@ -21,7 +25,9 @@ pub(crate) mod held;
 pub(crate) mod integrations;
 pub(crate) mod links;
 pub(crate) mod notices;
+pub(crate) mod personal_data;
 pub(crate) mod portfolio;
+pub(crate) mod reset;
 pub(crate) mod settings;
 pub(crate) mod undelivered;
 pub(crate) mod what_if;

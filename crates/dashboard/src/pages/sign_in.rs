@@ -5,12 +5,16 @@
 
 use crate::access::{
     AllowedSignIn, CurrentSession, allow_sign_in, audit_failure, cookie, session_client,
+    sign_on_cookie, trusted_browser,
 };
 use crate::failure::Failure;
+use crate::pages::second_step::continue_sign_in;
+use crate::pages::single_sign_on::{password_accounts, sign_in_path};
 use crate::query::UrlQuery;
 use crate::response::{app_page, see_other};
 use crate::same_origin::SameOrigin;
 use crate::state::DashboardHandles;
+use crate::text::retry_message;
 use askama::Template;
 use axum::Extension;
 use axum::extract::{RawQuery, State};
@@ -20,13 +24,14 @@ use std::time::Duration;
 use tributary_domain::access::key::KeyKind;
 use tributary_domain::access::known_browser::KnownBrowser;
 use tributary_domain::access::person::{Email, User};
-use tributary_domain::access::session::Session;
+use tributary_domain::access::session::{Session, SignInMethod};
 use tributary_domain::access::{Actor, Environment};
 use tributary_domain::audit::Client;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::UserId;
 use tributary_fields::Form;
 use tributary_store::{NewSession, Organization, StoreError};
+use url::form_urlencoded::byte_serialize;
 
 /// Default page after sign-in. It redirects to the first page that the role may open.
 const HOME: &str = "/home";
@@ -39,6 +44,8 @@ struct SignInPage<'a> {
     fault: Option<String>,
     /// Organizations to choose from, if the password is valid for several.
     choices: Vec<(String, String)>,
+    /// Sign-in page of the organization whose provider this browser used last.
+    provider: Option<String>,
 }
 
 impl SignInPage<'_> {
@@ -52,6 +59,7 @@ pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
     session: Result<CurrentSession, Failure>,
     RawQuery(query): RawQuery,
+    headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let query = UrlQuery::of(query.as_deref());
     let next = local_path(query.get("next").unwrap_or_default());
@@ -63,6 +71,7 @@ pub(crate) async fn show(
                 next,
                 fault: None,
                 choices: Vec::new(),
+                provider: sign_on_cookie::organization(&headers, &handles).map(sign_in_path),
             };
             Ok(form.answer(StatusCode::OK, &handles))
         }
@@ -86,6 +95,7 @@ pub(crate) async fn sign_in(
             next: local_path(&next),
             fault: Some(fault),
             choices: Vec::new(),
+            provider: sign_on_cookie::organization(&headers, &handles).map(sign_in_path),
         };
         form.answer(status, &handles)
     };
@@ -112,7 +122,13 @@ pub(crate) async fn sign_in(
         return Ok(wrong());
     }
     handles.store.take_back_guess(guess).await?;
-    let Some(user) = chosen_user(&users, &form.field("organization")) else {
+    let (users, provider) = password_accounts(&handles, users).await?;
+    if let (true, Some(provider)) = (users.is_empty(), provider) {
+        let next: String = byte_serialize(local_path(&next).as_bytes()).collect();
+        return Ok(see_other(&format!("{provider}?next={next}")));
+    }
+    let Some((user, hash)) = chosen_user(&users, &form.field("organization")) else {
+        let users: Vec<User> = users.into_iter().map(|(user, _)| user).collect();
         let choices = organization_choices(&handles, &users).await?;
         let (email, next) = (typed.as_str(), local_path(&next));
         let form = SignInPage {
@@ -120,41 +136,43 @@ pub(crate) async fn sign_in(
             next,
             fault: None,
             choices,
+            provider: None,
         };
         return Ok(form.answer(StatusCode::OK, &handles));
     };
-    match begin_session(&handles, user.id, client.as_ref(), &headers).await {
-        Ok(cookies) => Ok(with_cookies(see_other(local_path(&next)), cookies)),
-        Err(StoreError::Refused(Refusal::MemberNotFound)) => Ok(wrong()),
-        Err(error) => Err(error.into()),
+    let (account, next) = ((user.id, hash.as_str()), local_path(&next));
+    let signed_in = continue_sign_in(&handles, account, next, client.as_ref(), &headers);
+    match signed_in.await {
+        Err(Failure::Refused(Refusal::MemberNotFound)) => Ok(wrong()),
+        other => other,
     }
 }
 
-/// Returns the accounts whose password this is.
+/// Returns the accounts whose password this is, with its hashes.
 async fn verified_users(
     handles: &DashboardHandles,
     password: String,
     accounts: Vec<(User, String)>,
-) -> Result<Vec<User>, Failure> {
-    let (users, hashes): (Vec<User>, Vec<String>) = accounts.into_iter().unzip();
+) -> Result<Vec<(User, String)>, Failure> {
+    let hashes = accounts.iter().map(|(_, hash)| hash.clone()).collect();
     let verified = handles.hasher.verify(password, hashes).await;
     let verified = verified.map_err(|error| {
         tracing::error!(%error, "failed to verify password");
         Failure::Internal
     })?;
-    let verified = users.into_iter().zip(verified);
+    let verified = accounts.into_iter().zip(verified);
     Ok(verified
-        .filter_map(|(user, it)| it.then_some(user))
+        .filter_map(|(account, it)| it.then_some(account))
         .collect())
 }
 
 /// Returns the only account, or the one in the organization that was chosen.
-fn chosen_user<'a>(users: &'a [User], organization: &str) -> Option<&'a User> {
+fn chosen_user<'a>(users: &'a [(User, String)], organization: &str) -> Option<&'a (User, String)> {
     match users {
         [only] => Some(only),
         several => several
             .iter()
-            .find(|user| user.organization.to_string() == organization),
+            .find(|(user, _)| user.organization.to_string() == organization),
     }
 }
 
@@ -176,22 +194,50 @@ pub(crate) async fn begin_session(
     client: Option<&Client>,
     headers: &HeaderMap,
 ) -> Result<[HeaderValue; 2], StoreError> {
+    begin_session_by(handles, user, SignInMethod::Password, client, headers).await
+}
+
+/// Starts a session after a sign-in with this method.
+pub(crate) async fn begin_session_by(
+    handles: &DashboardHandles,
+    user: UserId,
+    method: SignInMethod,
+    client: Option<&Client>,
+    headers: &HeaderMap,
+) -> Result<[HeaderValue; 2], StoreError> {
+    let (now, seen) = (handles.runtime.now(), session_client(headers, client));
     let token = handles.runtime.new_key(KeyKind::Session, Environment::Live);
     let session = NewSession {
-        session: Session::begin(user, handles.runtime.now(), session_client(headers, client)),
+        session: Session {
+            method,
+            ..Session::begin(user, now, seen)
+        },
         digest: token.digest(),
     };
     let origin = crate::access::change_origin(Actor::User(user), client, handles);
     handles.store.begin_session(session, origin).await?;
-    let known = cookie::known_browser(headers, handles).filter(|known| known.user == user);
-    let browser = known.unwrap_or_else(|| KnownBrowser {
-        user,
-        random: handles.runtime.random_bytes(),
-    });
+    // The cookie is replaced, so its session could not be ended later.
+    if let Some(replaced) = cookie::token(headers, handles) {
+        let origin = crate::access::change_origin(Actor::User(user), client, handles);
+        handles.store.end_session(replaced.digest(), origin).await?;
+    }
+    let known = trusted_browser(handles, headers).await?;
+    let browser = known
+        .filter(|known| known.user == user)
+        .unwrap_or_else(|| new_browser(handles, user));
     Ok([
         cookie::set(handles, &token),
         cookie::set_known_browser(handles, &browser),
     ])
+}
+
+/// Makes a browser known to a user.
+pub(crate) fn new_browser(handles: &DashboardHandles, user: UserId) -> KnownBrowser {
+    KnownBrowser {
+        user,
+        since: handles.runtime.now(),
+        random: handles.runtime.random_bytes(),
+    }
 }
 
 /// Adds cookies to a response.
@@ -205,24 +251,14 @@ pub(crate) fn with_cookies<const N: usize>(
     response
 }
 
-fn retry_message(wait: Duration) -> String {
-    let seconds = wait.as_secs() + 1;
-    let when = if seconds > 90 {
-        format!("{} minutes", seconds.div_ceil(60))
-    } else {
-        format!("{seconds} seconds")
-    };
-    format!("Too many failed attempts. Try again in {when}.")
-}
-
-fn with_wait(mut response: Response, wait: Duration) -> Response {
+pub(crate) fn with_wait(mut response: Response, wait: Duration) -> Response {
     let seconds = HeaderValue::from(wait.as_secs() + 1);
     response.headers_mut().insert(header::RETRY_AFTER, seconds);
     response
 }
 
 /// Returns the page after sign-in. Only local paths are allowed, to prevent open redirects.
-fn local_path(next: &str) -> &str {
+pub(crate) fn local_path(next: &str) -> &str {
     let path = next.split(['?', '#']).next().unwrap_or_default();
     let is_ours = is_plain(next) && is_local(path) && !hides_character(path);
     if is_ours { next } else { HOME }

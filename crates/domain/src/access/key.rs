@@ -5,10 +5,12 @@
 //! rejects a mistyped one without a lookup. Security comes from the random part. With that much
 //! entropy a slow hash is unnecessary, so only the SHA-256 digest is stored.
 
-use super::{Environment, Permission};
+use super::key_limits::KeyLimits;
+use super::{Actor, Environment, Permission};
 use crate::audit::{Changes, FieldChange};
 use crate::vocabulary::digest::Digest;
-use crate::vocabulary::id::{KeyId, OrganizationId};
+use crate::vocabulary::id::{KeyId, OrganizationId, UserId};
+use crate::vocabulary::text::Name;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
@@ -37,6 +39,8 @@ pub enum KeyKind {
     Session,
     /// Token in a link that shares a report.
     Share,
+    /// Token in a one-time link for setting a new password.
+    Reset,
 }
 
 impl KeyKind {
@@ -49,11 +53,12 @@ impl KeyKind {
             (Self::Setup, _) => "setup_",
             (Self::Session, _) => "session_",
             (Self::Share, _) => "share_",
+            (Self::Reset, _) => "reset_",
         }
     }
 
     /// All pairs of kind and environment that have a prefix.
-    const PREFIXES: [(Self, Environment); 7] = [
+    const PREFIXES: [(Self, Environment); 8] = [
         (Self::Private, Environment::Live),
         (Self::Private, Environment::Test),
         (Self::Sdk, Environment::Live),
@@ -61,6 +66,7 @@ impl KeyKind {
         (Self::Setup, Environment::Live),
         (Self::Session, Environment::Live),
         (Self::Share, Environment::Live),
+        (Self::Reset, Environment::Live),
     ];
 }
 
@@ -180,19 +186,106 @@ pub struct ApiKey {
     pub permission: Permission,
     /// Live or test.
     pub environment: Environment,
+    /// Apps that the key may access, and addresses that may use it.
+    pub limits: KeyLimits,
     /// Last four characters of the key.
     pub hint: String,
     /// Creation time.
     pub created_at: Timestamp,
+    /// Who created the key: a member, another key or the command line. `None` for keys of earlier
+    /// versions, which did not store it.
+    pub created_by: Option<Actor>,
+    /// The member who answers for the key. The key ends when the member is removed.
+    pub owner: Option<UserId>,
     /// Expiry time. The key is rejected from then on.
     pub expires_at: Option<Timestamp>,
     /// Revocation time.
     pub revoked_at: Option<Timestamp>,
     /// Last use, accurate to [`LAST_USE_INTERVAL`].
     pub last_used_at: Option<Timestamp>,
+    /// Address range of the last use (`vocabulary::subnet::address_range`). It is not an address,
+    /// because the list of keys is not a record of people's movements.
+    pub last_used_from: Option<String>,
+    /// The key that replaced this one.
+    pub successor: Option<KeyId>,
+}
+
+/// Whether a key works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyState {
+    /// The key works.
+    Valid,
+    /// The expiry time has passed.
+    Expired,
+    /// The key was revoked.
+    Revoked,
+}
+
+crate::keywords! {
+    KeyState { Valid => "valid", Expired => "expired", Revoked => "revoked" }
+}
+
+/// What a person chooses about a new key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyDraft {
+    /// Display name.
+    pub name: Name,
+    /// Permission level.
+    pub permission: Permission,
+    /// Live or test.
+    pub environment: Environment,
+    /// Apps and addresses.
+    pub limits: KeyLimits,
+    /// Expiry time.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// What a new key is created with.
+#[derive(Debug, Clone)]
+pub struct KeyCreation {
+    /// Key id.
+    pub id: KeyId,
+    /// Owning organization.
+    pub organization: OrganizationId,
+    /// Last four characters of the key.
+    pub hint: String,
+    /// Creation time.
+    pub at: Timestamp,
 }
 
 impl ApiKey {
+    /// Creates a live key without limits. Its creator and owner are set when it is stored.
+    pub fn new(creation: KeyCreation, name: String, permission: Permission) -> Self {
+        Self {
+            id: creation.id,
+            organization: creation.organization,
+            name,
+            permission,
+            environment: Environment::Live,
+            limits: KeyLimits::default(),
+            hint: creation.hint,
+            created_at: creation.at,
+            created_by: None,
+            owner: None,
+            expires_at: None,
+            revoked_at: None,
+            last_used_at: None,
+            last_used_from: None,
+            successor: None,
+        }
+    }
+
+    /// Returns whether the key works.
+    pub fn state(&self, now: Timestamp) -> KeyState {
+        if self.revoked_at.is_some() {
+            KeyState::Revoked
+        } else if self.is_valid(now) {
+            KeyState::Valid
+        } else {
+            KeyState::Expired
+        }
+    }
+
     /// Returns whether the key is neither revoked nor expired.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
@@ -214,6 +307,12 @@ impl ApiKey {
         changes.initial("environment", Some(self.environment.as_str().to_owned()));
         let end = self.expires_at.map(|end| end.as_millis().to_string());
         changes.initial("expiresAt", end);
+        let apps = self.limits.apps.apps();
+        let apps = apps.map(|apps| apps.iter().map(ToString::to_string).collect::<Vec<_>>());
+        changes.initial("apps", apps.map(|apps| apps.join(" ")));
+        let addresses = self.limits.addresses.ranges();
+        changes.initial("addresses", addresses.map(|ranges| ranges.join(" ")));
+        changes.initial("owner", self.owner.map(|owner| owner.to_string()));
         changes.into_vec()
     }
 
@@ -232,18 +331,13 @@ pub(crate) mod tests {
     use rstest::rstest;
 
     pub(crate) fn any_key() -> ApiKey {
-        ApiKey {
+        let creation = KeyCreation {
             id: KeyId::from_bytes([1; 16]),
             organization: OrganizationId::from_bytes([2; 16]),
-            name: "CI".to_owned(),
-            permission: Permission::Full,
-            environment: Environment::Live,
             hint: "abcd".to_owned(),
-            created_at: Timestamp::from_millis(0),
-            expires_at: None,
-            revoked_at: None,
-            last_used_at: None,
-        }
+            at: Timestamp::from_millis(0),
+        };
+        ApiKey::new(creation, "CI".to_owned(), Permission::Full)
     }
 
     proptest! {
@@ -305,21 +399,24 @@ pub(crate) mod tests {
     }
 
     #[rstest]
-    #[case::fresh(None, None, true)]
-    #[case::revoked(None, Some(50), false)]
-    #[case::before_expiry(Some(101), None, true)]
-    #[case::at_expiry(Some(100), None, false)]
+    #[case::fresh(None, None, KeyState::Valid)]
+    #[case::revoked(None, Some(50), KeyState::Revoked)]
+    #[case::before_expiry(Some(101), None, KeyState::Valid)]
+    #[case::at_expiry(Some(100), None, KeyState::Expired)]
+    #[case::revoked_and_expired(Some(100), Some(50), KeyState::Revoked)]
     fn a_key_is_valid_until_revoked_or_expired(
         #[case] expires: Option<i64>,
         #[case] revoked: Option<i64>,
-        #[case] valid: bool,
+        #[case] state: KeyState,
     ) {
         let key = ApiKey {
             expires_at: expires.map(Timestamp::from_millis),
             revoked_at: revoked.map(Timestamp::from_millis),
             ..any_key()
         };
-        assert_eq!(key.is_valid(Timestamp::from_millis(100)), valid);
+        let now = Timestamp::from_millis(100);
+        assert_eq!(key.state(now), state);
+        assert_eq!(key.is_valid(now), state == KeyState::Valid);
     }
 
     #[rstest]

@@ -6,6 +6,7 @@
 use super::sign_in::GuessCounter;
 use crate::keyring::{Keyring, constant_time_eq};
 use crate::vocabulary::id::{UserId, decode, encode};
+use crate::vocabulary::time::Timestamp;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::time::Duration;
@@ -18,13 +19,16 @@ pub const BROWSER_RANDOM_BYTES: usize = 16;
 const PREFIX: &str = "browser_";
 const ID_BYTES: usize = 16;
 const TAG_BYTES: usize = 16;
-const TOKEN_BYTES: usize = ID_BYTES + BROWSER_RANDOM_BYTES + TAG_BYTES;
+const TIME_BYTES: usize = 8;
+const TOKEN_BYTES: usize = ID_BYTES + TIME_BYTES + BROWSER_RANDOM_BYTES + TAG_BYTES;
 
 /// A browser that a user has signed in with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownBrowser {
     /// The user.
     pub user: UserId,
+    /// Since when the browser has been known. A password reset ends all browsers known before it.
+    pub since: Timestamp,
     /// Identifies the browser.
     pub random: [u8; BROWSER_RANDOM_BYTES],
 }
@@ -33,6 +37,12 @@ impl KnownBrowser {
     /// Returns the counter of this browser's guesses.
     pub fn counter(&self) -> GuessCounter {
         GuessCounter::of_browser(self.user, &self.random)
+    }
+
+    /// Returns whether the browser has become a stranger's. `forgotten_at` is the time of the user's
+    /// last password reset.
+    pub fn is_forgotten(&self, forgotten_at: Option<Timestamp>) -> bool {
+        forgotten_at.is_some_and(|at| self.since < at)
     }
 }
 
@@ -49,14 +59,16 @@ impl std::fmt::Debug for KnownBrowsers {
 impl KnownBrowsers {
     /// Creates a signer with the instance's secret.
     pub fn new(keyring: &Keyring) -> Self {
-        let key = keyring.derive("known-browser/1");
+        let key = keyring.derive("known-browser/2");
         Self(Hmac::new_from_slice(&key).expect("HMAC takes keys of any length"))
     }
 
     /// Returns the signed text for a cookie.
     pub fn sign(&self, browser: &KnownBrowser) -> String {
-        let tag = self.tag(browser.user.as_bytes(), &browser.random);
-        let parts = [browser.user.as_bytes().as_slice(), &browser.random, &tag].concat();
+        let (user, since) = (browser.user.as_bytes(), browser.since.as_millis());
+        let since = since.to_be_bytes();
+        let tag = self.tag(user, since, &browser.random);
+        let parts = [user.as_slice(), &since, &browser.random, &tag].concat();
         let bytes: [u8; TOKEN_BYTES] = parts.try_into().expect("the parts have these lengths");
         encode(PREFIX, &bytes)
     }
@@ -65,16 +77,24 @@ impl KnownBrowsers {
     pub fn verify(&self, text: &str) -> Option<KnownBrowser> {
         let bytes: [u8; TOKEN_BYTES] = decode(PREFIX, text).ok()?;
         let (user, rest) = bytes.split_first_chunk::<ID_BYTES>()?;
+        let (since, rest) = rest.split_first_chunk::<TIME_BYTES>()?;
         let (random, tag) = rest.split_first_chunk::<BROWSER_RANDOM_BYTES>()?;
-        constant_time_eq(&self.tag(user, random), tag).then(|| KnownBrowser {
+        constant_time_eq(&self.tag(user, *since, random), tag).then(|| KnownBrowser {
             user: UserId::from_bytes(*user),
+            since: Timestamp::from_millis(i64::from_be_bytes(*since)),
             random: *random,
         })
     }
 
-    fn tag(&self, user: &[u8; ID_BYTES], random: &[u8; BROWSER_RANDOM_BYTES]) -> [u8; TAG_BYTES] {
+    fn tag(
+        &self,
+        user: &[u8; ID_BYTES],
+        since: [u8; TIME_BYTES],
+        random: &[u8; BROWSER_RANDOM_BYTES],
+    ) -> [u8; TAG_BYTES] {
         let mut mac = self.0.clone();
         mac.update(user);
+        mac.update(&since);
         mac.update(random);
         let whole: [u8; 32] = mac.finalize().into_bytes().into();
         let mut tag = [0; TAG_BYTES];
@@ -89,8 +109,17 @@ mod tests {
 
     const BROWSER: KnownBrowser = KnownBrowser {
         user: UserId::from_bytes([1; 16]),
+        since: Timestamp::from_millis(1_790_000_000_000),
         random: [2; BROWSER_RANDOM_BYTES],
     };
+
+    #[test]
+    fn a_reset_forgets_earlier_browsers() {
+        let at = |millis| Some(BROWSER.since.plus(Duration::from_millis(millis)));
+        assert!(!BROWSER.is_forgotten(None));
+        assert!(!BROWSER.is_forgotten(at(0)));
+        assert!(BROWSER.is_forgotten(at(1)));
+    }
 
     #[test]
     fn a_signed_browser_is_verified() {

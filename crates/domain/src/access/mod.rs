@@ -6,21 +6,30 @@
 //! Store methods require it, so a handler cannot call the store without naming its scope.
 
 pub mod admission;
+pub mod factor;
 pub mod key;
+pub mod key_limits;
+pub mod key_management;
 pub mod known_browser;
+pub mod password_reset;
 pub mod person;
+pub mod proof;
 pub mod resource;
 pub mod session;
 pub mod session_client;
 pub mod sign_in;
+pub mod single_sign_on;
 pub mod unverified_writes;
 
+use crate::refusal::Refusal;
 use crate::report::view::ShareLink;
-use crate::vocabulary::id::{KeyId, OrganizationId, UserId};
+use crate::vocabulary::id::{AppId, KeyId, OrganizationId, UserId};
 use crate::vocabulary::time::Timestamp;
 use key::ApiKey;
+use key_limits::AppLimit;
 use person::{Role, User};
 use std::marker::PhantomData;
+use std::net::IpAddr;
 
 /// Live or test. Test data is kept apart from live data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,7 +73,10 @@ impl Permission {
             (self, scope),
             (
                 Self::Full,
-                ScopeName::AnalyticsRead | ScopeName::AppsRead | ScopeName::AppsWrite
+                ScopeName::AnalyticsRead
+                    | ScopeName::AppsRead
+                    | ScopeName::AppsWrite
+                    | ScopeName::KeysWrite
             ) | (
                 Self::ReadOnly,
                 ScopeName::AnalyticsRead | ScopeName::AppsRead
@@ -80,8 +92,11 @@ pub enum ScopeName {
     AnalyticsRead,
     /// Read apps, links, integrations, settings and the audit log.
     AppsRead,
-    /// Change apps, links, integrations and settings, send web events, and erase personal data.
+    /// Change apps, links, integrations and settings, send web events, and export and
+    /// erase personal data.
     AppsWrite,
+    /// Create, rotate and revoke API keys.
+    KeysWrite,
     /// Invite members, change roles and remove members. No key has this scope.
     MembersWrite,
 }
@@ -91,6 +106,7 @@ crate::keywords! {
         AnalyticsRead => "analytics:read",
         AppsRead => "apps:read",
         AppsWrite => "apps:write",
+        KeysWrite => "keys:write",
         MembersWrite => "members:write",
     }
 }
@@ -101,7 +117,9 @@ impl Role {
         match scope {
             ScopeName::AnalyticsRead => true,
             ScopeName::AppsRead => matches!(self, Self::Owner | Self::Admin | Self::Analyst),
-            ScopeName::AppsWrite => matches!(self, Self::Owner | Self::Admin),
+            ScopeName::AppsWrite | ScopeName::KeysWrite => {
+                matches!(self, Self::Owner | Self::Admin)
+            }
             ScopeName::MembersWrite => matches!(self, Self::Owner),
         }
     }
@@ -125,12 +143,23 @@ pub struct AppsRead;
 /// Scope for changing apps and settings.
 #[derive(Debug, Clone, Copy)]
 pub struct AppsWrite;
+/// Scope for exporting everything that is stored about a person. It needs the same permission as
+/// erasing it: the export contains addresses, hashes and user ids that no other page shows.
+#[derive(Debug, Clone, Copy)]
+pub struct PeopleExport;
+/// Scope for exporting the audit log. A test key reads entries about test data only, which are no
+/// chain.
+#[derive(Debug, Clone, Copy)]
+pub struct AuditExport;
 /// Scope for erasing personal data.
 #[derive(Debug, Clone, Copy)]
 pub struct PeopleErase;
 /// Scope for releasing and rejecting held installs.
 #[derive(Debug, Clone, Copy)]
 pub struct InstallsReview;
+/// Scope for creating, rotating and revoking API keys.
+#[derive(Debug, Clone, Copy)]
+pub struct KeysWrite;
 /// Scope for managing the members of the organization.
 #[derive(Debug, Clone, Copy)]
 pub struct MembersWrite;
@@ -147,6 +176,15 @@ impl Scope for AppsWrite {
     const NAME: ScopeName = ScopeName::AppsWrite;
     const LIVE_ONLY: bool = true;
 }
+impl Scope for PeopleExport {
+    const NAME: ScopeName = ScopeName::AppsWrite;
+    // Live and test devices are separate, so a test key reads no live data.
+    const LIVE_ONLY: bool = false;
+}
+impl Scope for AuditExport {
+    const NAME: ScopeName = ScopeName::AppsRead;
+    const LIVE_ONLY: bool = true;
+}
 impl Scope for PeopleErase {
     const NAME: ScopeName = ScopeName::AppsWrite;
     // Live and test devices are separate, so a test key cannot erase live data.
@@ -155,6 +193,11 @@ impl Scope for PeopleErase {
 impl Scope for InstallsReview {
     const NAME: ScopeName = ScopeName::AppsWrite;
     // Live and test installs are separate, so a test key cannot release live installs.
+    const LIVE_ONLY: bool = false;
+}
+impl Scope for KeysWrite {
+    const NAME: ScopeName = ScopeName::KeysWrite;
+    // A test key manages test keys only; `key_management` checks this.
     const LIVE_ONLY: bool = false;
 }
 impl Scope for MembersWrite {
@@ -182,25 +225,65 @@ pub enum Actor {
 pub struct Authorized<S> {
     organization: OrganizationId,
     environment: Environment,
+    apps: AppLimit,
     actor: Actor,
     scope: PhantomData<S>,
 }
 
 impl<S> Clone for Authorized<S> {
     fn clone(&self) -> Self {
-        Self {
-            organization: self.organization,
-            environment: self.environment,
-            actor: self.actor.clone(),
-            scope: PhantomData,
-        }
+        self.with_scope()
     }
 }
 
 impl<S> Authorized<S> {
-    /// Returns the organization that all requested data must belong to.
+    /// Returns the same access with another scope, which the caller's scope must include.
+    fn with_scope<T>(&self) -> Authorized<T> {
+        Authorized {
+            organization: self.organization,
+            environment: self.environment,
+            apps: self.apps.clone(),
+            actor: self.actor.clone(),
+            scope: PhantomData,
+        }
+    }
+
+    /// Returns the organization of the caller, for logs, cursors and encryption. Store methods must
+    /// not use it to decide about access: the caller may be limited to some of its apps.
     pub const fn organization(&self) -> OrganizationId {
         self.organization
+    }
+
+    /// Returns the organization that an app must belong to. An app outside of the caller's limit is
+    /// not found, like an app of another organization.
+    pub fn organization_of(&self, app: AppId) -> Result<OrganizationId, Refusal> {
+        self.organization_of_all([app])
+    }
+
+    /// Returns the organization that all of these apps must belong to.
+    pub fn organization_of_all(
+        &self,
+        apps: impl IntoIterator<Item = AppId>,
+    ) -> Result<OrganizationId, Refusal> {
+        let mut apps = apps.into_iter();
+        if apps.all(|app| self.apps.allows(app)) {
+            Ok(self.organization)
+        } else {
+            Err(Refusal::AppNotFound)
+        }
+    }
+
+    /// Returns the organization whose apps are listed, and the apps that the list may show.
+    pub const fn organization_and_apps(&self) -> (OrganizationId, &AppLimit) {
+        (self.organization, &self.apps)
+    }
+
+    /// Returns the organization, for changes and lists that concern all of it.
+    pub fn whole_organization(&self) -> Result<OrganizationId, Refusal> {
+        match self.apps {
+            AppLimit::All => Ok(self.organization),
+            AppLimit::Only(_) => Err(Refusal::AppNotAllowed),
+        }
     }
 
     /// Returns the environment of the requested data.
@@ -218,6 +301,7 @@ impl<S> Authorized<S> {
         Self {
             organization,
             environment: Environment::Live,
+            apps: AppLimit::All,
             actor: Actor::Operator,
             scope: PhantomData,
         }
@@ -227,24 +311,22 @@ impl<S> Authorized<S> {
 impl Authorized<AppsWrite> {
     /// Derives read access. Write access includes it.
     pub fn read_access(&self) -> Authorized<AppsRead> {
-        Authorized {
-            organization: self.organization,
-            environment: self.environment,
-            actor: self.actor.clone(),
-            scope: PhantomData,
-        }
+        self.with_scope()
+    }
+}
+
+impl Authorized<KeysWrite> {
+    /// Derives read access. Every permission and role that grants `keys:write` also grants
+    /// `apps:read`.
+    pub fn read_access(&self) -> Authorized<AppsRead> {
+        self.with_scope()
     }
 }
 
 impl Authorized<InstallsReview> {
     /// Derives read access. Write access includes it.
     pub fn read_access(&self) -> Authorized<AppsRead> {
-        Authorized {
-            organization: self.organization,
-            environment: self.environment,
-            actor: self.actor.clone(),
-            scope: PhantomData,
-        }
+        self.with_scope()
     }
 }
 
@@ -252,12 +334,7 @@ impl Authorized<AppsRead> {
     /// Derives analytics access. Every permission that grants `apps:read` also grants
     /// `analytics:read`.
     pub fn analytics_access(&self) -> Authorized<AnalyticsRead> {
-        Authorized {
-            organization: self.organization,
-            environment: self.environment,
-            actor: self.actor.clone(),
-            scope: PhantomData,
-        }
+        self.with_scope()
     }
 }
 
@@ -270,10 +347,17 @@ pub enum AccessDenied {
     /// A test key tried to change live settings.
     #[error("Test keys cannot change settings shared with live data. Use a live key.")]
     LiveOnly,
+    /// The key is limited to addresses, and the client's is none of them.
+    #[error("This key may not be used from this address. Use it from an address that it allows.")]
+    AddressNotAllowed,
 }
 
-/// Checks whether a key may act within scope `S`.
-pub fn authorize<S: Scope>(key: &ApiKey) -> Result<Authorized<S>, AccessDenied> {
+/// Checks whether a client at `address` may use a key to act within scope `S`.
+pub fn authorize<S: Scope>(key: &ApiKey, address: IpAddr) -> Result<Authorized<S>, AccessDenied> {
+    // First, so that a stolen key does not tell from elsewhere what it could do.
+    if !key.limits.addresses.allows(address) {
+        return Err(AccessDenied::AddressNotAllowed);
+    }
     if !key.permission.grants(S::NAME) {
         return Err(AccessDenied::InsufficientPermission);
     }
@@ -283,6 +367,7 @@ pub fn authorize<S: Scope>(key: &ApiKey) -> Result<Authorized<S>, AccessDenied> 
     Ok(Authorized {
         organization: key.organization,
         environment: key.environment,
+        apps: key.limits.apps.clone(),
         actor: Actor::Key(key.id),
         scope: PhantomData,
     })
@@ -304,129 +389,23 @@ pub fn authorize_person<S: Scope>(
         } else {
             environment
         },
+        apps: AppLimit::All,
         actor: Actor::User(user.id),
         scope: PhantomData,
     })
 }
 
-/// Authorizes a visitor of a link that shares a report, unless the link is closed.
+/// Authorizes a visitor of a link that shares a report, unless the link is closed. The visitor sees
+/// the shared app only.
 pub fn authorize_share(share: &ShareLink, now: Timestamp) -> Option<Authorized<AnalyticsRead>> {
     share.is_open(now).then_some(Authorized {
         organization: share.organization,
         environment: share.environment,
+        apps: AppLimit::only([share.app]),
         actor: Actor::Service,
         scope: PhantomData,
     })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rstest::rstest;
-
-    #[rstest]
-    #[case::owner(Role::Owner, [true, true, true, true])]
-    #[case::admin(Role::Admin, [true, true, true, false])]
-    #[case::analyst(Role::Analyst, [true, true, false, false])]
-    #[case::viewer(Role::Viewer, [true, false, false, false])]
-    fn roles_grant_scopes(#[case] role: Role, #[case] expected: [bool; 4]) {
-        let user = person::tests::any_user(role);
-        let test = Environment::Test;
-        let found = [
-            authorize_person::<AnalyticsRead>(&user, test).is_ok(),
-            authorize_person::<AppsRead>(&user, test).is_ok(),
-            authorize_person::<AppsWrite>(&user, test).is_ok(),
-            authorize_person::<MembersWrite>(&user, test).is_ok(),
-        ];
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn users_read_either_environment_and_write_live() {
-        let user = person::tests::any_user(Role::Owner);
-        let reader = authorize_person::<AppsRead>(&user, Environment::Test).unwrap();
-        assert_eq!(reader.environment(), Environment::Test);
-        assert_eq!(reader.actor(), &Actor::User(user.id));
-        let writer = authorize_person::<AppsWrite>(&user, Environment::Test).unwrap();
-        assert_eq!(writer.environment(), Environment::Live);
-    }
-
-    #[rstest]
-    #[case::full(Permission::Full, [true, true, true])]
-    #[case::read_only(Permission::ReadOnly, [true, true, false])]
-    #[case::analytics(Permission::Analytics, [true, false, false])]
-    fn permissions_grant_scopes(#[case] permission: Permission, #[case] row: [bool; 3]) {
-        let scopes = [
-            ScopeName::AnalyticsRead,
-            ScopeName::AppsRead,
-            ScopeName::AppsWrite,
-        ];
-        assert_eq!(scopes.map(|scope| permission.grants(scope)), row);
-    }
-
-    #[rstest]
-    #[case::live_full(Permission::Full, Environment::Live, Ok(()))]
-    #[case::test_full(Permission::Full, Environment::Test, Err(AccessDenied::LiveOnly))]
-    #[case::live_read_only(
-        Permission::ReadOnly,
-        Environment::Live,
-        Err(AccessDenied::InsufficientPermission)
-    )]
-    #[case::permission_is_checked_before_environment(
-        Permission::Analytics,
-        Environment::Test,
-        Err(AccessDenied::InsufficientPermission)
-    )]
-    fn only_full_live_keys_may_write(
-        #[case] permission: Permission,
-        #[case] environment: Environment,
-        #[case] expected: Result<(), AccessDenied>,
-    ) {
-        let key = ApiKey {
-            permission,
-            environment,
-            ..key::tests::any_key()
-        };
-        assert_eq!(authorize::<AppsWrite>(&key).map(|_| ()), expected);
-    }
-
-    #[rstest]
-    #[case::live_full(Permission::Full, Environment::Live, true)]
-    #[case::test_full(Permission::Full, Environment::Test, true)]
-    #[case::read_only(Permission::ReadOnly, Environment::Test, false)]
-    #[case::analytics(Permission::Analytics, Environment::Live, false)]
-    fn full_keys_may_erase_in_their_environment(
-        #[case] permission: Permission,
-        #[case] environment: Environment,
-        #[case] expected: bool,
-    ) {
-        let key = ApiKey {
-            permission,
-            environment,
-            ..key::tests::any_key()
-        };
-        let erases = authorize::<PeopleErase>(&key);
-        assert_eq!(erases.is_ok(), expected);
-        assert!(erases.is_err() || erases.unwrap().environment() == environment);
-    }
-
-    #[test]
-    fn a_test_key_reads_its_own_environment() {
-        let key = ApiKey {
-            environment: Environment::Test,
-            ..key::tests::any_key()
-        };
-        let caller = authorize::<AnalyticsRead>(&key).unwrap();
-        assert_eq!(caller.environment(), Environment::Test);
-        assert_eq!(caller.organization(), key.organization);
-    }
-
-    #[test]
-    fn permissions_round_trip_and_accept_the_cli_spelling() {
-        for permission in Permission::ALL {
-            assert_eq!(Permission::parse(permission.as_str()), Some(*permission));
-        }
-        assert_eq!(Permission::parse("read-only"), Some(Permission::ReadOnly));
-        assert_eq!(Permission::parse("root"), None);
-    }
-}
+mod tests;

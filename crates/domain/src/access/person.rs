@@ -133,16 +133,31 @@ pub fn change_member(
     member: UserId,
     role: Option<Role>,
 ) -> Result<(User, Vec<FieldChange>), Refusal> {
-    let user = members
-        .iter()
-        .find(|user| user.id == member)
-        .ok_or(Refusal::MemberNotFound)?;
+    let user = find_member(members, member)?;
     let other_owner = members
         .iter()
         .any(|user| user.role == Role::Owner && user.id != member);
     if user.role == Role::Owner && role != Some(Role::Owner) && !other_owner {
         return Err(Refusal::LastOwner);
     }
+    Ok(changed_member(user, role))
+}
+
+/// Returns the member whom the operator removes, with the audit log fields. Unlike [`change_member`],
+/// this may leave the organization without an owner: the operator can invite another one.
+pub fn remove_any_member(
+    members: &[User],
+    member: UserId,
+) -> Result<(User, Vec<FieldChange>), Refusal> {
+    find_member(members, member).map(|user| changed_member(user, None))
+}
+
+fn find_member(members: &[User], member: UserId) -> Result<&User, Refusal> {
+    let found = members.iter().find(|user| user.id == member);
+    found.ok_or(Refusal::MemberNotFound)
+}
+
+fn changed_member(user: &User, role: Option<Role>) -> (User, Vec<FieldChange>) {
     let mut changes = Changes::new();
     let after = role.map(|role| role.as_str().to_owned());
     changes.compare("role", Some(user.role.as_str().to_owned()), after);
@@ -150,7 +165,7 @@ pub fn change_member(
         role: role.unwrap_or(user.role),
         ..user.clone()
     };
-    Ok((after, changes.into_vec()))
+    (after, changes.into_vec())
 }
 
 fn role_changes(role: Role) -> Vec<FieldChange> {
@@ -229,6 +244,15 @@ pub(crate) mod tests {
         let all: Vec<User> = Role::ALL.iter().map(|role| any_user(*role)).collect();
         let changed = change_member(&all, any_user(member).id, role);
         assert_eq!(changed.map(|(user, _)| user.role), expected);
+    }
+
+    #[test]
+    fn the_operator_removes_the_last_owner_as_well() {
+        let all = [any_user(Role::Owner)];
+        assert!(remove_any_member(&all, all[0].id).is_ok());
+        let unknown = UserId::from_bytes([8; 16]);
+        let removed = remove_any_member(&all, unknown).map(|_| ());
+        assert_eq!(removed, Err(Refusal::MemberNotFound));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Handlers and pages name the aliases in this table as their scope. A test walks all paths with
 //! every role and every permission, so a resource cannot be readable in one of the two only.
 
-use super::{AnalyticsRead, AppsRead, AppsWrite, Scope, ScopeName};
+use super::{AnalyticsRead, AppsRead, AppsWrite, AuditExport, PeopleExport, Scope, ScopeName};
 
 /// A resource with the paths that show it.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +57,10 @@ resources! {
         pages: ["/apps/{app}/events", "/apps/{app}/events/rows", "/apps/{app}/events/{event}"]
     }
     /// Scope for one's own account.
-    AccountRead = AnalyticsRead { endpoints: [], pages: ["/account"] }
+    AccountRead = AnalyticsRead {
+        endpoints: [],
+        pages: ["/account", "/account/authenticator"]
+    }
     /// Scope for the comparison of all apps.
     PortfolioRead = AppsRead { endpoints: ["/api/v1/portfolio"], pages: ["/portfolio"] }
     /// Scope for retention and revenue by install date.
@@ -69,6 +72,14 @@ resources! {
     DevicesRead = AppsRead {
         endpoints: ["/api/v1/apps/{appId}/devices/{deviceId}"],
         pages: ["/apps/{app}/devices/{device}"]
+    }
+    /// Scope for everything that is stored about a person.
+    PersonalDataRead = PeopleExport {
+        endpoints: [
+            "/api/v1/apps/{appId}/devices/{deviceId}/data",
+            "/api/v1/apps/{appId}/users/{userId}/data"
+        ],
+        pages: ["/apps/{app}/devices/{device}/data", "/apps/{app}/users/{user}/data"]
     }
     /// Scope for whole tables.
     ExportsRead = AppsRead {
@@ -150,9 +161,11 @@ resources! {
     }
     /// Scope for the organization's audit log, keys and members.
     OrganizationRead = AppsRead {
-        endpoints: ["/api/v1/audit-log"],
+        endpoints: ["/api/v1/audit-log", "/api/v1/keys", "/api/v1/keys/{keyId}"],
         pages: ["/audit-log", "/keys", "/team"]
     }
+    /// Scope for the whole audit log with its chain.
+    AuditLogExport = AuditExport { endpoints: ["/api/v1/audit-log/export"], pages: [] }
     /// Scope for secrets and for forms that create something.
     SecretsRead = AppsWrite {
         endpoints: ["/api/v1/apps/{appId}/alert-webhook"],

@@ -1,6 +1,7 @@
 //! Sessions of signed-in users.
 
 use super::session_client::SessionClient;
+use crate::audit::{Changes, FieldChange};
 use crate::vocabulary::digest::{Digest, hex};
 use crate::vocabulary::id::UserId;
 use crate::vocabulary::time::Timestamp;
@@ -25,6 +26,32 @@ pub fn session_name(token_digest: &Digest) -> String {
     hex(&Digest::of(token_digest.as_bytes()).as_bytes()[..NAME_BYTES])
 }
 
+/// How a user signed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignInMethod {
+    /// With a password.
+    Password,
+    /// At the organization's provider.
+    SingleSignOn,
+}
+
+crate::keywords! {
+    SignInMethod {
+        Password => "password",
+        SingleSignOn => "single_sign_on",
+    }
+}
+
+impl SignInMethod {
+    /// Returns the audit log fields of a sign-in. Without any, it was with a password.
+    pub fn changes(self) -> Vec<FieldChange> {
+        let mut changes = Changes::new();
+        let method = (self != Self::Password).then(|| self.as_str().to_owned());
+        changes.initial("method", method);
+        changes.into_vec()
+    }
+}
+
 /// Stored record of a session, without its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
@@ -34,19 +61,25 @@ pub struct Session {
     pub created_at: Timestamp,
     /// Last use, accurate to [`SESSION_SEEN_STEP`].
     pub last_seen_at: Timestamp,
+    /// Last proof of who the user is: the sign-in, or a later one.
+    pub proved_at: Timestamp,
     /// Expiry time.
     pub expires_at: Timestamp,
     /// Where it was last used from.
     pub client: SessionClient,
+    /// How the user signed in.
+    pub method: SignInMethod,
 }
 
 impl Session {
-    /// Starts a session.
+    /// Starts a session with a password.
     pub fn begin(user: UserId, now: Timestamp, client: SessionClient) -> Self {
         Self {
+            method: SignInMethod::Password,
             user,
             created_at: now,
             last_seen_at: now,
+            proved_at: now,
             expires_at: now.plus(SESSION_LIFETIME),
             client,
         }

@@ -36,6 +36,19 @@ impl GuessCounter {
         Self(Digest::of(format!("account {}", email.as_str()).as_bytes()))
     }
 
+    /// Counts the guesses of a user who is signed in and proves it again. Strangers cannot use them
+    /// up.
+    pub fn of_session_user(user: UserId) -> Self {
+        let bytes = [b"session user ".as_slice(), user.as_bytes()];
+        Self(Digest::of(&bytes.concat()))
+    }
+
+    /// Counts the guesses of a user's second factor at sign-in. Only those with the password reach it.
+    pub fn of_second_factor(user: UserId) -> Self {
+        let bytes = [b"second factor ".as_slice(), user.as_bytes()];
+        Self(Digest::of(&bytes.concat()))
+    }
+
     /// Counts the guesses for a user from a browser that the user has signed in with.
     pub fn of_browser(user: UserId, browser: &[u8]) -> Self {
         let bytes = [b"browser ".as_slice(), user.as_bytes(), browser];
@@ -243,6 +256,10 @@ mod tests {
             counter("one"),
             counter("two"),
             GuessCounter::of_network(IpAddr::from([192, 0, 2, 1])),
+            GuessCounter::of_second_factor(a),
+            GuessCounter::of_second_factor(b),
+            GuessCounter::of_session_user(a),
+            GuessCounter::of_session_user(b),
             GuessCounter::of_browser(a, &[1]),
             GuessCounter::of_browser(a, &[2]),
             GuessCounter::of_browser(b, &[1]),

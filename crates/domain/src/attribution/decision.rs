@@ -198,6 +198,16 @@ pub enum CreditedNetwork {
 }
 
 impl CreditedNetwork {
+    /// All that can be paid.
+    pub const PAID: [Self; 6] = [
+        Self::Ad(Network::A),
+        Self::Ad(Network::B),
+        Self::Ad(Network::C),
+        Self::Ad(Network::D),
+        Self::AppleAds,
+        Self::Other,
+    ];
+
     /// Returns the name used in storage and responses.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -15,16 +15,14 @@ mod traces;
 pub use reach::{ErasureReach, ErasureRequester};
 pub use subscription::continues_erased_subscription;
 pub use token::{ERASE_TOKEN_CHARS, EraseToken, check_erase_proof, may_have_erase_token};
-pub use traces::{ErasedChain, Trace, billing_event_ids, clicks_to_erase, people_of};
+pub use traces::{ErasedChain, Trace};
 
-use crate::attribution::{Decision, MatchMethod};
 use crate::click::Click;
-use crate::device::{AdvertisingId, Consent, Device, DeviceKey, UserKey};
+use crate::device::{Consent, Device, DeviceKey};
 use crate::event::{Event, WebEventDetails};
 use crate::install::Attribution;
+use crate::personal_data::PersonIds;
 use crate::retention;
-use crate::vocabulary::id::ClickId;
-use std::collections::BTreeSet;
 
 /// Prefix of every pseudonym.
 const PREFIX: &str = "erased-";
@@ -52,10 +50,8 @@ pub struct Erasure {
     pub device: DeviceKey,
     /// Pseudonym that replaces the device key.
     pub pseudonym: DeviceKey,
-    /// User ids that no other device uses. All data with these ids is erased too.
-    pub people: Vec<UserKey>,
-    /// The device's advertising ids.
-    pub advertising: Vec<AdvertisingId>,
+    /// The device, and the ids that are erased with it.
+    pub person: PersonIds,
 }
 
 impl Erasure {
@@ -97,22 +93,21 @@ impl Erasure {
         }
     }
 
+    /// Returns what remains of another device's event that names one of the users: everything but the
+    /// user id. Such events are left when a device's claim of the user is no longer used.
+    #[must_use]
+    pub fn erase_user_of_event(&self, event: Event) -> Event {
+        Event {
+            user: event.user.filter(|user| !self.person.users.contains(user)),
+            ..event
+        }
+    }
+
     /// Returns what remains of one of the user's clicks.
     #[must_use]
     pub fn erase_click(&self, click: Click) -> Click {
         retention::redact_click(click)
     }
-}
-
-/// Returns the clicks that a decision proves to be the user's: the winner, and those found by an
-/// id. A probabilistic candidate that lost belongs to another person.
-fn clicks_of_person(decision: &Decision) -> BTreeSet<ClickId> {
-    let considered = decision.candidates.iter();
-    considered
-        .filter(|one| one.method != MatchMethod::Probabilistic)
-        .filter_map(|one| one.click)
-        .chain(decision.click)
-        .collect()
 }
 
 #[cfg(test)]

@@ -14,16 +14,9 @@ impl Erasure {
     pub fn erase_notification(&self, mut one: Notification) -> Notification {
         let is_other_device = |device: &DeviceKey| *device != self.device;
         let belongs_to_other = one.settled.device.as_ref().is_some_and(is_other_device);
+        let is_own = self.person.own_notification(&one);
         let subscriber = &mut one.content.subscriber;
-        if belongs_to_other || !self.concerns(subscriber, one.settled.device.as_ref()) {
-            subscriber.device.take_if(|device| *device == self.device);
-            subscriber
-                .people
-                .retain(|person| !self.people.contains(person));
-            subscriber
-                .advertising
-                .retain(|id| !self.advertising.contains(id));
-        } else {
+        if is_own {
             // An unmatched notification keeps the pseudonym as a mark, because the provider keeps
             // naming the user in later notifications.
             let is_unmatched = one.settled.device.is_none();
@@ -31,9 +24,18 @@ impl Erasure {
                 device: is_unmatched.then(|| self.pseudonym.clone()),
                 ..Subscriber::default()
             };
+        } else {
+            let person = &self.person;
+            subscriber.device.take_if(|device| *device == self.device);
+            subscriber
+                .people
+                .retain(|user| !person.users.contains(user));
+            subscriber
+                .advertising
+                .retain(|id| !person.advertising.contains(id));
         }
         if let NotificationMeaning::Transfer { from, to } = &mut one.content.meaning {
-            let is_kept = |person: &UserKey| !self.people.contains(person);
+            let is_kept = |user: &UserKey| !self.person.users.contains(user);
             from.retain(is_kept);
             to.retain(is_kept);
         }
@@ -41,26 +43,13 @@ impl Erasure {
             device: self.pseudonymised(join.device),
             ..join
         });
-        if !belongs_to_other {
+        if is_own || !belongs_to_other {
             one.settled.user = None;
         }
         let user = &mut one.settled.user;
-        user.take_if(|user| self.people.contains(user));
+        user.take_if(|user| self.person.users.contains(user));
         one.settled.device = one.settled.device.map(|device| self.pseudonymised(device));
         one
-    }
-
-    fn concerns(&self, subscriber: &Subscriber, settled_device: Option<&DeviceKey>) -> bool {
-        settled_device == Some(&self.device)
-            || subscriber.device.as_ref() == Some(&self.device)
-            || subscriber
-                .people
-                .iter()
-                .any(|one| self.people.contains(one))
-            || subscriber
-                .advertising
-                .iter()
-                .any(|one| self.advertising.contains(one))
     }
 
     fn pseudonymised(&self, device: DeviceKey) -> DeviceKey {

@@ -4,23 +4,25 @@ use super::*;
 use crate::access::Environment;
 use crate::attribution::evidence::ReferrerTimes;
 use crate::attribution::{
-    ConsideredCandidate, CreditedNetwork, EvidenceSummary, MatchState, MatchType, SettingsSummary,
+    ConsideredCandidate, CreditedNetwork, Decision, EvidenceSummary, MatchMethod, MatchState,
+    MatchType, SettingsSummary,
 };
 use crate::billing::join::{Join, JoinRule};
 use crate::billing::samples::{at, device, notification, person};
 use crate::billing::{Notification, NotificationMeaning};
 use crate::click::StoredClick;
 use crate::click::params::TrackingParams;
-use crate::device::{DeviceRef, Platform, Tracking, Traits};
+use crate::device::{AdvertisingId, DeviceRef, Platform, Tracking, Traits};
 use crate::event::EventSource;
 use crate::forwarding::plan::samples::{click, event, worth};
 use crate::install::DeviceState;
 use crate::integration::Network;
 use crate::link::Campaign;
+use crate::personal_data::{EventReferences, clicks_of_device, users_of_device};
 use crate::vocabulary::digest::Digest;
-use crate::vocabulary::id::{AttributionId, EventId};
+use crate::vocabulary::id::{AttributionId, ClickId, EventId};
 use rstest::rstest;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const PSEUDONYM: &str = "erased-01010101-0101-4101-8101-010101010101";
 
@@ -28,8 +30,11 @@ fn erasure() -> Erasure {
     Erasure {
         device: device("d"),
         pseudonym: pseudonym([1; 16]),
-        people: vec![person("p")],
-        advertising: vec![AdvertisingId::stored("a".to_owned())],
+        person: PersonIds {
+            devices: BTreeSet::from([device("d")]),
+            users: BTreeSet::from([person("p")]),
+            advertising: BTreeSet::from([AdvertisingId::stored("a".to_owned())]),
+        },
     }
 }
 
@@ -157,7 +162,16 @@ fn a_decision_keeps_its_credit() {
 #[test]
 fn probabilistic_candidates_belong_to_other_people() {
     let own = [1, 2].map(|number| ClickId::from_bytes([number; 16]));
-    assert_eq!(clicks_of_person(&decision()), BTreeSet::from(own));
+    let known = DeviceState {
+        attribution: Some(Attribution::first(
+            AttributionId::from_bytes([1; 16]),
+            decision(),
+            at(1),
+        )),
+        ..DeviceState::default()
+    };
+    let clicks = clicks_of_device(&known, &EventReferences::default());
+    assert_eq!(clicks, BTreeSet::from(own));
 }
 
 #[test]
@@ -242,6 +256,28 @@ fn another_device_loses_only_the_erased_ids() {
     assert_eq!(erasure().erase_notification(unrelated.clone()), unrelated);
 }
 
+/// A payment that stayed with a pseudonym when a device's user erased the device, because the user id
+/// was not signed.
+#[test]
+fn a_payment_of_an_erased_device_loses_its_subscriber_with_the_user() {
+    let earlier = pseudonym([9; 16]);
+    let before = matched(1, earlier.as_str(), &["p", "alias"]);
+    let remains = erasure().erase_notification(before);
+    assert_eq!(remains.people().count(), 0);
+    assert_eq!(remains.settled.device, Some(earlier));
+}
+
+#[test]
+fn another_devices_event_loses_only_the_erased_user() {
+    let mut before = event("purchase");
+    before.params = Some("{}".to_owned());
+    before.user = Some(person("p"));
+    let remains = erasure().erase_user_of_event(before.clone());
+    assert_eq!((&remains.user, &remains.params), (&None, &before.params));
+    before.user = Some(person("q"));
+    assert_eq!(erasure().erase_user_of_event(before.clone()), before);
+}
+
 #[test]
 fn an_unmatched_notification_of_the_user_stops_waiting() {
     let mut unmatched = notification(1, NotificationMeaning::TrialStart);
@@ -318,8 +354,8 @@ fn collects_users_of_the_device_its_links_and_its_events() {
     ];
     let linked = BTreeSet::from([person("linked")]);
     let expected = ["own", "linked", "sent"].map(person);
-    let people = people_of(&known, linked, &traces);
-    assert_eq!(people, BTreeSet::from(expected));
+    let users = users_of_device(&known, linked, &EventReferences::of(&traces));
+    assert_eq!(users, BTreeSet::from(expected));
 }
 
 #[test]
@@ -328,7 +364,8 @@ fn only_billing_events_lead_to_subscriptions() {
         trace(EventSource::Sdk, "e1", None, None),
         trace(EventSource::Billing, "e2", None, None),
     ];
-    assert_eq!(billing_event_ids(&traces), BTreeSet::from(["e2"]));
+    let payments = EventReferences::of(&traces).payments;
+    assert_eq!(payments, BTreeSet::from(["e2".to_owned()]));
 }
 
 #[test]
@@ -338,15 +375,16 @@ fn collects_clicks_of_events_and_of_the_decision() {
         attribution: Some(attribution),
         ..DeviceState::default()
     };
-    let traces = [trace(EventSource::Web, "e1", None, Some(7))];
+    let references = EventReferences::of(&[trace(EventSource::Web, "e1", None, Some(7))]);
     let ids = |numbers: &[u8]| {
         numbers
             .iter()
             .map(|one| ClickId::from_bytes([*one; 16]))
             .collect()
     };
-    assert_eq!(clicks_to_erase(&known, &traces), ids(&[1, 2, 7]));
-    assert_eq!(clicks_to_erase(&DeviceState::default(), &traces), ids(&[7]));
+    assert_eq!(clicks_of_device(&known, &references), ids(&[1, 2, 7]));
+    let unknown = DeviceState::default();
+    assert_eq!(clicks_of_device(&unknown, &references), ids(&[7]));
 }
 
 #[rstest]
@@ -406,9 +444,8 @@ fn a_subscription_is_found_by_the_keys_that_remain() {
 
 #[test]
 fn finds_subscriptions_by_every_erased_id() {
-    assert_eq!(
-        erasure().subscription_keys(),
-        ["person:p", "advertising:a", "device:d"]
-    );
-    assert_eq!(erasure().ids(), ["p", "d"]);
+    let person = erasure().person;
+    let keys = person.subscription_keys();
+    assert_eq!(keys, ["person:p", "advertising:a", "device:d"]);
+    assert_eq!(person.texts(), ["p", "d"]);
 }

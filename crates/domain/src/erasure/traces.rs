@@ -1,11 +1,12 @@
 //! Links from a device to the data that is erased with it.
 
-use super::{Erasure, ErasureReach, clicks_of_person};
-use crate::billing::{Notification, advertising_key, device_key, person_key};
+use super::{Erasure, ErasureReach};
+use crate::billing::Notification;
 use crate::click::StoredClick;
 use crate::device::{DeviceKey, DeviceRef, UserKey};
 use crate::event::EventSource;
 use crate::install::DeviceState;
+use crate::personal_data::PersonIds;
 use crate::vocabulary::id::{ClickId, EventId};
 use std::collections::BTreeSet;
 
@@ -22,35 +23,6 @@ pub struct Trace {
     pub user: Option<UserKey>,
     /// Click that the event is credited to.
     pub click: Option<ClickId>,
-}
-
-/// Returns a device's user ids: the current one, those linked to the device, and those in its
-/// events.
-pub fn people_of(
-    known: &DeviceState,
-    linked: BTreeSet<UserKey>,
-    traces: &[Trace],
-) -> BTreeSet<UserKey> {
-    let of_events = traces.iter().filter_map(|trace| trace.user.clone());
-    let own = known.identity.user.clone();
-    linked.into_iter().chain(own).chain(of_events).collect()
-}
-
-/// Returns the external ids of the billing events.
-pub fn billing_event_ids(traces: &[Trace]) -> BTreeSet<&str> {
-    let billed = traces
-        .iter()
-        .filter(|trace| trace.source == EventSource::Billing);
-    billed.map(|trace| trace.external_id.as_str()).collect()
-}
-
-/// Returns a device's clicks: those that its events are credited to, and those that its decision
-/// names.
-pub fn clicks_to_erase(known: &DeviceState, traces: &[Trace]) -> BTreeSet<ClickId> {
-    let decided = known.attribution.as_ref();
-    let decided = decided.map(|attribution| clicks_of_person(&attribution.decision));
-    let of_events = traces.iter().filter_map(|trace| trace.click);
-    of_events.chain(decided.into_iter().flatten()).collect()
 }
 
 /// Remaining data of a subscription.
@@ -76,26 +48,14 @@ impl Erasure {
         let advertising = device_known.and_then(|device| device.advertising_id.clone());
         let advertising = advertising.filter(|_| reach.follows_advertising_id);
         Self {
+            person: PersonIds {
+                devices: BTreeSet::from([device.clone()]),
+                users: reach.people,
+                advertising: advertising.into_iter().collect(),
+            },
             device,
             pseudonym,
-            people: reach.people.into_iter().collect(),
-            advertising: advertising.into_iter().collect(),
         }
-    }
-
-    /// Returns the keys of subscriptions that may contain the erased ids.
-    pub fn subscription_keys(&self) -> Vec<String> {
-        let people = self.people.iter().map(person_key);
-        let advertising = self.advertising.iter().map(advertising_key);
-        let device = [device_key(&self.device)];
-        people.chain(advertising).chain(device).collect()
-    }
-
-    /// Returns the ids to search for in notifications without a subscription, mainly transfers. No
-    /// key finds these notifications, and some name a user only in the received body.
-    pub fn ids(&self) -> Vec<&str> {
-        let people = self.people.iter().map(UserKey::as_str);
-        people.chain([self.device.as_str()]).collect()
     }
 
     /// Returns what remains of a subscription with these notifications.
@@ -123,8 +83,9 @@ impl Erasure {
         device: DeviceRef<'_>,
         clicks: Vec<StoredClick>,
     ) -> Vec<StoredClick> {
-        let is_own = |one: &StoredClick| one.taken_by.is_none() || one.is_taken_by(device);
-        let own = clicks.into_iter().filter(is_own);
+        let own = clicks
+            .into_iter()
+            .filter(|one| self.person.own_click(device.environment, one));
         own.map(|one| StoredClick {
             click: self.erase_click(one.click),
             taken_by: one.taken_by.map(|_| self.pseudonym.clone()),

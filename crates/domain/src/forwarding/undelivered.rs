@@ -4,8 +4,20 @@ use super::delivery::DeliveryStatus;
 use super::plan::SkipReason;
 use super::skipped::SKIPPED_SCANNED_MAX;
 use crate::integration::Network;
+use crate::vocabulary::time::Timestamp;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+
+/// Which events to count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndeliveredQuery {
+    /// Start of the period.
+    pub since: Timestamp,
+    /// Count only this network.
+    pub network: Option<Network>,
+    /// Count only events with this name.
+    pub event: Option<String>,
+}
 
 /// Final statuses of deliveries that did not arrive.
 pub const UNDELIVERED_STATUSES: [DeliveryStatus; 4] = [
@@ -50,7 +62,20 @@ pub struct UndeliveredEvents {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UndeliveredCounts {
     counts: BTreeMap<UndeliveredEvents, u64>,
-    stopped_early: bool,
+    complete_since: Option<Timestamp>,
+}
+
+/// Events that were not delivered to a network for one reason, by event name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndeliveredGroup {
+    /// The network.
+    pub network: Network,
+    /// The reason.
+    pub reason: UndeliveredReason,
+    /// Number of events.
+    pub count: u64,
+    /// Event names with their counts, most frequent first. `None` for removed events.
+    pub events: Vec<(Option<String>, u64)>,
 }
 
 impl UndeliveredCounts {
@@ -74,27 +99,48 @@ impl UndeliveredCounts {
         *counted = counted.saturating_add(count);
     }
 
-    /// Records how many rows one statement read.
-    pub fn note_scanned(&mut self, rows: u64) {
-        self.stopped_early |= rows >= u64::from(SKIPPED_SCANNED_MAX);
+    /// Removes the counts of other networks.
+    pub fn retain(&mut self, network: Network) {
+        self.counts.retain(|events, _| events.network == network);
     }
 
-    /// Returns whether a statement stopped at [`SKIPPED_SCANNED_MAX`] rows, so that older events are
+    /// Returns whether a statement that read this many rows stopped at [`SKIPPED_SCANNED_MAX`].
+    pub const fn is_cut(rows: u64) -> bool {
+        rows >= SKIPPED_SCANNED_MAX as u64
+    }
+
+    /// Records that one statement read only the rows since a time.
+    pub fn note_cut(&mut self, oldest: Timestamp) {
+        self.complete_since = self.complete_since.max(Some(oldest));
+    }
+
+    /// Returns the time from which on all events are counted, if older events of the period are
     /// missing.
-    pub const fn stopped_early(&self) -> bool {
-        self.stopped_early
+    pub const fn complete_since(&self) -> Option<Timestamp> {
+        self.complete_since
     }
 
-    /// Returns the counts, most frequent first.
-    pub fn most_frequent_first(&self) -> Vec<(&UndeliveredEvents, u64)> {
-        let mut all: Vec<_> = self
-            .counts
-            .iter()
-            .map(|(key, count)| (key, *count))
-            .collect();
-        // The sort is stable, so equal counts stay in the order of networks and names.
-        all.sort_by_key(|(_, count)| Reverse(*count));
-        all
+    /// Returns the counts by network and reason, most frequent first.
+    pub fn groups(&self) -> Vec<UndeliveredGroup> {
+        let mut groups: BTreeMap<(Network, &UndeliveredReason), UndeliveredGroup> = BTreeMap::new();
+        for (events, count) in &self.counts {
+            let key = (events.network, &events.reason);
+            let group = groups.entry(key).or_insert_with(|| UndeliveredGroup {
+                network: events.network,
+                reason: events.reason.clone(),
+                count: 0,
+                events: Vec::new(),
+            });
+            group.count = group.count.saturating_add(*count);
+            group.events.push((events.event.clone(), *count));
+        }
+        let mut groups: Vec<_> = groups.into_values().collect();
+        for group in &mut groups {
+            group.events.sort_by_key(|(_, count)| Reverse(*count));
+        }
+        // The sort is stable, so equal counts stay in the order of networks and reasons.
+        groups.sort_by_key(|group| Reverse(group.count));
+        groups
     }
 }
 
@@ -118,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_separate_by_network_name_and_reason() {
+    fn counts_are_grouped_by_network_and_reason() {
         let mut counts = UndeliveredCounts::default();
         let skips = [
             (Network::A, SkipReason::Consent),
@@ -133,27 +179,47 @@ mod tests {
             reason: ended(DeliveryStatus::Failed),
         };
         counts.add(failed.clone(), 4);
-        let found = counts.most_frequent_first();
-        let short = |(one, count): &(&UndeliveredEvents, u64)| {
-            (one.network, one.event.clone().unwrap_or_default(), *count)
-        };
+        let group =
+            |network, reason: &UndeliveredReason, events: &[(&str, u64)]| UndeliveredGroup {
+                network,
+                reason: reason.clone(),
+                count: events.iter().map(|(_, count)| count).sum(),
+                events: events
+                    .iter()
+                    .map(|(name, count)| (Some((*name).to_owned()), *count))
+                    .collect(),
+            };
+        let skipped = UndeliveredReason::Skipped;
         let expected = [
-            (Network::C, "sign_up".to_owned(), 9),
-            (Network::C, "purchase".to_owned(), 4),
-            (Network::A, "purchase".to_owned(), 3),
-            (Network::C, "purchase".to_owned(), 2),
+            group(
+                Network::C,
+                &skipped(SkipReason::TooOld),
+                &[("sign_up", 9), ("purchase", 2)],
+            ),
+            group(Network::C, &failed.reason, &[("purchase", 4)]),
+            group(
+                Network::A,
+                &skipped(SkipReason::Consent),
+                &[("purchase", 3)],
+            ),
         ];
-        assert_eq!(found.iter().map(short).collect::<Vec<_>>(), expected);
-        assert_eq!(*found[1].0, failed);
+        assert_eq!(counts.groups(), expected);
     }
 
     #[rstest]
     #[case::all(19_999, false)]
     #[case::as_many_as_are_read(20_000, true)]
-    fn a_count_reports_that_it_stopped_early(#[case] rows: u64, #[case] expected: bool) {
+    fn a_full_answer_may_be_a_part(#[case] rows: u64, #[case] expected: bool) {
+        assert_eq!(UndeliveredCounts::is_cut(rows), expected);
+    }
+
+    #[test]
+    fn counts_are_complete_since_the_latest_cut() {
         let mut counts = UndeliveredCounts::default();
-        counts.note_scanned(rows);
-        counts.note_scanned(0);
-        assert_eq!(counts.stopped_early(), expected);
+        assert_eq!(counts.complete_since(), None);
+        for oldest in [5, 9, 7] {
+            counts.note_cut(Timestamp::from_millis(oldest));
+        }
+        assert_eq!(counts.complete_since(), Some(Timestamp::from_millis(9)));
     }
 }

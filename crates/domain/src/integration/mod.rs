@@ -65,6 +65,15 @@ impl Network {
         }
     }
 
+    /// Finds a network in a table that people wrote: by its name or its id.
+    pub fn parse_named(text: &str) -> Option<Self> {
+        let named = |one: &Self| is_network_name(text, one.name());
+        Self::ALL
+            .into_iter()
+            .find(named)
+            .or_else(|| Self::parse(text))
+    }
+
     /// Returns the kind of network.
     pub const fn kind(self) -> &'static str {
         match self {
@@ -74,6 +83,14 @@ impl Network {
             Self::D => "ai_assistant",
         }
     }
+}
+
+/// Returns whether people mean this network name: in any case, with or without “Ads”.
+pub fn is_network_name(text: &str, name: &str) -> bool {
+    let short = name.strip_suffix(" Ads").unwrap_or(name);
+    [name, short]
+        .iter()
+        .any(|one| one.eq_ignore_ascii_case(text))
 }
 
 /// Which events are forwarded to a network.

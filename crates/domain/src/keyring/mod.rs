@@ -2,6 +2,7 @@
 //! signed or encrypted.
 
 mod alert;
+mod continued_form;
 mod cursor;
 pub mod seal;
 pub mod secret_scope;

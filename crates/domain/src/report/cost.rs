@@ -2,6 +2,7 @@
 
 use crate::attribution::CreditedNetwork;
 use crate::exchange::{ConvertedAmount, ImportedRates, exchange};
+use crate::integration::is_network_name;
 use crate::refusal::Refusal;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
@@ -92,6 +93,15 @@ pub fn parse_paid_network(text: &str) -> Result<CreditedNetwork, Problem> {
             "Must be one of network_a, network_b, network_c, network_d, apple_ads, other.";
         Problem::new(FaultCode::UnknownValue, message)
     })
+}
+
+/// Parses the network of a row in a table: its name as people write it, such as `google` for Google
+/// Ads, or its id.
+pub fn parse_named_network(text: &str) -> Result<CreditedNetwork, Problem> {
+    let named = CreditedNetwork::PAID
+        .into_iter()
+        .find(|one| is_network_name(text, one.name()));
+    named.map_or_else(|| parse_paid_network(text), Ok)
 }
 
 /// Parses a cost. Rejects negative amounts.
@@ -355,9 +365,27 @@ mod tests {
     }
 
     #[test]
+    fn finds_networks_by_name_and_by_id() {
+        let cases = [
+            ("Meta", "network_a"),
+            ("google", "network_b"),
+            ("Google Ads", "network_b"),
+            ("network_c", "network_c"),
+            ("APPLE ADS", "apple_ads"),
+            ("apple", "apple_ads"),
+            ("Other", "other"),
+        ];
+        for (text, id) in cases {
+            let found = parse_named_network(text).map(CreditedNetwork::as_str);
+            assert_eq!(found.ok(), Some(id), "{text}");
+        }
+    }
+
+    #[test]
     fn rejects_organic_costs_and_negative_amounts() {
         assert!(parse_paid_network("network_a").is_ok() && parse_paid_network("apple_ads").is_ok());
         assert!(parse_paid_network("organic").is_err() && parse_paid_network("").is_err());
+        assert!(parse_named_network("Organic").is_err() && parse_named_network("").is_err());
         assert!(parse_paid_amount("0").is_ok() && parse_paid_amount("-0.01").is_err());
     }
 }

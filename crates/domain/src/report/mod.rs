@@ -35,7 +35,8 @@ pub use grain::{Bucket, Grain, GrainSpan, Period, split_by_grain};
 pub use merging::PendingIncrements;
 pub use pivot_history::{PivotFacts, PivotHistory};
 pub use query::{
-    DIMENSIONS_MAX, Dimension, GroupBy, OTHER, ReportQuery, Rollup, StatsRow, TimeUnit,
+    APP_PLATFORMS, DIMENSIONS_MAX, Dimension, GroupBy, OTHER, ReportQuery, Rollup, StatsRow,
+    TimeUnit,
 };
 pub use report_figures::{ReportFigures, is_paid_network, quotient, ratio, share};
 pub use rollup::{

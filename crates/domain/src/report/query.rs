@@ -1,6 +1,7 @@
 //! Queries over figures, and the roll-up that each query reads.
 
 use super::{Figures, Period};
+use crate::device::Platform;
 use crate::refusal::Refusal;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::time::Timestamp;
@@ -14,6 +15,9 @@ const NETWORK_VALUES_MAX: u32 = 8;
 
 /// Label for values beyond the daily limit of distinct values.
 pub const OTHER: &str = "(other)";
+
+/// Filter by platform that matches apps, so without visitors of websites and their payments.
+pub const APP_PLATFORMS: &str = "app";
 
 /// Dimension to group figures by, besides time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +53,22 @@ crate::keywords! {
         Platform => "platform",
         Event => "event",
         Source => "source",
+    }
+}
+
+impl Dimension {
+    /// Returns the stored values that a filter matches.
+    pub fn filter_values(self, wanted: &str) -> Vec<&str> {
+        if self == Self::Platform && wanted == APP_PLATFORMS {
+            let apps = Platform::ALL.iter().filter(|one| **one != Platform::Web);
+            return apps.map(|one| one.as_str()).collect();
+        }
+        vec![wanted]
+    }
+
+    /// Returns whether a stored value passes a filter.
+    pub fn passes(self, wanted: &str, value: &str) -> bool {
+        self.filter_values(wanted).contains(&value)
     }
 }
 
@@ -272,6 +292,21 @@ mod tests {
     ) {
         let group = GroupBy::parse(text).unwrap();
         assert_eq!((group.time, group.dimensions.as_slice()), (time, by));
+    }
+
+    #[rstest]
+    #[case::app(Dimension::Platform, "app", &["ios", "android"])]
+    #[case::web(Dimension::Platform, "web", &["web"])]
+    #[case::unknown_platform(Dimension::Platform, "", &[""])]
+    #[case::another_dimension(Dimension::Campaign, "app", &["app"])]
+    fn a_filter_matches_stored_values(
+        #[case] dimension: Dimension,
+        #[case] wanted: &str,
+        #[case] expected: &[&str],
+    ) {
+        assert_eq!(dimension.filter_values(wanted), expected);
+        assert!(expected.iter().all(|value| dimension.passes(wanted, value)));
+        assert!(!dimension.passes(wanted, "other"));
     }
 
     #[rstest]

@@ -58,7 +58,7 @@ impl<'a> EventLogTally<'a> {
         let filters = &self.query.filters;
         if filters
             .iter()
-            .any(|(dimension, wanted)| value(*dimension) != *wanted)
+            .any(|(dimension, wanted)| !dimension.passes(wanted, &value(*dimension)))
         {
             return;
         }

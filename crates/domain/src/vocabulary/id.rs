@@ -174,6 +174,8 @@ typed_ids! {
     ShareId = "shr_";
     /// A notice: a report or an alert that an app sends to people.
     NoticeId = "ntc_";
+    /// A second factor of a user.
+    FactorId = "fct_";
     /// One message of a notice. Receivers use it to detect repeats.
     MessageId = "msg_";
 }

@@ -1,5 +1,6 @@
 //! Basic types that every rule uses: ids, time, money, text, and faults in fields.
 
+pub mod address_range;
 pub mod calendar;
 pub mod change;
 pub mod country;

@@ -1,6 +1,13 @@
 //! The network of an address.
 
+use ipnet::IpNet;
 use std::net::IpAddr;
+
+/// Prefix of an IPv4 range that is shown instead of an address: the part that stays the same while
+/// a provider assigns new addresses.
+pub const RANGE_BITS_V4: u8 = 24;
+/// Prefix of an IPv6 range that is shown instead of an address. Providers assign a /48 or less.
+pub const RANGE_BITS_V6: u8 = 48;
 
 /// Returns the address, or the /64 prefix of an IPv6 address, because providers assign a whole /64
 /// to one customer.
@@ -14,20 +21,14 @@ pub fn subnet(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the range of an address that people recognise, such as `192.0.2.0/24`: the part that
-/// stays the same while a provider assigns new addresses.
+/// Returns the range of an address that people recognise, such as `192.0.2.0/24`.
 pub fn address_range(address: IpAddr) -> String {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => {
-            let [a, b, c, _] = v4.octets();
-            format!("{a}.{b}.{c}.0/24")
-        }
-        IpAddr::V6(v6) => {
-            let [a, b, c, ..] = v6.segments();
-            let prefix = IpAddr::from([a, b, c, 0, 0, 0, 0, 0]);
-            format!("{prefix}/48")
-        }
-    }
+    let address = address.to_canonical();
+    let bits = match address {
+        IpAddr::V4(_) => RANGE_BITS_V4,
+        IpAddr::V6(_) => RANGE_BITS_V6,
+    };
+    IpNet::new(address, bits).map_or_else(|_| String::new(), |range| range.trunc().to_string())
 }
 
 #[cfg(test)]

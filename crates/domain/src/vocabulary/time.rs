@@ -36,6 +36,15 @@ impl Timestamp {
         Self(self.0.saturating_sub(millis))
     }
 
+    /// Formats the time in UTC with milliseconds: `2026-11-15T02:37:00.000Z`.
+    pub fn rfc3339(self) -> String {
+        match jiff::Timestamp::from_millisecond(self.0) {
+            Ok(at) => format!("{at:.3}"),
+            // A time after the year 9999, which no clock returns.
+            Err(_) => "9999-12-31T23:59:59.999Z".to_owned(),
+        }
+    }
+
     /// Returns the time since `earlier`; zero if this is before it.
     pub fn since(self, earlier: Self) -> Duration {
         let millis = self.0.saturating_sub(earlier.0);
@@ -54,10 +63,40 @@ pub fn event_time(millis: i64) -> Result<Timestamp, Problem> {
     Err(Problem::new(FaultCode::OutOfRange, message))
 }
 
+/// Parses a time such as `2027-01-31T12:00:00Z`.
+pub fn parse_moment(text: &str) -> Result<Timestamp, Problem> {
+    let parsed: Result<jiff::Timestamp, _> = text.parse();
+    parsed
+        .map(|at| Timestamp::from_millis(at.as_millisecond()))
+        .map_err(|_| {
+            let message = "Must be a time with an offset from UTC, such as 2027-01-31T12:00:00Z.";
+            Problem::new(FaultCode::InvalidFormat, message)
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rstest::rstest;
+
+    #[rstest]
+    #[case::utc("2027-01-31T12:00:00Z", Some(1_801_396_800_000))]
+    #[case::with_offset("2027-01-31T13:00:00.005+01:00", Some(1_801_396_800_005))]
+    #[case::without_offset("2027-01-31T12:00:00", None)]
+    #[case::a_day("2027-01-31", None)]
+    #[case::a_number("1801396800000", None)]
+    fn times_are_parsed(#[case] text: &str, #[case] expected: Option<i64>) {
+        let parsed = parse_moment(text).ok();
+        assert_eq!(parsed.map(Timestamp::as_millis), expected);
+    }
+
+    #[rstest]
+    #[case(0, "1970-01-01T00:00:00.000Z")]
+    #[case(1_763_173_020_007, "2025-11-15T02:17:00.007Z")]
+    #[case(i64::MAX, "9999-12-31T23:59:59.999Z")]
+    fn milliseconds_are_always_written(#[case] millis: i64, #[case] expected: &str) {
+        assert_eq!(Timestamp::from_millis(millis).rfc3339(), expected);
+    }
 
     #[rstest]
     #[case::seconds(1_794_845_507, false)]

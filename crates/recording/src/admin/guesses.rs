@@ -90,10 +90,13 @@ pub async fn add_guess<T: Tables>(
 }
 
 /// Writes a sign-in with a wrong password to the audit log of each user with the email address.
+/// The chains are locked in the order of the organizations.
 pub async fn audit_failed_sign_in<T: Tables>(
     tables: &T,
     users: &[(User, AuditContext)],
 ) -> Result<(), T::Failure> {
+    let mut users: Vec<&(User, AuditContext)> = users.iter().collect();
+    users.sort_by_key(|(user, _)| user.organization);
     for (user, origin) in users {
         let action = Action::UserSignInFailed;
         let row = audit_row(user.organization, origin, action, None, user.id, &[]);

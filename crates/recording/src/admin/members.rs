@@ -1,44 +1,68 @@
 //! An organization's members.
 
+use super::keys::{audit_owned_keys, change_owned_keys};
 use crate::tables::Tables;
+use std::collections::BTreeSet;
 use tributary_domain::access::person::{Role, User, change_member};
+use tributary_domain::access::single_sign_on::removed_member;
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::{OrganizationId, UserId};
+use tributary_domain::vocabulary::id::{KeyId, OrganizationId, UserId};
 use tributary_store::records::audit_row;
 
-/// Changes a member's role. Locks all members, because the last owner must stay an owner.
+/// Changes a member's role, and the keys that exceed it. Locks all members, because the last owner
+/// must stay an owner.
 pub async fn change_member_role<T: Tables>(
     tables: &T,
-    organization: OrganizationId,
-    member: UserId,
+    (organization, member): (OrganizationId, UserId),
     role: Role,
+    take_over: &BTreeSet<KeyId>,
     origin: &AuditContext,
 ) -> Result<User, T::Failure> {
     let members = tables.lock_members(organization).await?;
     let (user, changes) = change_member(&members, member, Some(role))?;
     if !changes.is_empty() {
         tables.write_role(member, role).await?;
+        let (of, role) = ((organization, origin), Some(role));
+        let keys = change_owned_keys(tables, &members, (member, role), take_over, of).await?;
         let action = Action::UserUpdated;
         let row = audit_row(organization, origin, action, None, member, &changes);
         tables.insert_audit(&row).await?;
+        audit_owned_keys(tables, &keys, origin).await?;
     }
     Ok(user)
 }
 
-/// Removes a member.
+/// Removes a member and revokes their keys.
 pub async fn remove_member<T: Tables>(
     tables: &T,
-    organization: OrganizationId,
-    member: UserId,
+    (organization, member): (OrganizationId, UserId),
+    take_over: &BTreeSet<KeyId>,
     origin: &AuditContext,
 ) -> Result<(), T::Failure> {
     let members = tables.lock_members(organization).await?;
-    let (_, changes) = change_member(&members, member, None)?;
-    tables.remove_user(member).await?;
+    let (user, changes) = change_member(&members, member, None)?;
+    let of = (organization, origin);
+    let keys = change_owned_keys(tables, &members, (member, None), take_over, of).await?;
+    remove_for_good(tables, &user, origin).await?;
     let action = Action::UserRemoved;
     let row = audit_row(organization, origin, action, None, member, &changes);
-    tables.insert_audit(&row).await
+    tables.insert_audit(&row).await?;
+    audit_owned_keys(tables, &keys, origin).await?;
+    Ok(())
+}
+
+/// Removes a member. The organization's provider does not let them in again, until somebody invites
+/// them.
+pub(super) async fn remove_for_good<T: Tables>(
+    tables: &T,
+    user: &User,
+    origin: &AuditContext,
+) -> Result<(), T::Failure> {
+    let digest = removed_member(user.organization, &user.email);
+    tables.mark_removed(digest, origin.at).await?;
+    tables.release_identities(user.id).await?;
+    tables.remove_user(user.id).await
 }
 
 /// Withdraws an unused invitation.

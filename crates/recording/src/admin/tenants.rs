@@ -1,14 +1,15 @@
-//! Organizations, their API keys and their setup links.
+//! Organizations and their setup links.
 
+use super::keys::insert_key;
 use crate::tables::Tables;
-use tributary_domain::access::key::ApiKey;
+use tributary_domain::access::Actor;
 use tributary_domain::access::person::User;
+use tributary_domain::access::single_sign_on::removed_member;
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::KeyId;
 use tributary_store::records::audit_row;
-use tributary_store::{NewKey, NewSetupLink, Organization, Redemption};
+use tributary_store::{NewSetupLink, Organization, Redemption};
 
 /// Creates an organization.
 pub async fn create_organization<T: Tables>(
@@ -51,42 +52,6 @@ async fn insert_organization<T: Tables>(
     tables.insert_audit(&row).await
 }
 
-/// Stores a key.
-pub async fn create_key<T: Tables>(
-    tables: &T,
-    new: &NewKey,
-    origin: &AuditContext,
-) -> Result<(), T::Failure> {
-    tables.insert_key(new).await?;
-    let (key, action) = (&new.key, Action::KeyCreated);
-    let row = audit_row(
-        key.organization,
-        origin,
-        action,
-        None,
-        key.id,
-        &key.creation_changes(),
-    );
-    tables.insert_audit(&row).await
-}
-
-/// Revokes a key. Returns the updated key.
-pub async fn revoke_key<T: Tables>(
-    tables: &T,
-    key: KeyId,
-    origin: &AuditContext,
-) -> Result<ApiKey, T::Failure> {
-    let found = tables.lock_key(key).await?;
-    let mut found = found.ok_or(Refusal::KeyNotFound)?;
-    if found.revoke(origin.at) {
-        tables.write_revoked(key, origin.at).await?;
-        let action = Action::KeyRevoked;
-        let row = audit_row(found.organization, origin, action, None, key, &[]);
-        tables.insert_audit(&row).await?;
-    }
-    Ok(found)
-}
-
 /// Stores a setup link. A new link for the first owner invalidates earlier ones.
 pub async fn create_setup_link<T: Tables>(
     tables: &T,
@@ -106,7 +71,8 @@ pub async fn create_setup_link<T: Tables>(
     tables.insert_audit(&row).await
 }
 
-/// Redeems a setup link: creates the account and its first key, and marks the link as used.
+/// Redeems a setup link: creates the account, and the key of a first owner, and marks the link as
+/// used.
 pub async fn redeem_setup_link<T: Tables>(
     tables: &T,
     digest: Digest,
@@ -129,6 +95,8 @@ pub async fn redeem_setup_link<T: Tables>(
         created_at: origin.at,
     };
     tables.insert_user(&user, &redemption.password_hash).await?;
+    let removed = removed_member(organization, &user.email);
+    tables.unmark_removed(removed).await?;
     tables.mark_setup_link_used(digest, origin.at).await?;
     tables
         .mark_first_owner_links_used(organization, origin.at)
@@ -136,12 +104,13 @@ pub async fn redeem_setup_link<T: Tables>(
     let (action, changes) = (Action::UserCreated, user.creation_changes());
     let row = audit_row(organization, origin, action, None, user.id, &changes);
     tables.insert_audit(&row).await?;
-    let mut first_key = redemption.first_key.clone();
-    first_key.key.organization = organization;
-    let origin = AuditContext {
-        audit_id: redemption.first_key_audit_id,
-        ..origin.clone()
-    };
-    create_key(tables, &first_key, &origin).await?;
+    // An invited member creates keys in the dashboard, and gets no key without asking.
+    let is_first_owner = link.email.is_none();
+    if let Some(mut first_key) = redemption.first_key.clone().filter(|_| is_first_owner) {
+        first_key.key.organization = organization;
+        first_key.key.created_by = Some(Actor::User(user.id));
+        first_key.key.owner = Some(user.id);
+        insert_key(tables, &first_key, &origin.following()).await?;
+    }
     Ok(user)
 }

@@ -2,7 +2,6 @@
 
 use super::EngineTransaction;
 use std::collections::BTreeMap;
-use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Role, SetupLink, User};
 use tributary_domain::app::{App, AppSecret};
 use tributary_domain::cost_source::{CostSource, DaySpan};
@@ -18,36 +17,10 @@ use tributary_domain::report::view::SavedView;
 use tributary_domain::skan::Configuration;
 use tributary_domain::skan::device::EventSum;
 use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::{
-    AppId, AuditId, KeyId, LinkId, OrganizationId, ShareId, UserId,
-};
+use tributary_domain::vocabulary::id::{AppId, LinkId, OrganizationId, ShareId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{AuditRow, TerminalCounts};
-use tributary_store::{NewKey, NewSetupLink, NewShareLink, Organization, QueueRef};
-
-/// The audit log table, and the version of the configuration.
-pub trait AuditTable: EngineTransaction {
-    /// Adds an entry. If the change affects keys, apps or links that nodes cache, the configuration
-    /// gets a new version in the same transaction. Every change to them is audited, so no change
-    /// can leave the version as it is.
-    ///
-    /// Call this last: the version is one row for the whole instance, and a transaction that has
-    /// written it must not wait for another one.
-    async fn insert_audit(&self, row: &AuditRow) -> Result<(), Self::Failure> {
-        self.insert_audit_row(row).await?;
-        if row.changes_cached_configuration() {
-            self.write_configuration_version(AuditId::from_bytes(row.audit_id))
-                .await?;
-        }
-        Ok(())
-    }
-
-    /// Writes the entry's row.
-    async fn insert_audit_row(&self, row: &AuditRow) -> Result<(), Self::Failure>;
-
-    /// Writes the version of the configuration.
-    async fn write_configuration_version(&self, version: AuditId) -> Result<(), Self::Failure>;
-}
+use tributary_store::records::TerminalCounts;
+use tributary_store::{NewSetupLink, NewShareLink, Organization, QueueRef};
 
 /// Apps, as seen by the organizations that manage them.
 pub trait ManagedAppTable: EngineTransaction {
@@ -248,7 +221,7 @@ pub trait MemberTable: EngineTransaction {
     ) -> Result<bool, Self::Failure>;
 }
 
-/// Organizations, keys, accounts and setup links.
+/// Organizations, accounts and setup links.
 pub trait TenantTable: EngineTransaction {
     /// Records that an organization exists. Returns false when an organization existed before.
     /// Waits for a concurrent transaction that creates the first organization.
@@ -259,15 +232,6 @@ pub trait TenantTable: EngineTransaction {
 
     /// Stores an organization.
     async fn insert_organization(&self, organization: &Organization) -> Result<(), Self::Failure>;
-
-    /// Stores a key.
-    async fn insert_key(&self, new: &NewKey) -> Result<(), Self::Failure>;
-
-    /// Locks and returns a key.
-    async fn lock_key(&self, key: KeyId) -> Result<Option<ApiKey>, Self::Failure>;
-
-    /// Stores when a key was revoked.
-    async fn write_revoked(&self, key: KeyId, at: Timestamp) -> Result<(), Self::Failure>;
 
     /// Stores an account. Refused when another account of the organization has the same email
     /// address.

@@ -8,7 +8,7 @@ use tributary_domain::app::BillingProvider;
 use tributary_domain::billing::connected::{SearchQuery, SearchResult};
 use tributary_domain::billing::hold::Trial;
 use tributary_domain::billing::{Chain, Notification};
-use tributary_domain::device::{ClaimFacts, DeviceRef, UserClaim, UserKey};
+use tributary_domain::device::{ClaimFacts, DeviceKey, DeviceRef, UserClaim, UserKey};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -154,15 +154,24 @@ pub trait UserLinkTable: EngineTransaction {
         device: DeviceRef<'_>,
     ) -> Result<BTreeSet<UserKey>, Self::Failure>;
 
-    /// Returns the given users that another device has a used link to.
+    /// Returns the given users that a device other than these has a used link to.
     async fn shared_people(
         &self,
-        device: DeviceRef<'_>,
+        scope: (AppId, Environment),
+        devices: &BTreeSet<DeviceKey>,
         people: &BTreeSet<UserKey>,
     ) -> Result<BTreeSet<UserKey>, Self::Failure>;
 
     /// Removes all links between a device and users.
     async fn unlink_device(&self, device: DeviceRef<'_>) -> Result<(), Self::Failure>;
+
+    /// Removes the ids of a device's erased users from other devices: from links that are not used,
+    /// and from the identities and events of devices whose claim is no longer used.
+    async fn forget_users_elsewhere(
+        &self,
+        device: DeviceRef<'_>,
+        users: &[UserKey],
+    ) -> Result<(), Self::Failure>;
 }
 
 /// Trials on hold.

@@ -84,7 +84,8 @@ pub trait EventTable: EngineTransaction {
     /// Returns the references from a device's events to other data.
     async fn traces_of_device(&self, device: DeviceRef<'_>) -> Result<Vec<Trace>, Self::Failure>;
 
-    /// Returns the references from events that have a user but no device.
+    /// Returns the references from events that have one of these users but no device, or that of an
+    /// erased device.
     async fn traces_of_people(
         &self,
         scope: (AppId, Environment),
@@ -105,7 +106,7 @@ pub trait EventTable: EngineTransaction {
         pseudonym: &DeviceKey,
     ) -> Result<(), Self::Failure>;
 
-    /// Erases the events of these users that have no device.
+    /// Erases the events of these users that have no device, or that of an erased device.
     async fn erase_events_of_people(
         &self,
         scope: (AppId, Environment),

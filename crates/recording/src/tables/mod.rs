@@ -4,39 +4,51 @@
     reason = "callers know the engine, so the futures' types are concrete"
 )]
 
+mod accounts;
 mod admin;
+mod audit;
 mod billing;
 mod configure_batch;
 mod devices;
 mod events;
+mod factors;
 mod guesses;
 mod import;
+mod keys;
 mod notices;
+mod person;
 mod pivots;
 mod queue_leases;
 mod replay;
 mod rollup_values;
 mod rollups;
+mod single_sign_on;
 mod store_ids;
 
+pub use accounts::AccountTable;
 pub use admin::{
-    AuditTable, CostSourceTable, CostTable, IntegrationTable, ManagedAppTable, MemberTable,
-    SkanTable, TenantTable, TrackingLinkTable, ViewTable,
+    CostSourceTable, CostTable, IntegrationTable, ManagedAppTable, MemberTable, SkanTable,
+    TenantTable, TrackingLinkTable, ViewTable,
 };
+pub use audit::AuditTable;
 pub use billing::{BillingDayTable, BillingKeyTable, NotificationTable, TrialTable, UserLinkTable};
 pub use configure_batch::{
     ClaimQuery, ConfigureBatchTable, ConfigureFacts, ConfigureQuery, ConfigureWrites, RelatedQuery,
 };
 pub use devices::{ClickTable, DeviceTable, EraseTokenTable, HoldTable, TokenTable};
 pub use events::{EventTable, FirstPaymentTable, OutboxTable, StatusCheckTable};
+pub use factors::FactorTable;
 pub use guesses::GuessTable;
 pub use import::ImportTable;
+pub use keys::KeyTable;
 pub use notices::NoticeTable;
+pub use person::PersonTable;
 pub use pivots::PivotTable;
 pub use queue_leases::QueueLeaseTable;
 pub use replay::{AdvertisingSearch, ReplayTable};
 pub use rollup_values::{RollupValueTable, ValueCounts};
 pub use rollups::{RollupPart, RollupTable};
+pub use single_sign_on::SingleSignOnTable;
 pub use store_ids::StoreIdTable;
 pub use tributary_domain::event::SharedId;
 
@@ -68,7 +80,8 @@ pub trait EngineTransaction {
 
 /// All tables.
 pub trait Tables:
-    AppTable
+    AccountTable
+    + AppTable
     + AuditTable
     + BillingDayTable
     + ClickTable
@@ -77,11 +90,13 @@ pub trait Tables:
     + DeviceTable
     + EraseTokenTable
     + EventTable
+    + FactorTable
     + FirstPaymentTable
     + GuessTable
     + HoldTable
     + IntegrationTable
     + BillingKeyTable
+    + KeyTable
     + UserLinkTable
     + ManagedAppTable
     + MemberTable
@@ -92,6 +107,7 @@ pub trait Tables:
     + QueueLeaseTable
     + RollupTable
     + RollupValueTable
+    + SingleSignOnTable
     + SkanTable
     + StatusCheckTable
     + StoreIdTable

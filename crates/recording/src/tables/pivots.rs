@@ -1,4 +1,4 @@
-//! How far the pivots of apps go back.
+//! How far the pivots and the payers of apps go back.
 
 use super::EngineTransaction;
 use tributary_domain::access::Environment;
@@ -26,6 +26,23 @@ pub trait PivotTable: EngineTransaction {
 
     /// Returns the start of the latest quarter hour with figures before a time.
     async fn latest_figures(
+        &self,
+        scope: (AppId, Environment),
+        before: Timestamp,
+    ) -> Result<Option<Timestamp>, Self::Failure>;
+
+    /// Returns the time from which on the payers of an app's cohorts are counted; `None` if all are.
+    async fn payers_from(&self, app: AppId) -> Result<Option<Timestamp>, Self::Failure>;
+
+    /// Stores the time from which on payers are counted; `None` means that all are.
+    async fn write_payers_from(
+        &self,
+        app: AppId,
+        complete_from: Option<Timestamp>,
+    ) -> Result<(), Self::Failure>;
+
+    /// Returns the start of the latest hour with installs before a time.
+    async fn latest_installs(
         &self,
         scope: (AppId, Environment),
         before: Timestamp,

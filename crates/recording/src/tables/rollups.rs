@@ -91,6 +91,9 @@ pub trait RollupTable: EngineTransaction {
     /// of this transaction are included, because events are written before they are counted.
     async fn was_active(&self, uncertain: &UncertainAge) -> Result<bool, Self::Failure>;
 
+    /// Returns whether a device has a counted payment that belongs to its install on a day.
+    async fn had_payment(&self, uncertain: &UncertainAge) -> Result<bool, Self::Failure>;
+
     /// Writes cohort devices.
     async fn write_cohort_devices(
         &self,

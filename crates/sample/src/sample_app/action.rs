@@ -101,7 +101,11 @@ pub async fn apply_all(store: &Arc<dyn Store>, actions: Vec<SampleAction>) -> St
     Ok(())
 }
 
-/// Stores a final result for each pending token: its install came from a tap on an ad.
+/// Time in which Apple answers a token.
+const ANSWERED_AFTER: Duration = Duration::from_secs(5);
+
+/// Stores a final result for each pending token: its install came from a tap on an ad. All tokens of a
+/// day are answered at once, but each as of a few seconds after it was sent.
 async fn answer_tokens(store: &dyn Store, at: Timestamp) -> StoreResult<()> {
     let until = at.plus(LEASE);
     loop {
@@ -113,7 +117,10 @@ async fn answer_tokens(store: &dyn Store, at: Timestamp) -> StoreResult<()> {
         }
         for lease in leased {
             let outcome = TokenOutcome::Final(AdServices::Tap(Box::new(record(&lease))));
-            store.settle_ad_services_token(lease, outcome, at).await?;
+            let answered_at = lease.received_at.plus(ANSWERED_AFTER).min(at);
+            store
+                .settle_ad_services_token(lease, outcome, answered_at)
+                .await?;
         }
     }
 }

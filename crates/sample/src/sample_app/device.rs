@@ -1,6 +1,6 @@
 //! A sample device: how it was acquired, and its sessions.
 
-use super::{COUNTRIES, HOUR_MILLIS, SampleAction, SampleApp};
+use super::{COUNTRIES, DAY_MILLIS, HOUR_MILLIS, SampleAction, SampleApp};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 use tributary_domain::attestation::PresentedOutcome;
@@ -14,7 +14,7 @@ use tributary_domain::install::{ClaimedClick, ClickClaim, ConfigureCommand};
 use tributary_domain::ledger::MoneyPolicy;
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::{AttributionId, EventId};
+use tributary_domain::vocabulary::id::{AttributionId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -45,6 +45,12 @@ const ANDROIDS: [&str; 3] = ["Pixel 9", "SM-S921B", "2312DRA50G"];
 const EMULATOR: &str = "sdk_gphone64_x86_64";
 /// Time from the click to the first open, in milliseconds.
 const OPENED_AFTER: std::ops::Range<i64> = 60_000..HOUR_MILLIS;
+/// Of a hundred installs by a click id, those whose click was long before.
+const LATE_PERCENT: u32 = 15;
+/// Further time from such a click to the first open, in milliseconds: from hours to days.
+const OPENED_LATE_AFTER: std::ops::Range<i64> = 2 * HOUR_MILLIS..6 * DAY_MILLIS;
+/// Time from the start of an installation to the first open, in milliseconds.
+const INSTALLED_WITHIN: i64 = 40_000;
 /// A time from click to first open that is shorter than any real install takes.
 const TOO_FAST_MILLIS: i64 = 3_000;
 
@@ -133,7 +139,25 @@ impl SampleDevice {
         let later = random.random_range(OPENED_AFTER);
         let click = app.ad_click(clicked_at, random);
         let acquisition = Acquisition::draw(click.agent.platform, random);
-        Self::acquired(acquisition, number, click, later, random)
+        let mut device = Self::acquired(acquisition, number, click, later, random);
+        device.move_click(app);
+        device
+    }
+
+    /// Moves the clicks of some devices hours or days back, as people install apps later. Uses random
+    /// numbers of its own, so that nothing else of the device depends on it.
+    fn move_click(&mut self, app: &SampleApp) {
+        let is_by_id = matches!(
+            self.acquisition,
+            Acquisition::ClientClickId | Acquisition::Referrer
+        );
+        let mut random = app.random(self.number, 5);
+        if is_by_id && random.random_range(0..100) < LATE_PERCENT {
+            let earlier = random.random_range(OPENED_LATE_AFTER);
+            let at = Timestamp::from_millis(self.click.clicked_at.as_millis() - earlier);
+            self.click.clicked_at = at.max(app.begin);
+            self.click.id = ClickId::new(self.click.clicked_at, random.random());
+        }
     }
 
     /// Draws a device of a phone farm: its install is flagged as fraud.
@@ -326,8 +350,9 @@ impl SampleDevice {
             let at = self.click.clicked_at.as_millis() + millis;
             Some(Timestamp::from_millis(at))
         };
+        let opened = self.installed_at.as_millis() - self.click.clicked_at.as_millis();
         let (tap, begin) = match self.acquisition {
-            Acquisition::Referrer => (after(5_000), after(20_000)),
+            Acquisition::Referrer => (after(5_000), after((opened - INSTALLED_WITHIN).max(20_000))),
             Acquisition::Contradicted => (after(-HOUR_MILLIS), after(-HOUR_MILLIS / 2)),
             _ => return ReferrerTimes::default(),
         };

@@ -4,13 +4,16 @@
 //! The compiler checks that every domain value has its counterpart here.
 
 use clap::ValueEnum;
+use tributary_domain::access::key_limits::parse_address_range;
 use tributary_domain::access::person::{Email, Role};
 use tributary_domain::access::{Environment, Permission};
 use tributary_domain::app::parse_app_store_id;
 use tributary_domain::node_role::NodeRoles;
+use tributary_domain::vocabulary::address_range::AddressRange;
 use tributary_domain::vocabulary::fault::Problem;
 use tributary_domain::vocabulary::id::{AppId, KeyId};
 use tributary_domain::vocabulary::text::Name;
+use tributary_domain::vocabulary::time::{Timestamp, parse_moment};
 use tributary_domain::vocabulary::web_url::HostName;
 
 /// Command-line form of [`Permission`].
@@ -90,6 +93,17 @@ pub(super) fn key_id(text: &str) -> Result<KeyId, String> {
         .map_err(|_| "a key id starts with key_; see `tributary admin key list`".into())
 }
 
+pub(super) fn address_range(text: &str) -> Result<AddressRange, String> {
+    parse_address_range(text).map_err(message_of)
+}
+
+/// Parses a day, which stands for its begin in UTC, or a time.
+pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
+    parse_moment(&format!("{text}T00:00:00Z"))
+        .or_else(|_| parse_moment(text))
+        .map_err(|_| "name a day such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z".into())
+}
+
 pub(super) fn app_id(text: &str) -> Result<AppId, String> {
     AppId::parse(text).map_err(|_| "an app id starts with app_; see `GET /api/v1/apps`".into())
 }
@@ -114,6 +128,12 @@ fn message_of(problem: Problem) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_day_is_its_begin_in_utc() {
+        assert_eq!(moment("2027-01-31"), moment("2027-01-31T01:00:00+01:00"));
+        assert!(moment("31.1.2027").is_err());
+    }
 
     #[test]
     fn every_domain_value_has_an_argument() {

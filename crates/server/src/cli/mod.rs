@@ -11,14 +11,17 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tributary_domain::access::key_management::KEY_DAYS_MAX;
 use tributary_domain::access::person::Email;
 use tributary_domain::node_role::NodeRoles;
+use tributary_domain::vocabulary::address_range::AddressRange;
 use tributary_domain::vocabulary::id::{AppId, KeyId};
 use tributary_domain::vocabulary::text::Name;
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::web_url::HostName;
 
-/// Ten years. For a longer life, create a key without an expiry.
-const KEY_DAYS_MAX: i64 = 3_650;
+/// Longest life of a key, in the type that clap compares with.
+const KEY_DAYS_RANGE_MAX: i64 = KEY_DAYS_MAX as i64;
 
 /// Self-hosted install attribution and conversion forwarding.
 #[derive(Debug, Parser)]
@@ -60,6 +63,9 @@ pub enum Command {
     /// Manage organizations, users, API keys and domains. The server may be running.
     #[command(subcommand)]
     Admin(AdminCommand),
+    /// Verify or export the audit log. The server may be running.
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Import exchange rates or show their age. The server may be running.
     #[command(subcommand)]
     Fx(FxCommand),
@@ -225,6 +231,46 @@ pub enum AdminCommand {
     StoreId(StoreIdCommand),
 }
 
+/// Audit log commands.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum AuditCommand {
+    /// Verify that no entry was changed or removed. Exits with 1 if one was.
+    ///
+    /// Each organization's entries are a hash chain. Prints the number of verified entries and the
+    /// first break of each chain, with its sequence number and time.
+    Verify(VerifyAudit),
+    /// Write an organization's audit log to standard output, one JSON line per entry, oldest first.
+    ///
+    /// The export is itself an entry, the last one. Check the file later with `tributary audit verify
+    /// --file`.
+    Export(ExportAudit),
+}
+
+/// Options for verifying the audit log.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct VerifyAudit {
+    /// Organization name or id. Default: all organizations.
+    #[arg(long, value_name = "NAME")]
+    pub organization: Option<String>,
+    /// Verify an exported file instead of the database; `-` is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with = "organization")]
+    pub file: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options for exporting the audit log.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ExportAudit {
+    /// Organization name or id. Required if there are several.
+    #[arg(long, value_name = "NAME")]
+    pub organization: Option<String>,
+    /// Begin after the entry with this sequence number, to continue an earlier export.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub after: u64,
+}
+
 /// Link domain commands.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum DomainCommand {
@@ -284,6 +330,48 @@ pub enum OrganizationCommand {
 pub enum UserCommand {
     /// Invite a user. Prints a one-time link.
     Create(CreateUser),
+    /// List the people with accounts: organizations, roles, creation and last sign-in.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove the second factors and recovery codes of a person who lost them.
+    ///
+    /// In all organizations. The password alone signs in again, until the person sets up another factor.
+    /// An organization that requires one asks for that first.
+    RemoveFactors {
+        /// Email address of the person.
+        #[arg(value_parser = arguments::email)]
+        email: Email,
+    },
+    /// Lock a person out and print a one-time link for a new password.
+    ///
+    /// For people who lost their password, and for accounts that a stranger may have used. The old
+    /// password, all sessions and all known browsers end at once, in all organizations. The link works
+    /// once, for 24 hours, and replaces earlier ones.
+    Reset {
+        /// Email address of the person.
+        #[arg(value_parser = arguments::email)]
+        email: Email,
+    },
+    /// Remove a person from all organizations.
+    ///
+    /// Their sessions end, their API keys are revoked, their open invitations are withdrawn, and links
+    /// that share their reports stop working. The audit log keeps their actions.
+    Remove(RemoveUser),
+}
+
+/// Arguments for removing a person.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct RemoveUser {
+    /// Email address of the person.
+    #[arg(value_parser = arguments::email)]
+    pub email: Email,
+    /// Also remove the last owner of an organization. The organization and its data stay, and have no
+    /// owner until you invite one.
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// Arguments for inviting a user.
@@ -305,7 +393,7 @@ pub struct CreateUser {
 pub enum KeyCommand {
     /// Create an API key. Prints only the key, which cannot be shown again.
     Create(CreateKey),
-    /// List API keys with their ids and names, without the keys themselves.
+    /// List API keys with their owners, limits and last use, without the keys themselves.
     List {
         /// Organization name or id. Required if there are several.
         #[arg(long, value_name = "NAME")]
@@ -335,8 +423,20 @@ pub struct CreateKey {
     #[arg(long, value_name = "TEXT", value_parser = arguments::name)]
     pub name: Option<Name>,
     /// Days until the key expires. Default: never.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=KEY_DAYS_MAX))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=KEY_DAYS_RANGE_MAX))]
     pub expires_in_days: Option<u32>,
+    /// Day (its begin in UTC) or time at which the key expires, at most ten years from now. Default:
+    /// never.
+    #[arg(long, value_name = "TIME", value_parser = arguments::moment,
+          conflicts_with = "expires_in_days")]
+    pub expires: Option<Timestamp>,
+    /// App that the key may access (`app_…`); repeat it for several. Default: all apps.
+    #[arg(long = "app", value_name = "ID", value_parser = arguments::app_id)]
+    pub apps: Vec<AppId>,
+    /// Address or range that may use the key, such as 192.0.2.0/24; repeat it for several. Default:
+    /// all addresses.
+    #[arg(long = "address", value_name = "RANGE", value_parser = arguments::address_range)]
+    pub addresses: Vec<AddressRange>,
 }
 
 /// Exchange rate commands.
@@ -375,122 +475,4 @@ pub enum RollupsCommand {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory as _;
-    use rstest::rstest;
-    use tributary_domain::access::{Environment, Permission};
-
-    fn parse(line: &str) -> Result<Command, clap::Error> {
-        Cli::try_parse_from(line.split(' ').filter(|word| !word.is_empty())).map(Cli::into_command)
-    }
-
-    #[test]
-    fn the_command_definition_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[rstest]
-    #[case::nothing_serves("tributary", Command::Serve)]
-    #[case::only_a_file_serves("tributary --config t.toml", Command::Serve)]
-    #[case::serve("tributary serve", Command::Serve)]
-    #[case::serve_with_roles("tributary serve --roles accept,report", Command::Serve)]
-    #[case::file_after_the_command("tributary doctor --config t.toml", Command::Doctor)]
-    #[case::migrate(
-        "tributary migrate",
-        Command::Migrate(MigrateOptions { distributed: false })
-    )]
-    #[case::migrate_distributed(
-        "tributary migrate --distributed",
-        Command::Migrate(MigrateOptions { distributed: true })
-    )]
-    #[case::openapi("tributary openapi", Command::Openapi)]
-    #[case::cancelled_move(
-        "tributary move --cancel",
-        Command::Move(MoveOptions { from: None, to: None, cut_over: false, cancel: true })
-    )]
-    #[case::import(
-        "tributary import --app app_01k9z3v7q8e4r9m2x5c6b7n8d5 --dry-run a.ndjson -",
-        Command::Import(ImportOptions {
-            app: AppId::parse("app_01k9z3v7q8e4r9m2x5c6b7n8d5").unwrap(),
-            dry_run: true,
-            files: vec!["a.ndjson".into(), "-".into()],
-        })
-    )]
-    #[case::rates_status("tributary fx status", Command::Fx(FxCommand::Status))]
-    #[case::rates_of_files(
-        "tributary fx import a.csv -",
-        Command::Fx(FxCommand::Import { files: vec!["a.csv".into(), "-".into()] })
-    )]
-    #[case::rebuild("tributary rollups rebuild", Command::Rollups(RollupsCommand::Rebuild))]
-    #[case::print("tributary config print", Command::Config(ConfigCommand::Print))]
-    #[case::check("tributary config check", Command::Config(ConfigCommand::Check))]
-    fn parses_commands(#[case] line: &str, #[case] expected: Command) {
-        assert_eq!(parse(line).unwrap(), expected);
-    }
-
-    #[rstest]
-    #[case("tributary admin organization create Acme")]
-    #[case("tributary admin organization list")]
-    #[case("tributary admin user create --email you@example.com")]
-    #[case("tributary admin user create --email you@example.com --role viewer --organization Acme")]
-    #[case("tributary admin key create --permission full")]
-    #[case("tributary admin key create --permission read-only --environment test --name CI")]
-    #[case("tributary admin key create --permission read_only")]
-    #[case("tributary admin key create --permission analytics --expires-in-days 3650")]
-    #[case("tributary admin key list --organization Acme")]
-    #[case("tributary admin key revoke key_00000000000000000000000000")]
-    #[case("tributary admin domain verify go.example.com --organization Acme")]
-    #[case("tributary admin domain release go.example.com")]
-    #[case("tributary admin store-id assign 123456789 --organization Acme")]
-    fn accepts_admin_commands(#[case] line: &str) {
-        assert!(
-            matches!(parse(line), Ok(Command::Admin(_))),
-            "{:?}",
-            parse(line)
-        );
-    }
-
-    #[rstest]
-    #[case::no_permission("tributary admin key create")]
-    #[case::unknown_permission("tributary admin key create --permission root")]
-    #[case::expired_at_once("tributary admin key create --permission full --expires-in-days 0")]
-    #[case::too_long_a_life("tributary admin key create --permission full --expires-in-days 3651")]
-    #[case::no_address("tributary admin user create --email nobody")]
-    #[case::id_of_something_else("tributary admin key revoke app_00000000000000000000000000")]
-    #[case::no_host_name("tributary admin domain verify https://go.example.com")]
-    #[case::no_store_id("tributary admin store-id assign id123456789")]
-    #[case::move_to_nowhere("tributary move")]
-    #[case::cancelled_cut_over("tributary move --cancel --cut-over")]
-    #[case::rates_of_no_file("tributary fx import")]
-    #[case::unknown_role("tributary serve --roles accept,reports")]
-    #[case::no_role("tributary serve --roles=")]
-    #[case::unknown_command("tributary start")]
-    fn rejects_invalid_arguments(#[case] line: &str) {
-        assert_eq!(parse(line).unwrap_err().exit_code(), 2);
-    }
-
-    #[test]
-    fn a_new_key_has_the_documented_defaults() {
-        let Ok(Command::Admin(AdminCommand::Key(KeyCommand::Create(key)))) =
-            parse("tributary admin key create --permission read-only")
-        else {
-            panic!("a key");
-        };
-        assert_eq!(Permission::from(key.permission), Permission::ReadOnly);
-        assert_eq!(Environment::from(key.environment), Environment::Live);
-        assert_eq!(
-            (key.organization, key.name, key.expires_in_days),
-            (None, None, None)
-        );
-    }
-
-    #[test]
-    fn help_describes_the_default_command() {
-        let help = Cli::command().render_help().to_string();
-        assert!(
-            help.contains("Without a command, `tributary` starts the server."),
-            "{help}"
-        );
-    }
-}
+mod tests;

@@ -2,17 +2,19 @@
 //! The server may be running, because the database serialises the writes.
 
 use super::ownership::{assign_store_id, release_domain, verify_domain};
-use super::print_line;
+use super::{print_line, users};
 use crate::cli::{
-    AdminCommand, CreateKey, CreateUser, DomainCommand, KeyCommand, OrganizationCommand,
-    StoreIdCommand, UserCommand,
+    AdminCommand, CreateKey, DomainCommand, KeyCommand, OrganizationCommand, StoreIdCommand,
 };
 use crate::config::Config;
 use crate::{first_run, system, wiring};
-use anyhow::Context as _;
 use std::time::Duration;
-use tributary_domain::access::Actor;
-use tributary_domain::access::key::{ApiKey, KeyKind};
+use tributary_domain::access::key::ApiKey;
+use tributary_domain::access::key_limits::{
+    AddressLimit, AppLimit, KEY_ADDRESSES_MAX, KEY_APPS_MAX, KeyLimits,
+};
+use tributary_domain::access::person::User;
+use tributary_domain::access::{Actor, Authorized};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
@@ -46,9 +48,7 @@ async fn execute(
             create_organization(store, runtime, name).await
         }
         AdminCommand::Organization(OrganizationCommand::List) => list_organizations(store).await,
-        AdminCommand::User(UserCommand::Create(user)) => {
-            create_user(store, runtime, base_url, user).await
-        }
+        AdminCommand::User(command) => users::execute(store, runtime, base_url, command).await,
         AdminCommand::Key(KeyCommand::Create(key)) => create_key(store, runtime, key).await,
         AdminCommand::Key(KeyCommand::List { organization }) => {
             list_keys(store, runtime, organization.as_deref()).await
@@ -107,7 +107,7 @@ async fn list_organizations(store: &dyn Store) -> anyhow::Result<()> {
 /// Same as [`find_organization`], for commands that create something: an empty database gets its
 /// first organization. If a name was given, nothing is created, because the first organization
 /// would have a different name.
-async fn find_or_create_organization(
+pub(super) async fn find_or_create_organization(
     store: &dyn Store,
     runtime: &Runtime,
     name: Option<&str>,
@@ -143,62 +143,45 @@ pub(super) async fn find_organization(
     }
 }
 
-async fn create_user(
-    store: &dyn Store,
-    runtime: &Runtime,
-    base_url: Option<&str>,
-    user: CreateUser,
-) -> anyhow::Result<()> {
-    let base_url = base_url.context(
-        "cannot build the link, because `listen` uses port 0: set base_url (TRIBUTARY_BASE_URL) to \
-         the address of the server",
-    )?;
-    let organization =
-        find_or_create_organization(store, runtime, user.organization.as_deref()).await?;
-    let accounts = store.users_by_email(&user.email).await?;
-    if accounts
-        .iter()
-        .any(|(it, _)| it.organization == organization)
-    {
-        return Err(Refusal::EmailTaken.into());
-    }
-    let (role, email, actor) = (user.role.into(), Some(user.email), Actor::Operator);
-    let link =
-        first_run::issue_setup_link(store, runtime, base_url, organization, role, email, actor)
-            .await?;
-    print_line(link);
-    Ok(())
-}
-
 async fn create_key(store: &dyn Store, runtime: &Runtime, key: CreateKey) -> anyhow::Result<()> {
     let organization =
         find_or_create_organization(store, runtime, key.organization.as_deref()).await?;
-    let environment = key.environment.into();
-    let text = runtime.new_key(KeyKind::Private, environment);
-    let at = runtime.now();
-    let days = |days: u32| Duration::from_hours(u64::from(days) * 24);
+    if key.apps.len() > KEY_APPS_MAX || key.addresses.len() > KEY_ADDRESSES_MAX {
+        anyhow::bail!(
+            "a key can be limited to at most {KEY_APPS_MAX} apps and {KEY_ADDRESSES_MAX} addresses"
+        );
+    }
+    let name = match key.name {
+        Some(name) => name.as_str().to_owned(),
+        None => "Command line".to_owned(),
+    };
+    let (permission, environment) = (key.permission.into(), key.environment.into());
+    let (record, text) = runtime.new_private_key(organization, name, permission, environment);
+    let days = key.expires_in_days.map(|days| {
+        let life = Duration::from_hours(u64::from(days) * 24);
+        record.created_at.plus(life)
+    });
+    let limits = KeyLimits {
+        apps: match key.apps.as_slice() {
+            [] => AppLimit::All,
+            apps => AppLimit::only(apps.iter().copied()),
+        },
+        addresses: match key.addresses.as_slice() {
+            [] => AddressLimit::All,
+            ranges => AddressLimit::only(ranges.iter().copied()),
+        },
+    };
     let record = ApiKey {
-        id: KeyId::new(at, runtime.random_bytes()),
-        organization,
-        name: key.name.map_or_else(
-            || "Command line".to_owned(),
-            |name| name.as_str().to_owned(),
-        ),
-        permission: key.permission.into(),
-        environment,
-        hint: text.hint().to_owned(),
-        created_at: at,
-        expires_at: key.expires_in_days.map(|count| at.plus(days(count))),
-        revoked_at: None,
-        last_used_at: None,
+        limits,
+        expires_at: days.or(key.expires),
+        ..record
     };
     let new = NewKey {
         key: record,
         digest: text.digest(),
     };
-    store
-        .create_key(new, runtime.origin(Actor::Operator, None, None))
-        .await?;
+    let origin = runtime.origin(Actor::Operator, None, None);
+    store.create_key(new, origin).await?;
     print_line(text.reveal());
     Ok(())
 }
@@ -210,25 +193,59 @@ async fn list_keys(
 ) -> anyhow::Result<()> {
     let organization = find_organization(store, organization).await?;
     let now = runtime.now();
+    let members = store.members(&Authorized::operator(organization)).await?;
     for key in store.keys(organization).await? {
-        let state = match (key.revoked_at, key.is_valid(now)) {
-            (Some(_), _) => "revoked",
-            (None, true) => "valid",
-            (None, false) => "expired",
-        };
-        print_line(format!(
-            "{}  …{}  {:9}  {:4}  {:7}  last used {}  {}",
-            key.id,
-            key.hint,
-            key.permission.as_str(),
-            key.environment.as_str(),
-            state,
-            key.last_used_at
-                .map_or_else(|| "never".to_owned(), format_time),
-            key.name,
-        ));
+        print_line(key_line(&key, &members, now));
     }
     Ok(())
+}
+
+/// Describes a key in one line. The name comes last, because it may contain spaces.
+fn key_line(key: &ApiKey, members: &[User], now: Timestamp) -> String {
+    let time = |at: Option<Timestamp>| at.map_or_else(|| "never".to_owned(), format_time);
+    let mut words = vec![
+        key.id.to_string(),
+        format!("…{}", key.hint),
+        format!("{:9}", key.permission.as_str()),
+        format!("{:4}", key.environment.as_str()),
+        format!("{:7}", key.state(now).as_str()),
+        format!("owner {}", owner_of(key, members)),
+        format!("last used {}", time(key.last_used_at)),
+    ];
+    words.extend(
+        key.last_used_from
+            .as_ref()
+            .map(|range| format!("from {range}")),
+    );
+    words.extend(
+        key.expires_at
+            .map(|end| format!("expires {}", format_time(end))),
+    );
+    let apps = key.limits.apps.apps();
+    words.extend(apps.map(|apps| {
+        let apps: Vec<String> = apps.iter().map(ToString::to_string).collect();
+        format!("apps {}", apps.join(","))
+    }));
+    let addresses = key.limits.addresses.ranges();
+    words.extend(addresses.map(|ranges| format!("addresses {}", ranges.join(","))));
+    words.push(key.name.clone());
+    words.join("  ")
+}
+
+/// Returns who answers for a key: a member, or how it was created.
+fn owner_of(key: &ApiKey, members: &[User]) -> String {
+    let owner = key
+        .owner
+        .and_then(|id| members.iter().find(|one| one.id == id));
+    if let Some(owner) = owner {
+        return owner.email.as_str().to_owned();
+    }
+    match &key.created_by {
+        Some(Actor::Operator) => "command line".to_owned(),
+        Some(Actor::Key(id)) => id.to_string(),
+        Some(Actor::User(_) | Actor::DeviceUser | Actor::Service) => "removed member".to_owned(),
+        None => "unknown".to_owned(),
+    }
 }
 
 async fn revoke_key(store: &dyn Store, runtime: &Runtime, id: KeyId) -> anyhow::Result<()> {
@@ -241,7 +258,7 @@ async fn revoke_key(store: &dyn Store, runtime: &Runtime, id: KeyId) -> anyhow::
 }
 
 /// Formats a time for the terminal.
-fn format_time(at: Timestamp) -> String {
+pub(super) fn format_time(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.as_millis())
         .map_or_else(|_| "an unknown time".to_owned(), |at| format!("{at:.0}"))
 }

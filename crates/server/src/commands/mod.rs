@@ -1,6 +1,7 @@
 //! The binary's commands, one module each.
 
 pub mod admin;
+pub mod audit;
 pub mod backup;
 pub mod config;
 pub mod demo;
@@ -13,8 +14,10 @@ pub mod move_database;
 mod ownership;
 pub mod restore;
 pub mod rollups;
+mod second_factors;
 pub mod serve;
 pub mod simulator;
+mod users;
 
 use std::io::Write as _;
 

@@ -112,7 +112,7 @@ pub(super) async fn serve_until_stopped(
 /// refuses all connections, including those to `/healthz`.
 async fn start(config: &Config) -> anyhow::Result<StartedServer> {
     let (store, keyring) = open_with_retry(config).await?;
-    let listener = bind(config.listen).await?;
+    let listener = bind(config.listen)?;
     prepare_server(config, store, keyring, listener).await
 }
 
@@ -144,7 +144,7 @@ pub(super) async fn prepare_server(
     listener: TcpListener,
 ) -> anyhow::Result<StartedServer> {
     let metrics_listener = match config.metrics.listen {
-        Some(address) => Some(bind(address).await?),
+        Some(address) => Some(bind(address)?),
         None => None,
     };
     let base_url = config.base_url_at(listener.local_addr()?);
@@ -219,7 +219,7 @@ fn spawn_tasks(
         started.geo,
         (Arc::new(NetworkProbe::new(forwarding)), notices),
         served_here,
-    );
+    )?;
     let (router, limits) = wire(parts);
     let settings = listener_settings(config);
     if let Some(listener) = started.metrics_listener {
@@ -241,8 +241,8 @@ fn spawn_tasks(
     Ok(tasks)
 }
 
-async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| {
+fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    http::listen(address).with_context(|| {
         format!(
             "cannot listen on {address}; if another program uses this port, set listen \
              (TRIBUTARY_LISTEN) to another one"

@@ -6,7 +6,6 @@
 //! overlays the layers, checks each setting against its rule, converts the settings to types, and
 //! checks them against each other. No message and no `Debug` output shows a secret.
 
-mod address_range;
 mod checks;
 mod database;
 mod files;
@@ -18,17 +17,19 @@ mod print;
 mod problem;
 mod rules;
 mod sections;
+mod syslog;
 
-pub use address_range::AddressRange;
 pub use database::{DatabaseConfig, SQLITE_FILE};
 pub use mail::{MailEncryption, MailServer};
 pub use parse::SECRET_KEY_BYTES;
 pub use problem::{ConfigError, ConfigProblem};
 pub use sections::{
-    DnsConfig, GeoConfig, HttpConfig, LimitsConfig, LogConfig, LogFormat, MailConfig,
+    AuditConfig, DnsConfig, GeoConfig, HttpConfig, LimitsConfig, LogConfig, LogFormat, MailConfig,
     MetricsConfig, NetworksConfig, PostgresConfig, RatesConfig, RetentionConfig, ServiceConfig,
     TokenServiceConfig, WebhooksConfig,
 };
+pub use syslog::SyslogTarget;
+pub use tributary_domain::vocabulary::address_range::AddressRange;
 
 pub(crate) use parse::{log_filter, secret_key};
 
@@ -93,6 +94,8 @@ pub struct Config {
     pub rates: RatesConfig,
     /// GeoIP settings.
     pub geo: GeoConfig,
+    /// Streams of the audit log.
+    pub audit: AuditConfig,
     /// Retention periods.
     pub retention: RetentionConfig,
     /// Warnings about valid but risky settings.

@@ -2,7 +2,7 @@
 
 use super::layers::{Layers, Setting};
 use super::problem::ConfigProblem;
-use super::{AddressRange, DatabaseConfig};
+use super::{AddressRange, DatabaseConfig, SyslogTarget};
 use super::{mail, parse};
 use std::path::Path;
 use toml::Value;
@@ -156,6 +156,11 @@ const RULES: &[(&str, Rule)] = &[
     (
         "mail.from",
         Rule::TextOrEmpty(|text| mail::sender(text).map(drop)),
+    ),
+    ("audit.file", Rule::Any),
+    (
+        "audit.syslog",
+        Rule::TextOrEmpty(|text| SyslogTarget::parse(text).map(drop)),
     ),
     ("adservices.base_url", SERVICE_URL),
     (

@@ -7,7 +7,7 @@
 //!    default file is the only place for defaults.
 //! 3. Add its rule to `rules.rs`. The tests report whichever of the three is missing.
 
-use super::{AddressRange, mail, parse};
+use super::{AddressRange, SyslogTarget, mail, parse};
 use axum::http::HeaderName;
 use secrecy::SecretString;
 use serde::de::Error as _;
@@ -213,6 +213,18 @@ pub struct MailConfig {
     pub from: Option<MailAddress>,
 }
 
+/// Streams of the audit log.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditConfig {
+    /// File to which entries are appended; `None` writes no file.
+    #[serde(deserialize_with = "optional_path")]
+    pub file: Option<PathBuf>,
+    /// Syslog server that gets the entries; `None` sends nothing.
+    #[serde(deserialize_with = "optional_syslog")]
+    pub syslog: Option<SyslogTarget>,
+}
+
 /// A service that the server calls.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -349,6 +361,10 @@ fn optional_file_url<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Url>,
 
 fn optional_sender<'de, D: Deserializer<'de>>(input: D) -> Result<Option<MailAddress>, D::Error> {
     unless_empty(input, mail::sender)
+}
+
+fn optional_syslog<'de, D: Deserializer<'de>>(input: D) -> Result<Option<SyslogTarget>, D::Error> {
+    unless_empty(input, SyslogTarget::parse)
 }
 
 fn optional_path<'de, D: Deserializer<'de>>(input: D) -> Result<Option<PathBuf>, D::Error> {

@@ -22,8 +22,9 @@ use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::task::unconstrained;
 use tower::Service as _;
 
 /// Maximum size of a request head, including the URL.
@@ -32,6 +33,10 @@ const HEAD_BYTES_MAX: usize = 16 * 1024;
 const HEADERS_MAX: usize = 64;
 /// Pause after a failed accept. Without free descriptors, the next accept would fail immediately.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Connections that may wait in the kernel. Beyond it, the kernel drops what clients send, and they wait
+/// seconds until they send it again. Linux limits the number to `net.core.somaxconn`, usually 4,096.
+const BACKLOG: u32 = 4_096;
 
 /// Limits for a listener.
 #[derive(Clone)]
@@ -50,6 +55,18 @@ pub struct ListenerSettings {
     pub drain: Duration,
 }
 
+/// Listens on an address.
+pub fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // The server may start again while connections of its predecessor are in the kernel.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 /// Serves until `stop` completes, then drains requests. The caller provides the socket and `stop`,
 /// so that tests can control both.
 pub async fn serve(
@@ -58,9 +75,29 @@ pub async fn serve(
     settings: ListenerSettings,
     stop: impl Future<Output = ()>,
 ) {
+    let graceful = GracefulShutdown::new();
+    // Under overload, thousands of tasks run before this one runs again. Without the runtime's limit
+    // per turn, one turn accepts all connections that wait, and the backlog does not overflow.
+    unconstrained(accept(&listener, &router, &settings, &graceful, stop)).await;
+    drop(listener);
+    tokio::select! {
+        () = graceful.shutdown() => {}
+        () = tokio::time::sleep(settings.drain) => {
+            tracing::warn!("drain timeout reached; dropping unfinished requests");
+        }
+    }
+}
+
+/// Accepts connections until `stop` completes.
+async fn accept(
+    listener: &TcpListener,
+    router: &Router,
+    settings: &ListenerSettings,
+    graceful: &GracefulShutdown,
+    stop: impl Future<Output = ()>,
+) {
     let permits = Arc::new(Semaphore::new(settings.connections));
     let addresses = AddressConnections::new(settings.connections_per_address);
-    let graceful = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
     loop {
         let permit = tokio::select! {
@@ -90,20 +127,13 @@ pub async fn serve(
             };
             Some(share)
         };
-        let connection = graceful.watch(connection(stream, peer, router.clone(), &settings));
+        let connection = graceful.watch(connection(stream, peer, router.clone(), settings));
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "connection ended early");
             }
             drop((permit, share));
         });
-    }
-    drop(listener);
-    tokio::select! {
-        () = graceful.shutdown() => {}
-        () = tokio::time::sleep(settings.drain) => {
-            tracing::warn!("drain timeout reached; dropping unfinished requests");
-        }
     }
 }
 

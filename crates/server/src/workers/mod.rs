@@ -5,6 +5,8 @@
 
 mod ad_services;
 mod alerts;
+mod audit_chain;
+mod audit_stream;
 mod clock;
 mod cost_sources;
 mod deliveries;
@@ -26,6 +28,8 @@ use crate::system;
 use crate::transport::NetworkTransport;
 use ad_services::AdServicesWorker;
 use alerts::AlertsWorker;
+use audit_chain::AuditChainWorker;
+use audit_stream::{AuditSink, AuditStreamWorker, FileSink, SyslogSink};
 use clock::ClockWorker;
 use cost_sources::CostSourcesWorker;
 use deliveries::DeliveriesWorker;
@@ -47,9 +51,12 @@ use tributary_forwarder::DueReceiver;
 use tributary_store::Store;
 
 /// Names of all workers, as shown in metrics and logs.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 16] = [
     AdServicesWorker::NAME,
     AlertsWorker::NAME,
+    AuditChainWorker::NAME,
+    FileSink::NAME,
+    SyslogSink::NAME,
     ClockWorker::NAME,
     CostSourcesWorker::NAME,
     DeliveriesWorker::NAME,
@@ -97,6 +104,19 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
         stop,
     };
     spawner.spawn(alerts);
+    spawner.spawn(AuditChainWorker::new(
+        store.clone(),
+        runtime.clone(),
+        config.retention.audit,
+    ));
+    if let Some(path) = config.audit.file.clone() {
+        let sink = FileSink::new(path);
+        spawner.spawn(AuditStreamWorker::new(store.clone(), runtime.clone(), sink));
+    }
+    if let Some(target) = config.audit.syslog.clone() {
+        let sink = SyslogSink::new(target, runtime.clone());
+        spawner.spawn(AuditStreamWorker::new(store.clone(), runtime.clone(), sink));
+    }
     spawner.spawn(ClockWorker::new(store.clone(), runtime.clone()));
     spawner.spawn(NoticesWorker::new(notices));
     spawner.spawn(costs);

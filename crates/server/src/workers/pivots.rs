@@ -1,4 +1,5 @@
-//! Fills the pivots with clicks and events that were recorded by versions without pivots.
+//! Fills the pivots with clicks and events that were recorded by versions without pivots, and counts
+//! the payers of installs that were recorded by versions without payers.
 //!
 //! Every node with the role `forward` runs this worker. The database discards a step that another
 //! node was faster with. The worker has nothing to do once the history is complete.
@@ -16,7 +17,7 @@ const STEPS_MAX: u32 = 50;
 /// Pause between steps, for other writers.
 const STEP_PAUSE: Duration = Duration::from_millis(100);
 
-/// Fills the pivots.
+/// Fills the pivots and the payers.
 pub(super) struct PivotsWorker {
     store: Arc<dyn Store>,
     runtime: Runtime,
@@ -37,27 +38,41 @@ impl Worker for PivotsWorker {
             .store
             .apps_to_fill(self.runtime.now(), APPS_MAX)
             .await?;
-        if apps.is_empty() {
+        let without_payers = self
+            .store
+            .apps_without_payers(self.runtime.now(), APPS_MAX)
+            .await?;
+        if apps.is_empty() && without_payers.is_empty() {
             return Ok(WorkerActivity::Idle);
         }
         let mut outcome: StoreResult<()> = Ok(());
+        // The other apps do not wait for one that fails.
         for app in apps {
-            for _ in 0..STEPS_MAX {
-                match self.store.fill_pivots(app).await {
-                    Ok(true) => tokio::time::sleep(STEP_PAUSE).await,
-                    Ok(false) => {
-                        tracing::info!(%app, "pivots of earlier events are complete");
-                        break;
-                    }
-                    Err(error) => {
-                        // The other apps do not wait for this one.
-                        outcome = outcome.and(Err(error));
-                        break;
-                    }
-                }
+            let filled = repeat(|| self.store.fill_pivots(app)).await;
+            if matches!(filled, Ok(false)) {
+                tracing::info!(%app, "pivots of earlier events are complete");
             }
+            outcome = outcome.and(filled.map(drop));
+        }
+        for app in without_payers {
+            let filled = repeat(|| self.store.fill_payers(app)).await;
+            if matches!(filled, Ok(false)) {
+                tracing::info!(%app, "payers of earlier installs are complete");
+            }
+            outcome = outcome.and(filled.map(drop));
         }
         outcome?;
         Ok(WorkerActivity::More)
     }
+}
+
+/// Runs a limited number of steps. Returns whether more are left.
+async fn repeat<F: Future<Output = StoreResult<bool>>>(step: impl Fn() -> F) -> StoreResult<bool> {
+    for _ in 0..STEPS_MAX {
+        if !step().await? {
+            return Ok(false);
+        }
+        tokio::time::sleep(STEP_PAUSE).await;
+    }
+    Ok(true)
 }

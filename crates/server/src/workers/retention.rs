@@ -98,7 +98,7 @@ impl Worker for RetentionWorker {
             run_batches(BATCH, || store.forget_notifications(before, BATCH)).await?;
         let before = self.cutoff(self.settings.audit);
         let audit_entries =
-            run_batches(BATCH, || store.remove_audit_entries(before, BATCH)).await?;
+            run_batches(BATCH, || store.remove_audit_entries(before, now, BATCH)).await?;
         let before = self.cutoff(self.settings.attributions);
         let attributions = AtomicU64::new(0);
         run_batches(DEVICE_BATCH, || async {

@@ -2,6 +2,8 @@
 
 use super::{BATCH_ITEMS_MAX, BATCH_ROWS_MAX, BatchItem, QueuedItem, SECOND_BATCH_ITEMS_MIN};
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+use tributary_store::waiting_line::is_overloaded;
 
 /// Number of concurrent batches of all lanes, beyond which more batches would only wait for
 /// connections. Items that queue up meanwhile form larger batches.
@@ -47,8 +49,8 @@ impl<T: BatchItem, A> Lanes<T, A> {
         }
     }
 
-    /// Queues an item. Returns the item if its lane is failing and has a whole batch waiting, because
-    /// the item would take the place of items that can be written.
+    /// Queues an item. Returns the item if its lane is overloaded, or if it is failing and has a whole
+    /// batch waiting, because the item would take the place of items that can be written.
     pub(super) fn push(
         &mut self,
         lane: Lane,
@@ -59,7 +61,13 @@ impl<T: BatchItem, A> Lanes<T, A> {
             under_way: 0,
             is_failing: false,
         });
-        if queue.is_failing && queue.waiting.len() >= BATCH_ITEMS_MAX {
+        let (waiting, first) = (queue.waiting.len(), queue.waiting.front());
+        let first_waits = first.map_or(Duration::ZERO, |first| {
+            item.queued_at.saturating_duration_since(first.queued_at)
+        });
+        if is_overloaded(waiting, BATCH_ITEMS_MAX, first_waits)
+            || (queue.is_failing && waiting >= BATCH_ITEMS_MAX)
+        {
             return Err(item);
         }
         queue.waiting.push_back(item);

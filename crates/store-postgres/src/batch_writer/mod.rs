@@ -26,13 +26,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
 use tributary_domain::vocabulary::id::AppId;
+use tributary_store::waiting_line::QUEUE_CHANGES_MAX;
 use tributary_store::{StoreError, StoreResult};
 
-/// Number of items that may wait. A caller beyond this limit gets an error at once, because its
-/// client would time out before the reply.
-const QUEUE_ITEMS_MAX: usize = 8_192;
-/// Error for a caller beyond the limit.
+/// Error for a caller beyond the limits of the queue.
 const QUEUE_FULL: &str = "too many queued changes";
 /// Maximum number of items per transaction. More would delay the first item for no benefit.
 const BATCH_ITEMS_MAX: usize = 500;
@@ -85,6 +84,7 @@ type Inbox<T, A> = mpsc::UnboundedSender<(Lane, QueuedItem<T, A>)>;
 struct QueuedItem<T, A> {
     item: T,
     reply: Reply<A>,
+    queued_at: Instant,
     /// The item's place in the queue, until it is in a batch.
     _place: OwnedSemaphorePermit,
 }
@@ -137,7 +137,7 @@ where
         Self {
             name,
             inbox: Mutex::new(Some(inbox)),
-            places: Arc::new(Semaphore::new(QUEUE_ITEMS_MAX)),
+            places: Arc::new(Semaphore::new(QUEUE_CHANGES_MAX)),
             task: Mutex::new(Some(task)),
         }
     }
@@ -166,6 +166,7 @@ where
         let queued = QueuedItem {
             item,
             reply,
+            queued_at: Instant::now(),
             _place: place.map_err(|_| QUEUE_FULL)?,
         };
         inbox.send((lane, queued)).map_err(|_| closed)

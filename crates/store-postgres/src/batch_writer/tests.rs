@@ -187,7 +187,7 @@ async fn a_full_queue_rejects_new_items_at_once() {
     let (batches, written) = start(false);
     let under_way = write_all(&batches, [10]);
     let_tasks_run().await;
-    let most = u32::try_from(QUEUE_ITEMS_MAX).unwrap();
+    let most = u32::try_from(QUEUE_CHANGES_MAX).unwrap();
     let waiting = write_all(&batches, (0..most).map(|item| item + 2));
     let_tasks_run().await;
     let error = batches.write(Lane::Shared, 10).await.unwrap_err();
@@ -414,4 +414,27 @@ async fn a_single_server_gets_all_items_after_a_failed_batch() {
     for task in waiting {
         task.await.unwrap().unwrap();
     }
+}
+
+#[test]
+fn a_slow_lane_rejects_further_items_until_a_batch_starts() {
+    use tributary_store::waiting_line::QUEUE_WAIT_MAX;
+    let places = Arc::new(Semaphore::new(QUEUE_CHANGES_MAX));
+    let item = |queued_at| QueuedItem::<u32, u32> {
+        item: SHARD_1,
+        reply: oneshot::channel().0,
+        queued_at,
+        _place: places.clone().try_acquire_owned().unwrap(),
+    };
+    let begin = Instant::now();
+    let late = begin + QUEUE_WAIT_MAX + Duration::from_millis(1);
+    let mut lanes = lanes::Lanes::new(1);
+    for _ in 0..BATCH_ITEMS_MAX {
+        assert!(lanes.push(Lane::Shared, item(begin)).is_ok());
+    }
+    assert!(lanes.push(Lane::Shared, item(late)).is_err());
+    assert!(lanes.push(Lane::Shard(1), item(late)).is_ok());
+    let (_, batch) = lanes.start_batch().unwrap();
+    assert_eq!(batch.len(), BATCH_ITEMS_MAX);
+    assert!(lanes.push(Lane::Shared, item(late)).is_ok());
 }

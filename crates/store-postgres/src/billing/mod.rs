@@ -200,7 +200,7 @@ impl Billing for PostgresStore {
         app: AppId,
         days: RangeInclusive<Day>,
     ) -> StoreResult<Vec<BillingFigures>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read_for(caller, "billing_figures", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             find_figures(tx, app, &days).await

@@ -11,8 +11,8 @@ use tributary_domain::access::Environment;
 use tributary_domain::billing::PERSON_IDS_MAX;
 use tributary_domain::billing::join::{AdvertisingLink, DeviceLink, PersonLink};
 use tributary_domain::device::{
-    ADDRESS_CLAIMS_MAX, AdvertisingId, ClaimFacts, DeviceRef, SIGNED_USER_LINKS_MAX, UserClaim,
-    UserKey,
+    ADDRESS_CLAIMS_MAX, AdvertisingId, ClaimFacts, DeviceKey, DeviceRef, SIGNED_USER_LINKS_MAX,
+    UserClaim, UserKey,
 };
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
@@ -249,17 +249,19 @@ impl UserLinkTable for Tx {
 
     async fn shared_people(
         &self,
-        device: DeviceRef<'_>,
+        (app, environment): (AppId, Environment),
+        devices: &BTreeSet<DeviceKey>,
         people: &BTreeSet<UserKey>,
     ) -> Result<BTreeSet<UserKey>, Failure> {
-        let (app, environment, key) = device.columns();
+        let devices: Vec<&str> = devices.iter().map(DeviceKey::as_str).collect();
         let people: Vec<&str> = people.iter().map(UserKey::as_str).collect();
+        let (app, environment) = (uuid(app.as_bytes()), environment.as_str());
         let rows = self
             .query(
                 "select distinct user_id from user_links
                  where app_id = $1 and environment = $2 and user_id = any($3)
-                   and device_id <> $4 and is_used",
-                &[&app, &environment, &people, &key],
+                   and device_id <> all($4) and is_used",
+                &[&app, &environment, &people, &devices],
             )
             .await?;
         rows.iter().map(person).collect()
@@ -272,6 +274,29 @@ impl UserLinkTable for Tx {
             &[&app, &environment, &key],
         )
         .await?;
+        Ok(())
+    }
+
+    async fn forget_users_elsewhere(
+        &self,
+        device: DeviceRef<'_>,
+        users: &[UserKey],
+    ) -> Result<(), Failure> {
+        if users.is_empty() {
+            return Ok(());
+        }
+        let (app, environment, _) = device.columns();
+        let users: Vec<&str> = users.iter().map(UserKey::as_str).collect();
+        for statement in [
+            "delete from user_links where app_id = $1 and environment = $2 and user_id = any($3)",
+            "update identities set user_id = null
+             where app_id = $1 and environment = $2 and user_id = any($3)",
+            "update events set user_id = null
+             where app_id = $1 and environment = $2 and user_id = any($3)",
+        ] {
+            self.execute(statement, &[&app, &environment, &users])
+                .await?;
+        }
         Ok(())
     }
 }

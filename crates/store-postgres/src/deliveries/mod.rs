@@ -11,7 +11,7 @@ use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::forwarding::Delivery;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
-use tributary_domain::forwarding::undelivered::UndeliveredCounts;
+use tributary_domain::forwarding::undelivered::{UndeliveredCounts, UndeliveredQuery};
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
@@ -32,7 +32,7 @@ impl Deliveries for PostgresStore {
         filter: DeliveryFilter,
         page: PageRequest,
     ) -> StoreResult<Page<DeliveryWithEvent>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read_for(caller, "deliveries", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             if environment != Environment::Live {
@@ -51,7 +51,7 @@ impl Deliveries for PostgresStore {
         app: AppId,
         delivery: DeliveryId,
     ) -> StoreResult<DeliveryWithEvent> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("delivery", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             if environment != Environment::Live {
@@ -76,7 +76,7 @@ impl Deliveries for PostgresStore {
         delivery: DeliveryId,
         origin: AuditContext,
     ) -> StoreResult<DeliveryWithEvent> {
-        let of = (caller.organization(), app);
+        let of = (caller.organization_of(app)?, app);
         self.write("retry_delivery", async move |tx| {
             retry_delivery(tx, of, delivery, &origin).await
         })
@@ -90,7 +90,7 @@ impl Deliveries for PostgresStore {
         filter: DeliveryFilter,
         origin: AuditContext,
     ) -> StoreResult<u64> {
-        let of = (caller.organization(), app);
+        let of = (caller.organization_of(app)?, app);
         self.write("retry_deliveries", async move |tx| {
             retry_deliveries(tx, of, &filter, &origin).await
         })
@@ -103,7 +103,7 @@ impl Deliveries for PostgresStore {
         app: AppId,
         now: Timestamp,
     ) -> StoreResult<Vec<(Network, IntegrationHealth)>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read_for(caller, "integration_health", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let counts = skipped::find(tx, app, now).await?;
@@ -120,12 +120,12 @@ impl Deliveries for PostgresStore {
         &self,
         caller: &Authorized<AppsRead>,
         app: AppId,
-        since: Timestamp,
+        query: UndeliveredQuery,
     ) -> StoreResult<UndeliveredCounts> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read_for(caller, "undelivered", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
-            undelivered::find(tx, app, since).await
+            undelivered::find(tx, app, &query).await
         })
         .await
     }
@@ -138,7 +138,7 @@ impl Deliveries for PostgresStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<Integration> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         let resumed = self.write("resume_integration", async move |tx| {
             let queue = QueueRef { app, network };
             let of = (organization, queue);

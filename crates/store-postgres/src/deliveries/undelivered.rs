@@ -1,56 +1,129 @@
 //! Counts events that were not delivered, by network, event name and reason.
 
-use super::skipped::SKIPPED_EVENTS;
 use crate::Failure;
-use crate::rows::uuid;
+use crate::params::Param;
+use crate::rows::{id, uuid};
 use crate::tx::Tx;
+use std::sync::LazyLock;
 use tributary_domain::access::Environment;
 use tributary_domain::forwarding::skipped::SKIPPED_SCANNED_MAX;
 use tributary_domain::forwarding::undelivered::{
-    UNDELIVERED_STATUSES, UndeliveredCounts, UndeliveredEvents, UndeliveredReason,
+    UNDELIVERED_STATUSES, UndeliveredCounts, UndeliveredEvents, UndeliveredQuery, UndeliveredReason,
 };
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
-use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{count_to_u64, skipped_from_json_lossy};
+use tributary_store::records::{count_to_u64, skipped_from_json_lossy, skipped_network_pattern};
 
-/// Counts finished deliveries with one status. One condition on the status is redundant, but makes
-/// the planner use the partial index.
-const ENDED: &str = "select newest.network, newest.reason, events.name, count(*) from (
-         select network, reason, event_id from deliveries
-         where app_id = $1 and status = $2 and status <> 'delivered' and delivery_id >= $3
-         order by delivery_id desc limit $4) as newest
-     left join events on events.app_id = $1 and events.environment = $5
-         and events.event_id = newest.event_id
-     group by newest.network, newest.reason, events.name";
+/// The newest events, through the primary key.
+static EVENTS: LazyLock<[String; 2]> = LazyLock::new(|| skipped_events("$6::text is null"));
+/// The newest events with a name, through the index on names.
+static EVENTS_OF_NAME: LazyLock<[String; 2]> = LazyLock::new(|| skipped_events("name = $6"));
 
-/// Counts an app's live events since a time that were not delivered.
+/// Returns the statement that counts the newest events by name and the networks skipped for them,
+/// and the one that finds the oldest of these events.
+fn skipped_events(name: &str) -> [String; 2] {
+    let newest = format!(
+        "select event_id, name, skipped from events
+         where app_id = $1 and environment = $2 and event_id >= $3 and {name}
+           and ($5::text is null or skipped like $5)
+         order by event_id desc limit $4"
+    );
+    [
+        format!("select name, skipped, count(*) from ({newest}) as newest group by name, skipped"),
+        format!("select event_id from ({newest}) as newest order by event_id limit 1"),
+    ]
+}
+
+/// The statements for finished deliveries with one status.
+static ENDED: LazyLock<[String; 2]> = LazyLock::new(|| {
+    // One condition on the status is redundant, but makes the planner use the partial index.
+    let newest = "select deliveries.delivery_id, deliveries.network, deliveries.reason, events.name
+         from deliveries
+         left join events on events.app_id = $1 and events.environment = $5
+                         and events.event_id = deliveries.event_id
+         where deliveries.app_id = $1 and deliveries.status = $2
+           and deliveries.status <> 'delivered' and deliveries.delivery_id >= $3
+           and ($6::text is null or deliveries.network = $6)
+           and ($7::text is null or events.name = $7)
+         order by deliveries.delivery_id desc limit $4";
+    [
+        format!(
+            "select network, reason, name, count(*) from ({newest}) as newest
+             group by network, reason, name"
+        ),
+        format!("select delivery_id from ({newest}) as newest order by delivery_id limit 1"),
+    ]
+});
+
+/// Counts an app's live events that were not delivered.
 pub(super) async fn find(
     tx: &Tx,
     app: AppId,
-    since: Timestamp,
+    query: &UndeliveredQuery,
 ) -> Result<UndeliveredCounts, Failure> {
-    let key = uuid(app.as_bytes());
-    let (live, limit) = (Environment::Live.as_str(), i64::from(SKIPPED_SCANNED_MAX));
     let mut counts = UndeliveredCounts::default();
+    count_skipped(tx, app, query, &mut counts).await?;
+    count_ended(tx, app, query, &mut counts).await?;
+    if let Some(network) = query.network {
+        counts.retain(network);
+    }
+    Ok(counts)
+}
+
+async fn count_skipped(
+    tx: &Tx,
+    app: AppId,
+    query: &UndeliveredQuery,
+    counts: &mut UndeliveredCounts,
+) -> Result<(), Failure> {
+    let [sql, oldest] = match query.event {
+        Some(_) => &*EVENTS_OF_NAME,
+        None => &*EVENTS,
+    };
+    let first = EventId::first_at(query.since);
+    let pattern = query.network.map(skipped_network_pattern);
+    let key: [&dyn Param; 6] = [
+        &uuid(app.as_bytes()),
+        &Environment::Live.as_str(),
+        &uuid(first.as_bytes()),
+        &i64::from(SKIPPED_SCANNED_MAX),
+        &pattern,
+        &query.event,
+    ];
     let mut scanned = 0;
-    let first = uuid(EventId::first_at(since).as_bytes());
-    for row in &tx
-        .query(SKIPPED_EVENTS, &[&key, &live, &first, &limit])
-        .await?
-    {
+    for row in &tx.query(sql, &key).await? {
         let (name, count) = (row.try_get(0)?, count_to_u64(row.try_get(2)?));
         scanned += count;
         counts.add_skipped(name, &skipped_from_json_lossy(row.try_get(1)?), count);
     }
-    counts.note_scanned(scanned);
-    let first = uuid(DeliveryId::first_at(since).as_bytes());
+    if UndeliveredCounts::is_cut(scanned) {
+        for row in &tx.query(oldest, &key).await? {
+            counts.note_cut(EventId::from_bytes(id(row, 0)?).at());
+        }
+    }
+    Ok(())
+}
+
+async fn count_ended(
+    tx: &Tx,
+    app: AppId,
+    query: &UndeliveredQuery,
+    counts: &mut UndeliveredCounts,
+) -> Result<(), Failure> {
+    let [sql, oldest] = &*ENDED;
+    let first = DeliveryId::first_at(query.since);
     for status in UNDELIVERED_STATUSES {
+        let key: [&dyn Param; 7] = [
+            &uuid(app.as_bytes()),
+            &status.as_str(),
+            &uuid(first.as_bytes()),
+            &i64::from(SKIPPED_SCANNED_MAX),
+            &Environment::Live.as_str(),
+            &query.network.map(Network::as_str),
+            &query.event,
+        ];
         let mut scanned = 0;
-        for row in &tx
-            .query(ENDED, &[&key, &status.as_str(), &first, &limit, &live])
-            .await?
-        {
+        for row in &tx.query(sql, &key).await? {
             let count = count_to_u64(row.try_get(3)?);
             scanned += count;
             if let Some(network) = Network::parse(row.try_get(0)?) {
@@ -62,7 +135,11 @@ pub(super) async fn find(
                 counts.add(events, count);
             }
         }
-        counts.note_scanned(scanned);
+        if UndeliveredCounts::is_cut(scanned) {
+            for row in &tx.query(oldest, &key).await? {
+                counts.note_cut(DeliveryId::from_bytes(id(row, 0)?).at());
+            }
+        }
     }
-    Ok(counts)
+    Ok(())
 }

@@ -24,7 +24,7 @@ impl Holds for PostgresStore {
         filter: HoldFilter,
         page: PageRequest,
     ) -> StoreResult<Page<HeldInstall>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read_for(caller, "held_installs", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let (scope, rows) = ((app, environment), page.limit.rows());
@@ -42,7 +42,7 @@ impl Holds for PostgresStore {
         decision: HoldDecision,
         origin: AuditContext,
     ) -> StoreResult<HeldInstall> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.write("review_install", async move |tx| {
             let device = DeviceRef {
                 app,
@@ -66,7 +66,7 @@ impl Holds for PostgresStore {
         decision: HoldDecision,
         origin: AuditContext,
     ) -> StoreResult<HoldReviewCount> {
-        let (organization, scope) = (caller.organization(), (app, caller.environment()));
+        let (organization, scope) = (caller.organization_of(app)?, (app, caller.environment()));
         self.write("review_installs", async move |tx| {
             let reviewed = review_installs(tx, organization, scope, &filter, decision, &origin);
             // Boxed because the future is large.

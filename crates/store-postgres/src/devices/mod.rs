@@ -16,7 +16,7 @@ use crate::rows::{AppLockMode, app_by_id, require_app};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore, configure, event_rows, rollups};
 use async_trait::async_trait;
-use state::find_state;
+pub(crate) use state::find_state;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
 use tributary_domain::app::{App, AppSecret};
 use tributary_domain::audit::AuditContext;
@@ -127,7 +127,7 @@ impl Devices for PostgresStore {
         app: AppId,
         device: DeviceKey,
     ) -> StoreResult<DeviceDetails> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         let story = self.read_for(caller, "device", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let device = DeviceRef {
@@ -149,7 +149,7 @@ impl Devices for PostgresStore {
         pseudonym: DeviceKey,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.write("erase_device", async move |tx| {
             let device = DeviceRef {
                 app,

@@ -36,7 +36,7 @@ impl Postbacks for PostgresStore {
         filter: PostbackFilter,
         page: PageRequest,
     ) -> StoreResult<PostbackPage> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         let is_live = caller.environment() == Environment::Live;
         self.read_for(caller, "postbacks", async move |tx| {
             let app = find_app(tx, organization, app, AppLockMode::Reading).await?;
@@ -51,7 +51,7 @@ impl Postbacks for PostgresStore {
         app: AppId,
         question: PostbackReportQuery,
     ) -> StoreResult<Vec<PostbackStats>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         let is_live = caller.environment() == Environment::Live;
         self.read_for(caller, "postback_stats", async move |tx| {
             let app = find_app(tx, organization, app, AppLockMode::Reading).await?;

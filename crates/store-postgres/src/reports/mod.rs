@@ -44,7 +44,7 @@ impl Reports for PostgresStore {
         app: AppId,
         question: ReportQuery,
     ) -> StoreResult<Vec<StatsRow>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read_for(caller, "stats", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             find_stats(tx, app, environment, &question).await
@@ -57,7 +57,8 @@ impl Reports for PostgresStore {
         caller: &Authorized<AppsRead>,
         apps: Vec<(AppId, Vec<Period>)>,
     ) -> StoreResult<Vec<(AppId, usize, Figures)>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let organization = caller.organization_of_all(apps.iter().map(|(app, _)| *app))?;
+        let environment = caller.environment();
         self.read_for(caller, "totals", async move |tx| {
             let mut found = Vec::new();
             for (app, periods) in &apps {
@@ -82,7 +83,7 @@ impl Reports for PostgresStore {
         app: AppId,
         question: CohortReportQuery,
     ) -> StoreResult<Vec<CohortRow>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read_for(caller, "cohorts", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             find_cohorts(tx, app, environment, &question).await
@@ -97,7 +98,7 @@ impl Reports for PostgresStore {
         costs: Vec<Cost>,
         origin: AuditContext,
     ) -> StoreResult<u64> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write("put_costs", async move |tx| {
             put_costs(tx, (organization, app), &costs, &origin).await
         })
@@ -111,7 +112,7 @@ impl Reports for PostgresStore {
         filter: CostFilter,
         page: PageRequest,
     ) -> StoreResult<Page<StoredCost>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read_for(caller, "costs", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             if environment == Environment::Test {
@@ -129,7 +130,8 @@ impl Reports for PostgresStore {
         from: Day,
         to: Day,
     ) -> StoreResult<Vec<(AppId, CostSum)>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let organization = caller.organization_of_all(apps.iter().copied())?;
+        let environment = caller.environment();
         if environment == Environment::Test {
             return Ok(Vec::new());
         }
@@ -160,7 +162,7 @@ impl Reports for PostgresStore {
         app: AppId,
         now: Timestamp,
     ) -> StoreResult<Vec<(Network, IntegrationHealth)>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read_for(caller, "delivery_health", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             if environment == Environment::Test {
@@ -178,7 +180,7 @@ impl Reports for PostgresStore {
         link: LinkId,
         period: Period,
     ) -> StoreResult<ClickBreakdown> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read_for(caller, "click_breakdown", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             find_click_breakdown(tx, app, environment, link, period).await
@@ -192,7 +194,7 @@ impl Reports for PostgresStore {
         app: AppId,
         links: Vec<LinkId>,
     ) -> StoreResult<Vec<(LinkId, String)>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read_for(caller, "link_names", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let ids = column(&links, |link| uuid(link.as_bytes()));
@@ -220,7 +222,7 @@ impl Reports for PostgresStore {
         app: AppId,
         period: Period,
     ) -> StoreResult<CampaignNames> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read_for(caller, "campaign_names", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             find_campaign_names(tx, app, environment, period).await
@@ -235,7 +237,7 @@ impl Reports for PostgresStore {
         part: LogPart<EventId>,
         installs: bool,
     ) -> StoreResult<Vec<Event>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read_for(caller, "log_events", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let (comparison, from) = part.after.map_or_else(
@@ -266,7 +268,7 @@ impl Reports for PostgresStore {
         app: AppId,
         part: LogPart<ClickId>,
     ) -> StoreResult<Vec<Click>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read_for(caller, "log_clicks", async move |tx| {
             require_app(tx, organization, app, AppLockMode::Reading).await?;
             let (comparison, from) = part.after.map_or_else(

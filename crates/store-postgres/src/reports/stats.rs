@@ -83,6 +83,9 @@ pub(super) async fn find_stats(
     Ok(unmerged.add_to_stats((app, environment), question, merged)?)
 }
 
+/// The values of a filter, as parameters.
+type FilterValues = Vec<Box<dyn Param + Send>>;
+
 async fn find_merged(
     tx: &Tx,
     app: AppId,
@@ -95,16 +98,24 @@ async fn find_merged(
     let rows_max = i64::from(question.rows_max);
     let mut params = parts.params();
     params.extend([&app as &dyn Param, &environment, &rows_max]);
-    let filters: Vec<(Dimension, Box<dyn Param + Send>)> = question
+    let filters: Vec<(Dimension, FilterValues)> = question
         .filters
         .iter()
-        .map(|(dimension, wanted)| (*dimension, filter_value(*dimension, wanted)))
+        .map(|(dimension, wanted)| {
+            let matched = dimension.filter_values(wanted).into_iter();
+            let matched = matched.map(|one| filter_value(*dimension, one));
+            (*dimension, matched.collect())
+        })
         .collect();
     let mut further = String::new();
-    for (dimension, wanted) in &filters {
-        params.push(&**wanted);
+    for (dimension, matched) in &filters {
+        let first = params.len() + 1;
+        params.extend(matched.iter().map(|one| &**one as &dyn Param));
+        let marks: Vec<String> = (first..=params.len())
+            .map(|one| format!("${one}"))
+            .collect();
         let column = dimension_column(*dimension);
-        further = format!("{further} and {column} = ${}", params.len());
+        further = format!("{further} and {column} in ({})", marks.join(", "));
     }
     let mut grouped = vec!["pieces.n"];
     grouped.extend(question.group_by.iter().map(|one| dimension_column(*one)));

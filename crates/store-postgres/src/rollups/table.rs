@@ -174,6 +174,27 @@ impl RollupTable for Tx {
         Ok(found.is_some())
     }
 
+    async fn had_payment(&self, doubt: &UncertainAge) -> Result<bool, Failure> {
+        let found = self
+            .query_opt(
+                "select 1 from events
+                 where app_id = $1 and environment = $2 and device_id = $3
+                   and event_id >= $4 and event_id < $5 and source <> $6 and network is not null
+                   and usd_micros > 0 and uncounted is null and duplicate_of is null
+                 limit 1",
+                &[
+                    &uuid(doubt.member.app.as_bytes()),
+                    &doubt.member.environment.as_str(),
+                    &doubt.member.device.as_str(),
+                    &uuid(EventId::first_at(doubt.from).as_bytes()),
+                    &uuid(EventId::first_at(doubt.until).as_bytes()),
+                    &SELF_CREDITED_SOURCE.as_str(),
+                ],
+            )
+            .await?;
+        Ok(found.is_some())
+    }
+
     async fn write_cohort_devices(
         &self,
         enrolled: &BTreeMap<CohortMember, CohortDevice>,
@@ -187,12 +208,13 @@ impl RollupTable for Tx {
             .collect();
         self.execute(
             "insert into cohort_devices (app_id, environment, device_id, installed_at, network,
-                                         link_id, campaign_id, country, ages)
-             select * from unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                                         link_id, campaign_id, country, ages, paid_ages)
+             select * from unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
              on conflict (app_id, environment, device_id) do update
              set installed_at = excluded.installed_at, network = excluded.network,
                  link_id = excluded.link_id, campaign_id = excluded.campaign_id,
-                 country = excluded.country, ages = excluded.ages",
+                 country = excluded.country, ages = excluded.ages,
+                 paid_ages = excluded.paid_ages",
             &[
                 &column(&rows, |(member, _)| uuid(member.app.as_bytes())),
                 &column(&rows, |(member, _)| member.environment.as_str()),
@@ -203,6 +225,7 @@ impl RollupTable for Tx {
                 &column(&rows, |(_, row)| row.campaign_id.as_str()),
                 &column(&rows, |(_, row)| row.country.as_str()),
                 &column(&rows, |(_, row)| row.ages.as_slice()),
+                &column(&rows, |(_, row)| row.paid_ages.as_deref()),
             ],
         )
         .await?;

@@ -56,12 +56,13 @@ const ASK_STANDBY: &str = "select pg_is_in_recovery(), pg_last_wal_replay_lsn(),
     extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp())::bigint";
 
 /// Transactions that withdraw access. A standby without them must not authenticate anybody.
-const WITHDRAWALS: [&str; 5] = [
+const WITHDRAWALS: [&str; 6] = [
     "change_member_role",
     "change_password",
     "end_session",
     "remove_member",
     "revoke_key",
+    "rotate_key",
 ];
 
 /// Where the standby is and how far it may be behind.
@@ -449,6 +450,7 @@ mod tests {
     #[test]
     fn withdrawals_are_names_of_transactions() {
         let sources = [
+            include_str!("../keys.rs"),
             include_str!("../members.rs"),
             include_str!("../sessions.rs"),
             include_str!("../tenants.rs"),

@@ -8,13 +8,18 @@ use tributary_store::contract::erasure_fixtures::{
     CLEARED_TABLES, DEVICE, PERSON, billing_notification, device, person_scenario, personal_texts,
     receipt,
 };
-use tributary_store::contract::fixtures::at;
+use tributary_store::contract::fixtures::{at, rebuild};
+use tributary_store::contract::personal_data_fixtures::{
+    assert_erased_as_listed, assert_tables_are_listed,
+};
 use tributary_store::{Store, TokenOutcome};
 
 /// Returns every row of every table as lower-case text, with the table's name.
 async fn dump(schema: &Schema) -> Vec<(String, String)> {
     let client = client(&schema.url).await;
-    let sql = "select tablename from pg_tables where schemaname = $1";
+    // The rows of a partition are those of its table.
+    let sql = "select tablename from pg_tables where schemaname = $1
+                 and tablename not in (select relname from pg_class where relispartition)";
     let mut rows = Vec::new();
     for table in client.query(sql, &[&schema.name]).await.unwrap() {
         let table: String = table.get(0);
@@ -98,4 +103,27 @@ async fn no_table_holds_expired_attribution_data() {
         !text.eq_ignore_ascii_case(DEVICE) && CLEARED_TABLES.contains(&table.as_str())
     });
     assert_eq!(left, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_table_about_people_is_exported_and_erased() {
+    let schema = Schema::create().await;
+    let store: Arc<dyn Store> = Arc::new(schema.open().await);
+    let life = person_scenario(&store).await;
+    // Merges the counts, which stores the device's cohort.
+    rebuild(&store).await;
+    let sql = "select table_name::text, column_name::text, data_type = 'text'
+               from information_schema.columns where table_schema = $1
+                 and table_name not in (select relname from pg_class where relispartition)";
+    let client = client(&schema.url).await;
+    let rows = client.query(sql, &[&schema.name]).await.unwrap();
+    let columns: Vec<(String, String, bool)> = rows
+        .iter()
+        .map(|row| (row.get(0), row.get(1), row.get(2)))
+        .collect();
+    assert_tables_are_listed(&columns);
+    let before = dump(&schema).await;
+    let pseudonym = life.erase(400).await;
+    let after = dump(&schema).await;
+    assert_erased_as_listed(&before, &after, pseudonym.as_str());
 }

@@ -1,6 +1,7 @@
 //! The contract suite, and tests that need several clients.
 
 mod abandoned_reports;
+mod audit_tampering;
 mod batches;
 mod citus;
 mod click_partitions;

@@ -10,7 +10,9 @@ use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::{AnalyticsRead, Authorized, Permission, authorize};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
-use tributary_store::contract::fixtures::{SharedStore, at, new_key, organization, origin, unique};
+use tributary_store::contract::fixtures::{
+    CLIENT, SharedStore, at, new_key, organization, origin, unique,
+};
 use tributary_store::contract::reports::a_report_contains_everything_answered_before_it;
 use tributary_store::{Instance, Reports, StandbyReport, StoreError, Tenants};
 
@@ -42,7 +44,7 @@ fn caller(organization: OrganizationId) -> Authorized<AnalyticsRead> {
         permission: Permission::ReadOnly,
         ..new_key(organization).key
     };
-    authorize(&key).expect("a key may read")
+    authorize(&key, CLIENT).expect("a key may read")
 }
 
 async fn is_standby(tx: &Tx) -> Result<bool, Failure> {

@@ -149,7 +149,7 @@ impl Billing for SqliteStore {
         app: AppId,
         days: RangeInclusive<Day>,
     ) -> StoreResult<Vec<BillingFigures>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("billing_figures", move |connection| {
             require_app(connection, organization, app)?;
             find_figures(connection, app, &days)

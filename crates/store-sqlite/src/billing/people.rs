@@ -218,20 +218,26 @@ impl UserLinkTable for SqliteTables<'_> {
 
     async fn shared_people(
         &self,
-        device: DeviceRef<'_>,
+        (app, environment): (AppId, Environment),
+        devices: &BTreeSet<DeviceKey>,
         people: &BTreeSet<UserKey>,
     ) -> Result<BTreeSet<UserKey>, Failure> {
-        let (app, environment) = (device.app.as_bytes(), device.environment.as_str());
-        let key = device.key.as_str();
         let mut find = self.0.prepare_cached(
-            "select 1 from user_links
-             where app_id = ?1 and environment = ?2 and user_id = ?3 and device_id <> ?4
-               and is_used = 1",
+            "select device_id from user_links
+             where app_id = ?1 and environment = ?2 and user_id = ?3 and is_used = 1",
         )?;
         let mut shared = BTreeSet::new();
         for person in people {
-            if find.exists(params![app, environment, person.as_str(), key])? {
-                shared.insert(person.clone());
+            let mut rows = find.query(params![
+                app.as_bytes(),
+                environment.as_str(),
+                person.as_str()
+            ])?;
+            while let Some(row) = rows.next()? {
+                if !devices.contains(&DeviceKey::stored(row.get(0)?)) {
+                    shared.insert(person.clone());
+                    break;
+                }
             }
         }
         Ok(shared)
@@ -245,6 +251,27 @@ impl UserLinkTable for SqliteTables<'_> {
                  where app_id = ?1 and environment = ?2 and device_id = ?3",
             )?
             .execute(params![app, environment, device.key.as_str()])?;
+        Ok(())
+    }
+
+    async fn forget_users_elsewhere(
+        &self,
+        device: DeviceRef<'_>,
+        users: &[UserKey],
+    ) -> Result<(), Failure> {
+        let (app, environment) = (device.app.as_bytes(), device.environment.as_str());
+        for statement in [
+            "delete from user_links where app_id = ?1 and environment = ?2 and user_id = ?3",
+            "update identities set user_id = null
+             where app_id = ?1 and environment = ?2 and user_id = ?3",
+            "update events set user_id = null
+             where app_id = ?1 and environment = ?2 and user_id = ?3",
+        ] {
+            let mut forget = self.0.prepare_cached(statement)?;
+            for user in users {
+                forget.execute(params![app, environment, user.as_str()])?;
+            }
+        }
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::forwarding::Delivery;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
-use tributary_domain::forwarding::undelivered::UndeliveredCounts;
+use tributary_domain::forwarding::undelivered::{UndeliveredCounts, UndeliveredQuery};
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
@@ -33,7 +33,7 @@ impl Deliveries for SqliteStore {
         filter: DeliveryFilter,
         page: PageRequest,
     ) -> StoreResult<Page<DeliveryWithEvent>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("deliveries", move |connection| {
             require_app(connection, organization, app)?;
             if environment != Environment::Live {
@@ -56,7 +56,7 @@ impl Deliveries for SqliteStore {
         app: AppId,
         delivery: DeliveryId,
     ) -> StoreResult<DeliveryWithEvent> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("delivery", move |connection| {
             require_app(connection, organization, app)?;
             if environment != Environment::Live {
@@ -81,7 +81,7 @@ impl Deliveries for SqliteStore {
         delivery: DeliveryId,
         origin: AuditContext,
     ) -> StoreResult<DeliveryWithEvent> {
-        let of = (caller.organization(), app);
+        let of = (caller.organization_of(app)?, app);
         self.write("retry_delivery", move |connection| {
             let tables = SqliteTables(connection);
             run(retry_delivery(&tables, of, delivery, &origin))
@@ -96,7 +96,7 @@ impl Deliveries for SqliteStore {
         filter: DeliveryFilter,
         origin: AuditContext,
     ) -> StoreResult<u64> {
-        let of = (caller.organization(), app);
+        let of = (caller.organization_of(app)?, app);
         self.write("retry_deliveries", move |connection| {
             let tables = SqliteTables(connection);
             run(retry_deliveries(&tables, of, &filter, &origin))
@@ -110,7 +110,7 @@ impl Deliveries for SqliteStore {
         app: AppId,
         now: Timestamp,
     ) -> StoreResult<Vec<(Network, IntegrationHealth)>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("integration_health", move |connection| {
             require_app(connection, organization, app)?;
             let counts = skipped::find(connection, app, now)?;
@@ -127,12 +127,12 @@ impl Deliveries for SqliteStore {
         &self,
         caller: &Authorized<AppsRead>,
         app: AppId,
-        since: Timestamp,
+        query: UndeliveredQuery,
     ) -> StoreResult<UndeliveredCounts> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("undelivered", move |connection| {
             require_app(connection, organization, app)?;
-            undelivered::find(connection, app, since)
+            undelivered::find(connection, app, &query)
         })
         .await
     }
@@ -145,7 +145,7 @@ impl Deliveries for SqliteStore {
         precondition: Precondition,
         origin: AuditContext,
     ) -> StoreResult<Integration> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write("resume_integration", move |connection| {
             let of = (organization, QueueRef { app, network });
             let tables = SqliteTables(connection);

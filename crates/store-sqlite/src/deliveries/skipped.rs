@@ -12,7 +12,7 @@ use tributary_store::records::skipped_from_json_lossy;
 
 /// Counts events by name and the networks skipped for them. The newest events are found through the primary
 /// key.
-pub(super) const SKIPPED_EVENTS: &str = "select name, skipped, count(*) from (
+const SKIPPED_EVENTS: &str = "select name, skipped, count(*) from (
          select name, skipped from events where app_id = ?1 and environment = ?2 and event_id >= ?3
          order by event_id desc limit ?4)
      group by name, skipped";

@@ -25,7 +25,7 @@ impl Holds for SqliteStore {
         filter: HoldFilter,
         page: PageRequest,
     ) -> StoreResult<Page<HeldInstall>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("held_installs", move |connection| {
             require_app(connection, organization, app)?;
             let (scope, rows) = ((app, environment), page.limit.rows());
@@ -43,7 +43,7 @@ impl Holds for SqliteStore {
         decision: HoldDecision,
         origin: AuditContext,
     ) -> StoreResult<HeldInstall> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.write_counted("review_install", move |connection| {
             let device = DeviceRef {
                 app,
@@ -70,7 +70,7 @@ impl Holds for SqliteStore {
         decision: HoldDecision,
         origin: AuditContext,
     ) -> StoreResult<HoldReviewCount> {
-        let (organization, scope) = (caller.organization(), (app, caller.environment()));
+        let (organization, scope) = (caller.organization_of(app)?, (app, caller.environment()));
         self.write_counted("review_installs", move |connection| {
             let tables = SqliteTables(connection);
             run(review_installs(

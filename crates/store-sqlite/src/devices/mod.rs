@@ -147,7 +147,7 @@ impl Devices for SqliteStore {
         app: AppId,
         device: DeviceKey,
     ) -> StoreResult<DeviceDetails> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("device", move |connection| {
             require_app(connection, organization, app)?;
             find_story(connection, app, environment, &device)
@@ -163,7 +163,7 @@ impl Devices for SqliteStore {
         pseudonym: DeviceKey,
         origin: AuditContext,
     ) -> StoreResult<()> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         let begun = std::time::Instant::now();
         let name = "erase_device";
         let work = move |connection: &Connection| {

@@ -7,10 +7,13 @@ use std::sync::Arc;
 use tributary_domain::billing::{NotificationMeaning, PaymentClaim};
 use tributary_store::Store;
 use tributary_store::contract::erasure_fixtures::{
-    CLEARED_TABLES, DEVICE, PERSON, billing_notification, device, person_scenario, personal_texts,
-    receipt,
+    CLEARED_TABLES, DEVICE, PERSON, PersonScenario, billing_notification, device, person_scenario,
+    personal_texts, receipt,
 };
-use tributary_store::contract::fixtures::at;
+use tributary_store::contract::fixtures::{at, rebuild};
+use tributary_store::contract::personal_data_fixtures::{
+    assert_erased_as_listed, assert_tables_are_listed,
+};
 
 /// Returns every value in every row in lower case, with its table and column.
 fn dump(path: &Path) -> Vec<(String, String)> {
@@ -201,4 +204,45 @@ async fn no_table_holds_expired_attribution_data() {
         })
         .collect();
     assert_eq!(left, []);
+}
+
+/// A database with a person, and a folder that must live as long as it.
+async fn open_with_person() -> (tempfile::TempDir, std::path::PathBuf, PersonScenario) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tributary.db");
+    let opened = path.clone();
+    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await;
+    let store: Arc<dyn Store> = Arc::new(opened.unwrap().unwrap());
+    let life = person_scenario(&store).await;
+    // Merges the counts, which stores the device's cohort.
+    rebuild(&store).await;
+    (folder, path, life)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_table_about_people_is_exported_and_erased() {
+    let (_folder, path, life) = open_with_person().await;
+    let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let columns: Vec<(String, String, bool)> = connection
+        .prepare(
+            "select tables.name, columns.name, columns.type = 'TEXT'
+             from sqlite_schema as tables, pragma_table_info(tables.name) as columns
+             where tables.type = 'table'",
+        )
+        .unwrap()
+        .query_map((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert_tables_are_listed(&columns);
+    let by_table = |values: Vec<(String, String)>| {
+        let table = |place: String| place.split('.').next().unwrap_or_default().to_owned();
+        let values = values.into_iter();
+        values
+            .map(|(place, value)| (table(place), value))
+            .collect::<Vec<_>>()
+    };
+    let before = by_table(dump(&path));
+    let pseudonym = life.erase(400).await;
+    assert_erased_as_listed(&before, &by_table(dump(&path)), pseudonym.as_str());
 }

@@ -213,6 +213,46 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "session_clients",
         sql: include_str!("../../migrations/0041_session_clients.sql"),
     },
+    Migration {
+        number: 42,
+        name: "payers",
+        sql: include_str!("../../migrations/0042_payers.sql"),
+    },
+    Migration {
+        number: 43,
+        name: "key_owners",
+        sql: include_str!("../../migrations/0043_key_owners.sql"),
+    },
+    Migration {
+        number: 44,
+        name: "session_proofs",
+        sql: include_str!("../../migrations/0044_session_proofs.sql"),
+    },
+    Migration {
+        number: 45,
+        name: "second_factors",
+        sql: include_str!("../../migrations/0045_second_factors.sql"),
+    },
+    Migration {
+        number: 46,
+        name: "password_resets",
+        sql: include_str!("../../migrations/0046_password_resets.sql"),
+    },
+    Migration {
+        number: 47,
+        name: "audit_chain",
+        sql: include_str!("../../migrations/0047_audit_chain.sql"),
+    },
+    Migration {
+        number: 48,
+        name: "audit_streams",
+        sql: include_str!("../../migrations/0048_audit_streams.sql"),
+    },
+    Migration {
+        number: 49,
+        name: "single_sign_on",
+        sql: include_str!("../../migrations/0049_single_sign_on.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

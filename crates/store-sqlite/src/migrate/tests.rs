@@ -226,7 +226,8 @@ fn keeps_accounts_sessions_and_app_store_ids() {
     assert_eq!(rows(&connection, claims), ["123 07 02 11 existing 0"]);
     let another = |user: &str, organization: &str| {
         format!(
-            "insert into users values (x'{user}', x'{organization}', 'you@example.com', 'owner', 'h', 6)"
+            "insert into users (user_id, organization_id, email, role, password_hash, created_at)
+             values (x'{user}', x'{organization}', 'you@example.com', 'owner', 'h', 6)"
         )
     };
     connection.execute_batch(&another("04", "03")).unwrap();

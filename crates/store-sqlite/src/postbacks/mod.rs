@@ -37,7 +37,7 @@ impl Postbacks for SqliteStore {
         filter: PostbackFilter,
         page: PageRequest,
     ) -> StoreResult<PostbackPage> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         let is_live = caller.environment() == Environment::Live;
         self.read("postbacks", move |connection| {
             let app = find_app(connection, organization, app)?;
@@ -52,7 +52,7 @@ impl Postbacks for SqliteStore {
         app: AppId,
         question: PostbackReportQuery,
     ) -> StoreResult<Vec<PostbackStats>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         let is_live = caller.environment() == Environment::Live;
         self.read("postback_stats", move |connection| {
             let app = find_app(connection, organization, app)?;

@@ -67,7 +67,7 @@ impl Reports for SqliteStore {
         app: AppId,
         question: ReportQuery,
     ) -> StoreResult<Vec<StatsRow>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("stats", move |connection| {
             require_app(connection, organization, app)?;
             find_stats(connection, app, environment, &question)
@@ -80,7 +80,8 @@ impl Reports for SqliteStore {
         caller: &Authorized<AppsRead>,
         apps: Vec<(AppId, Vec<Period>)>,
     ) -> StoreResult<Vec<(AppId, usize, Figures)>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let organization = caller.organization_of_all(apps.iter().map(|(app, _)| *app))?;
+        let environment = caller.environment();
         self.read("totals", move |connection| {
             find_totals(connection, organization, environment, &apps)
         })
@@ -93,7 +94,7 @@ impl Reports for SqliteStore {
         app: AppId,
         question: CohortReportQuery,
     ) -> StoreResult<Vec<CohortRow>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("cohorts", move |connection| {
             require_app(connection, organization, app)?;
             find_cohorts(connection, app, environment, &question)
@@ -108,7 +109,7 @@ impl Reports for SqliteStore {
         costs: Vec<Cost>,
         origin: AuditContext,
     ) -> StoreResult<u64> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.write("put_costs", move |connection| {
             let (tables, of) = (SqliteTables(connection), (organization, app));
             run(put_costs(&tables, of, &costs, &origin))
@@ -123,7 +124,7 @@ impl Reports for SqliteStore {
         filter: CostFilter,
         page: PageRequest,
     ) -> StoreResult<Page<StoredCost>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("costs", move |connection| {
             require_app(connection, organization, app)?;
             if environment == Environment::Test {
@@ -141,7 +142,8 @@ impl Reports for SqliteStore {
         from: Day,
         to: Day,
     ) -> StoreResult<Vec<(AppId, CostSum)>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let organization = caller.organization_of_all(apps.iter().copied())?;
+        let environment = caller.environment();
         if environment == Environment::Test {
             return Ok(Vec::new());
         }
@@ -163,7 +165,7 @@ impl Reports for SqliteStore {
         app: AppId,
         now: Timestamp,
     ) -> StoreResult<Vec<(Network, IntegrationHealth)>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("delivery_health", move |connection| {
             require_app(connection, organization, app)?;
             if environment == Environment::Test {
@@ -181,7 +183,7 @@ impl Reports for SqliteStore {
         link: LinkId,
         period: Period,
     ) -> StoreResult<ClickBreakdown> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("click_breakdown", move |connection| {
             require_app(connection, organization, app)?;
             find_click_breakdown(connection, app, environment, link, period)
@@ -195,7 +197,7 @@ impl Reports for SqliteStore {
         app: AppId,
         links: Vec<LinkId>,
     ) -> StoreResult<Vec<(LinkId, String)>> {
-        let organization = caller.organization();
+        let organization = caller.organization_of(app)?;
         self.read("link_names", move |connection| {
             require_app(connection, organization, app)?;
             let mut found = Vec::new();
@@ -217,7 +219,7 @@ impl Reports for SqliteStore {
         app: AppId,
         period: Period,
     ) -> StoreResult<CampaignNames> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("campaign_names", move |connection| {
             require_app(connection, organization, app)?;
             find_campaign_names(connection, app, environment, period)
@@ -232,7 +234,7 @@ impl Reports for SqliteStore {
         part: LogPart<EventId>,
         installs: bool,
     ) -> StoreResult<Vec<Event>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("log_events", move |connection| {
             require_app(connection, organization, app)?;
             let environment = environment.as_str();
@@ -264,7 +266,7 @@ impl Reports for SqliteStore {
         app: AppId,
         part: LogPart<ClickId>,
     ) -> StoreResult<Vec<Click>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
+        let (organization, environment) = (caller.organization_of(app)?, caller.environment());
         self.read("log_clicks", move |connection| {
             require_app(connection, organization, app)?;
             let until = ClickId::first_at(part.until);

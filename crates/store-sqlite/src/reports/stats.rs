@@ -116,9 +116,12 @@ fn find_merged(
     ];
     let mut further = String::new();
     for (dimension, wanted) in &question.filters {
+        let matched = dimension.filter_values(wanted).into_iter();
+        let matched: Vec<Value> = matched.map(|one| filter_value(*dimension, one)).collect();
+        let (column, marks) = (dimension_column(*dimension), vec!["?"; matched.len()]);
         // Writing to a String cannot fail.
-        let _infallible = write!(further, " and {} = ?", dimension_column(*dimension));
-        values.push(filter_value(*dimension, wanted));
+        let _infallible = write!(further, " and {column} in ({})", marks.join(", "));
+        values.extend(matched);
     }
     let mut columns = vec!["pieces.n"];
     columns.extend(question.group_by.iter().map(|one| dimension_column(*one)));

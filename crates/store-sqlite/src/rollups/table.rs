@@ -156,18 +156,39 @@ impl RollupTable for SqliteTables<'_> {
         Ok(found)
     }
 
+    async fn had_payment(&self, doubt: &UncertainAge) -> Result<bool, Failure> {
+        let found = self
+            .0
+            .prepare_cached(
+                "select 1 from events
+                 where app_id = ?1 and environment = ?2 and device_id = ?3
+                   and event_id >= ?4 and event_id < ?5 and source <> ?6 and network is not null
+                   and usd_micros > 0 and uncounted is null and duplicate_of is null",
+            )?
+            .exists(params![
+                doubt.member.app.as_bytes(),
+                doubt.member.environment.as_str(),
+                doubt.member.device.as_str(),
+                EventId::first_at(doubt.from).as_bytes(),
+                EventId::first_at(doubt.until).as_bytes(),
+                SELF_CREDITED_SOURCE.as_str()
+            ])?;
+        Ok(found)
+    }
+
     async fn write_cohort_devices(
         &self,
         enrolled: &BTreeMap<CohortMember, CohortDevice>,
     ) -> Result<(), Failure> {
         let mut write = self.0.prepare_cached(
             "insert into cohort_devices (app_id, environment, device_id, installed_at, network,
-                                         link_id, campaign_id, country, ages)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                                         link_id, campaign_id, country, ages, paid_ages)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
              on conflict (app_id, environment, device_id) do update
              set installed_at = excluded.installed_at, network = excluded.network,
                  link_id = excluded.link_id, campaign_id = excluded.campaign_id,
-                 country = excluded.country, ages = excluded.ages",
+                 country = excluded.country, ages = excluded.ages,
+                 paid_ages = excluded.paid_ages",
         )?;
         for (member, enrolled) in enrolled {
             let row = CohortDeviceRow::write(enrolled);
@@ -180,7 +201,8 @@ impl RollupTable for SqliteTables<'_> {
                 row.link_id,
                 row.campaign_id,
                 row.country,
-                row.ages
+                row.ages,
+                row.paid_ages
             ])?;
         }
         Ok(())

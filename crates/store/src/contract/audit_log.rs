@@ -1,7 +1,7 @@
 //! The audit log.
 
 use super::fixtures::{
-    SharedStore, app, at, first_page, link, new_app, new_key, organization, origin, refusal,
+    CLIENT, SharedStore, app, at, first_page, link, new_app, new_key, organization, origin, refusal,
 };
 use std::collections::BTreeMap;
 use tributary_domain::access::key::ApiKey;
@@ -39,7 +39,8 @@ fn new_credential() -> IntegrationChange {
     }
 }
 
-async fn make_every_change(store: &SharedStore, caller: &Authorized<AppsWrite>) {
+/// Makes nine changes. Each adds an entry.
+pub(super) async fn make_every_change(store: &SharedStore, caller: &Authorized<AppsWrite>) {
     let app = app(store, caller).await;
     let link = link(store, caller, app.id).await;
     let key = new_key(caller.organization());
@@ -247,7 +248,7 @@ pub async fn a_test_caller_reads_no_live_entries(store: &SharedStore) {
             environment,
             ..new_key(caller.organization()).key
         };
-        let reader = authorize::<AppsRead>(&key).expect("a reader");
+        let reader = authorize::<AppsRead>(&key, CLIENT).expect("a reader");
         let page = store.audit_log(&reader, app, first_page("500")).await;
         let entries = page.expect("the log").items;
         entries.iter().map(|entry| entry.environment).collect()
@@ -319,7 +320,7 @@ pub async fn old_entries_are_removed(store: &SharedStore) {
         (3..before.len()).contains(&old),
         "some entries are old, some are not"
     );
-    let remove = |limit| store.remove_audit_entries(at(5), limit);
+    let remove = |limit| store.remove_audit_entries(at(5), at(9), limit);
     assert_eq!(remove(2).await.expect("a removal"), 2);
     while remove(2).await.expect("a removal") > 0 {}
     let after = log(store, &one, None).await;

@@ -211,7 +211,7 @@ pub async fn an_erased_transaction_is_still_known(store: &SharedStore) {
         let sums = one.purchase_totals().await;
         let mut key = new_key(one.tenant.writer.organization()).key;
         key.permission = Permission::Full;
-        let eraser = authorize(&key).expect("a full key erases");
+        let eraser = authorize(&key, super::fixtures::CLIENT).expect("a full key erases");
         let name = pseudonym([u8::from(sdk_first); 16]);
         store
             .erase_device(&eraser, one.queue.app, device("phone"), name, origin(150))

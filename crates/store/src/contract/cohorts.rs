@@ -89,3 +89,47 @@ pub async fn cohorts_are_grouped_and_filtered(store: &SharedStore) {
         );
     }
 }
+
+/// A device counts once, at the age of its first counted payment, whatever arrives in which order.
+pub async fn a_device_is_a_payer_from_its_first_payment_on(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    for device in ["early", "late", "refunded", "unknown-currency", "never"] {
+        tenant.call_configure(tenant.configure(device, 20)).await;
+    }
+    let payers = async |network: &str| {
+        let mut query = CohortReportQuery::new(vec![(at(-DAY), at(DAY))], &[], 30, 1_000);
+        query.report.filters = vec![(Dimension::Network, network.to_owned())];
+        let rows = store.cohorts(&tenant.reader, tenant.app.id, query).await;
+        let rows = rows.expect("cohorts are read").into_iter();
+        let rows = rows.map(|one| (one.age, one.figures.payers));
+        rows.filter(|(_, payers)| *payers != 0).collect::<Vec<_>>()
+    };
+    let pay = async |device: &str, amount: &str, currency: &str, second: i64| {
+        let id = format!("{device}-{second}-{amount}");
+        let sent = vec![payment(&id, amount, currency, second)];
+        let accepted = store.accept_sdk_events(tenant.arrival(device, 9 * DAY), sent);
+        accepted.await.expect("events are accepted");
+    };
+    pay("late", "5", "USD", 4 * DAY).await;
+    pay("refunded", "5", "USD", 2 * DAY).await;
+    pay("refunded", "-5", "USD", 3 * DAY).await;
+    pay("unknown-currency", "5", "XXX", 100).await;
+    assert_eq!(payers("organic").await, [(1, 1), (3, 1)]);
+    pay("late", "5", "USD", 6 * DAY).await;
+    pay("early", "5", "USD", 200).await;
+    pay("late", "5", "USD", DAY + 100).await;
+    assert_eq!(payers("organic").await, [(0, 1), (1, 2)]);
+    assert_rebuild_changes_nothing(store).await;
+    pay("early", "5", "USD", 3 * DAY).await;
+    // Late evidence moves an install, and with it its payer.
+    let click = tenant.record_click(10).await;
+    let claims = tenant.configure_with_click("late", &click, 60);
+    tenant.call_configure(claims).await;
+    assert_eq!(payers("organic").await, [(0, 1), (1, 1)]);
+    assert_eq!(payers("network_a").await, [(1, 1)]);
+    assert_rebuild_changes_nothing(store).await;
+    let (reader, app) = (&tenant.reader, tenant.app.id);
+    let from = store.payers_complete_from(reader, app).await;
+    assert_eq!(from.expect("a read"), None, "a new app lacks nothing");
+    assert!(!store.fill_payers(app).await.expect("nothing to fill"));
+}

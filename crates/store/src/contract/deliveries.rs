@@ -7,7 +7,9 @@ use tributary_domain::access::Environment;
 use tributary_domain::event::EventFilter;
 use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_id};
 use tributary_domain::forwarding::lifecycle::NextStep;
-use tributary_domain::forwarding::undelivered::{UndeliveredEvents, UndeliveredReason};
+use tributary_domain::forwarding::undelivered::{
+    UndeliveredGroup, UndeliveredQuery, UndeliveredReason,
+};
 use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus, SkipReason};
 use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
@@ -185,37 +187,67 @@ pub async fn skipped_conversions_are_counted(store: &SharedStore) {
     assert_eq!(skipped(week + 22).await, counted(&[]));
 }
 
-/// Undelivered events are counted by network, name and reason, and each count leads to its events.
-pub async fn undelivered_events_are_counted_and_found(store: &SharedStore) {
+/// Counts the undelivered events of a store with deliveries in every state.
+async fn undelivered_groups(
+    store: &SharedStore,
+    one: &ForwardingApp,
+    since: i64,
+    (network, event): (Option<Network>, Option<&str>),
+) -> Vec<UndeliveredGroup> {
+    let query = UndeliveredQuery {
+        since: at(since),
+        network,
+        event: event.map(str::to_owned),
+    };
+    let (reader, app) = (one.reader(), one.queue.app);
+    let counts = store.undelivered(&reader, app, query);
+    let counts = counts.await.expect("undelivered events are counted");
+    assert_eq!(counts.complete_since(), None);
+    counts.groups()
+}
+
+/// The filters of undelivered events choose from what is counted without them.
+pub async fn undelivered_events_are_filtered(store: &SharedStore) {
     let one = varied(store).await;
     one.send_events("phone", &["b1", "b2"], "boss_defeated", 15)
         .await;
-    let (reader, app) = (one.reader(), one.queue.app);
-    let counted = async |since| {
-        let counts = store.undelivered(&reader, app, at(since));
-        let counts = counts.await.expect("undelivered events are counted");
-        assert!(!counts.stopped_early());
-        let of_a = |(events, count): (&UndeliveredEvents, u64)| {
-            (events.network == Network::A).then(|| (events.clone(), count))
-        };
-        let found = counts.most_frequent_first().into_iter().filter_map(of_a);
-        found.collect::<Vec<_>>()
-    };
-    let found = counted(0).await;
-    let count_of = |event: &str, reason: &UndeliveredReason| {
-        let is_it = |(one, _): &&(UndeliveredEvents, u64)| {
-            one.event.as_deref() == Some(event) && one.reason == *reason
-        };
-        found.iter().find(is_it).map_or(0, |(_, count)| *count)
-    };
-    let not_mapped = UndeliveredReason::Skipped(SkipReason::NotMapped);
-    assert_eq!(count_of("boss_defeated", &not_mapped), 2, "{found:?}");
+    let counted = async |network, event| undelivered_groups(store, &one, 0, (network, event)).await;
+    let everything = counted(None, None).await;
+    let name = Some("boss_defeated".to_owned());
+    for network in Network::ALL {
+        let mut of_network = everything.clone();
+        of_network.retain(|group| group.network == network);
+        assert_eq!(counted(Some(network), None).await, of_network);
+        let named = of_network.iter().filter_map(|group| {
+            let (_, count) = group.events.iter().find(|(event, _)| *event == name)?;
+            Some((group.reason.clone(), *count))
+        });
+        let mut named: Vec<_> = named.collect();
+        named.sort();
+        let found = counted(Some(network), name.as_deref()).await;
+        assert!(found.iter().all(|group| group.events.len() == 1));
+        let found = found.into_iter().map(|group| (group.reason, group.count));
+        let mut found: Vec<_> = found.collect();
+        found.sort();
+        assert_eq!(found, named);
+    }
+    assert_eq!(counted(None, Some("no_such_event")).await, []);
+    let later = undelivered_groups(store, &one, 1_000, (None, None)).await;
+    assert_eq!(later, [], "only events since that time");
+}
+
+/// Undelivered events are counted by network and reason, and each count leads to its deliveries.
+pub async fn undelivered_counts_lead_to_deliveries(store: &SharedStore) {
+    let one = varied(store).await;
+    let groups = undelivered_groups(store, &one, 0, (Some(Network::A), None)).await;
     let ended = |status| {
-        found.iter().find(|(one, _)| matches!(&one.reason, UndeliveredReason::Ended(found, _) if *found == status))
+        groups.iter().find(
+            |group| matches!(&group.reason, UndeliveredReason::Ended(found, _) if *found == status),
+        )
     };
     for status in [DeliveryStatus::Failed, DeliveryStatus::Unconfirmed] {
-        let (events, count) = ended(status).expect("a count");
-        let UndeliveredReason::Ended(_, reason) = &events.reason else {
+        let group = ended(status).expect("a count");
+        let UndeliveredReason::Ended(_, reason) = &group.reason else {
             unreachable!("an ended delivery");
         };
         let filter = |reason: Option<&str>| DeliveryFilter {
@@ -224,10 +256,8 @@ pub async fn undelivered_events_are_counted_and_found(store: &SharedStore) {
             reason: reason.map(str::to_owned),
             ..DeliveryFilter::default()
         };
-        assert_eq!(
-            one.deliveries(filter(reason.as_deref())).await.len() as u64,
-            *count
-        );
+        let listed = one.deliveries(filter(reason.as_deref())).await;
+        assert_eq!(listed.len() as u64, group.count);
         assert_eq!(one.deliveries(filter(Some("another"))).await.len(), 0);
     }
     assert!(ended(DeliveryStatus::Delivered).is_none());
@@ -235,31 +265,35 @@ pub async fn undelivered_events_are_counted_and_found(store: &SharedStore) {
         reason: Some("another".to_owned()),
         ..DeliveryFilter::default()
     };
-    assert_eq!(
-        one.deliveries(any).await.len(),
-        0,
-        "pending ones have no reason"
-    );
-    let log = async |network, reason| {
+    let listed = one.deliveries(any).await;
+    assert_eq!(listed.len(), 0, "pending ones have no reason");
+}
+
+/// Skipped events are counted by name, and each count leads to its events.
+pub async fn undelivered_counts_lead_to_events(store: &SharedStore) {
+    let one = varied(store).await;
+    one.send_events("phone", &["b1", "b2"], "boss_defeated", 15)
+        .await;
+    let groups = undelivered_groups(store, &one, 0, (Some(Network::A), None)).await;
+    let not_mapped = UndeliveredReason::Skipped(SkipReason::NotMapped);
+    let group = groups.iter().find(|group| group.reason == not_mapped);
+    let group = group.expect("events without a mapping");
+    let name = Some("boss_defeated".to_owned());
+    assert!(group.events.contains(&(name, 2)), "{groups:?}");
+    let log = async |reason| {
         let filter = EventFilter {
-            not_sent: Some((network, reason)),
+            not_sent: Some((Network::A, reason)),
             ..EventFilter::default()
         };
-        let page = store.events(&one.tenant.reader, app, filter, first_page("50"));
-        let items = page.await.expect("a page").items;
-        items
-            .into_iter()
-            .map(|event| event.name)
-            .collect::<Vec<_>>()
+        let (reader, app) = (&one.tenant.reader, one.queue.app);
+        let page = store.events(reader, app, filter, first_page("50"));
+        let items = page.await.expect("a page").items.into_iter();
+        items.map(|event| event.name).collect::<Vec<_>>()
     };
-    let names = log(Network::A, SkipReason::NotMapped).await;
-    assert!(
-        names.iter().filter(|name| *name == "boss_defeated").count() == 2,
-        "{names:?}"
-    );
-    assert!(log(Network::A, SkipReason::Consent).await.is_empty());
-    let later = counted(1_000).await;
-    assert_eq!(later, [], "only events since that time");
+    let names = log(SkipReason::NotMapped).await;
+    let count = names.iter().filter(|name| *name == "boss_defeated").count();
+    assert_eq!(count, 2, "{names:?}");
+    assert!(log(SkipReason::Consent).await.is_empty());
 }
 
 /// Failed deliveries can be retried, individually or by filter; successful deliveries cannot.
@@ -329,7 +363,8 @@ pub async fn another_organization_finds_no_delivery(store: &SharedStore) {
     assert_eq!(refusal(resumed), Refusal::AppNotFound);
     let mut key = super::fixtures::new_key(one.tenant.writer.organization()).key;
     key.environment = Environment::Test;
-    let in_test = tributary_domain::access::authorize(&key).expect("a test key reads apps");
+    let in_test = tributary_domain::access::authorize(&key, super::fixtures::CLIENT)
+        .expect("a test key reads apps");
     let list = store
         .deliveries(&in_test, app, filter, first_page("5"))
         .await;

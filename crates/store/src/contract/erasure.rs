@@ -9,13 +9,14 @@ use super::fixtures::{
 use super::outbox_fixtures::{LEASE, ends_with, settled};
 use super::sdk_fixtures::{payment, tenant};
 use crate::{DeviceDetails, LogPart};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::{Authorized, Environment};
 use tributary_domain::device::{ContactHashes, DeviceKey, Identity};
 use tributary_domain::erasure::{Erasure, pseudonym};
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::forwarding::lifecycle::ERASED;
 use tributary_domain::forwarding::{AttemptVerdict, DeliveryStatus};
+use tributary_domain::personal_data::PersonIds;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::cohort::CohortReportQuery;
 use tributary_domain::report::{Dimension, ReportQuery};
@@ -163,12 +164,15 @@ pub async fn the_remaining_rows_follow_the_domain_rule(store: &SharedStore) {
     let erasure = Erasure {
         device: device(DEVICE),
         pseudonym: name.clone(),
-        people: vec![person(PERSON), person(ALIAS)],
-        advertising: before
-            .device
-            .iter()
-            .filter_map(|it| it.advertising_id.clone())
-            .collect(),
+        person: PersonIds {
+            devices: BTreeSet::from([device(DEVICE)]),
+            users: BTreeSet::from([person(PERSON), person(ALIAS)]),
+            advertising: before
+                .device
+                .iter()
+                .filter_map(|it| it.advertising_id.clone())
+                .collect(),
+        },
     };
     let expected: BTreeMap<String, Event> = log
         .into_iter()

@@ -185,7 +185,7 @@ impl PersonScenario {
         let mut key = new_key(self.tenant().writer.organization()).key;
         key.permission = Permission::Full;
         key.environment = environment;
-        authorize(&key).expect("a full key erases")
+        authorize(&key, super::fixtures::CLIENT).expect("a full key erases")
     }
 
     /// Erases the device. Returns its pseudonym.

@@ -1,9 +1,10 @@
 //! Fixtures for the contract cases.
 
 use crate::{NewKey, NewSetupLink, Organization, Store, StoreError};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
+use tributary_domain::access::key::{ApiKey, KeyCreation, KeyKind, KeyText};
 use tributary_domain::access::person::{Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::{Actor, AppsWrite, Authorized, Environment, Permission};
 use tributary_domain::app::{App, AppCreation as AppBirth, FraudPolicy};
@@ -23,9 +24,10 @@ pub type SharedStore = Arc<dyn Store>;
 static COUNTER: AtomicU64 = AtomicU64::new(1);
 
 /// Returns ten bytes that are unique in this process. The first three bytes are zero, because ids
-/// have their version and variant bits there.
+/// have their version and variant bits there. The last one is zero, because a change with several
+/// audit entries numbers them from the first id.
 pub fn unique() -> [u8; 10] {
-    let counter = COUNTER.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    let counter = (COUNTER.fetch_add(1, Ordering::Relaxed) << 8).to_be_bytes();
     let mut bytes = [0; 10];
     bytes[3..].copy_from_slice(&counter[1..]);
     bytes
@@ -42,11 +44,14 @@ pub async fn is_due(store: &SharedStore, kind: WorkKind, second: i64) -> bool {
     kinds.expect("kinds of due work").contains(&kind)
 }
 
+/// Address of the clients in the contract cases.
+pub const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
+
 /// Returns an audit log origin.
 pub fn origin(seconds: i64) -> AuditContext {
     AuditContext {
         actor: Actor::Operator,
-        address: Some(std::net::IpAddr::from([192, 0, 2, 7])),
+        address: Some(CLIENT),
         environment: Environment::Live,
         request_id: Some("request".to_owned()),
         at: at(seconds),
@@ -79,17 +84,17 @@ pub fn new_key(organization: OrganizationId) -> NewKey {
     let mut random = [0; 24];
     random[..10].copy_from_slice(&unique());
     let text = KeyText::generate(KeyKind::Private, Environment::Live, random);
-    let key = ApiKey {
+    let creation = KeyCreation {
         id: KeyId::new(at(0), unique()),
         organization,
-        name: "CI".to_owned(),
-        permission: Permission::ReadOnly,
-        environment: Environment::Live,
         hint: text.hint().to_owned(),
-        created_at: at(0),
+        at: at(0),
+    };
+    let key = ApiKey {
+        // The creator that `origin` names.
+        created_by: Some(Actor::Operator),
         expires_at: Some(at(1_000)),
-        revoked_at: None,
-        last_used_at: None,
+        ..ApiKey::new(creation, "CI".to_owned(), Permission::ReadOnly)
     };
     NewKey {
         key,

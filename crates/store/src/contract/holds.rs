@@ -367,7 +367,8 @@ pub async fn reviews_stay_within_their_tenant_and_are_logged(store: &SharedStore
 
     let mut key = new_key(one.tenant.writer.organization()).key;
     (key.permission, key.environment) = (Permission::Full, Environment::Test);
-    let tester: Authorized<InstallsReview> = authorize(&key).expect("a test key reviews");
+    let tester: Authorized<InstallsReview> =
+        authorize(&key, super::fixtures::CLIENT).expect("a test key reviews");
     let reader = tester.read_access();
     let list = store.held_installs(&reader, app, all, first_page("5"));
     assert_eq!(list.await.expect("a list").items, []);

@@ -1,18 +1,24 @@
 //! The instance.
 
 use super::erasure_fixtures::billing_notification;
-use super::fixtures::{SharedStore, app, at, link, new_key, organization, origin};
+use super::fixtures::{SharedStore, app, at, link, new_key, organization, origin, unique};
 use super::sdk_fixtures::tenant;
+use super::sessions::user;
 use super::skan::document;
 use crate::{StoreError, StoreResult};
 use std::collections::BTreeSet;
-use tributary_domain::access::{AppsWrite, Authorized};
+use std::time::Duration;
+use tributary_domain::access::key_management::KeyRotation;
+use tributary_domain::access::person::Role;
+use tributary_domain::access::{Actor, AppsWrite, Authorized, KeysWrite};
 use tributary_domain::app::{AppChange, BillingProvider};
+use tributary_domain::audit::AuditContext;
 use tributary_domain::billing::{NotificationMeaning, PaymentClaim};
 use tributary_domain::link::LinkChange;
 use tributary_domain::ownership::store_id::StoreIdProof;
 use tributary_domain::vocabulary::change::Change;
-use tributary_domain::vocabulary::id::{AppId, KeyId, LinkId};
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::{AppId, KeyId, LinkId, UserId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::web_url::HostName;
 
@@ -42,7 +48,9 @@ pub async fn the_probe_commits_and_the_report_names_engine_and_schema(store: &Sh
 }
 
 /// A name for each change, to find the change that a failed check is about.
-const CHANGES: [&str; 8] = [
+const CHANGES: [&str; 10] = [
+    "take_over_key",
+    "rotate_key",
     "revoke_key",
     "update_app",
     "put_skan",
@@ -56,6 +64,7 @@ const CHANGES: [&str; 8] = [
 /// Everything that the changes in [`CHANGES`] are made to.
 struct ChangedObjects {
     caller: Authorized<AppsWrite>,
+    member: UserId,
     key: KeyId,
     app: AppId,
     link: LinkId,
@@ -70,6 +79,7 @@ impl ChangedObjects {
         let app = app(store, &caller).await.id;
         let link = link(store, &caller, app).await.id;
         Self {
+            member: user(store, caller.organization(), Role::Owner).await.id,
             caller,
             key: new.key.id,
             app,
@@ -80,13 +90,33 @@ impl ChangedObjects {
     async fn change(&self, store: &SharedStore, change: &str) -> StoreResult<()> {
         let Self {
             caller,
+            member,
             key,
             app,
             link,
         } = self;
+        let manager = Authorized::<KeysWrite>::operator(caller.organization());
         let (app, link, any) = (*app, *link, Precondition::None);
         let host = HostName::parse("go.example.com").expect("a host");
         match change {
+            "take_over_key" => {
+                let origin = AuditContext {
+                    actor: Actor::User(*member),
+                    ..origin(1)
+                };
+                drop(store.take_over_key(&manager, *key, origin).await?);
+            }
+            "rotate_key" => {
+                let rotation = KeyRotation {
+                    successor: KeyId::new(at(1), unique()),
+                    hint: "wxyz".to_owned(),
+                    overlap: Duration::from_hours(1),
+                    expiry: Change::Keep,
+                };
+                let digest = Digest::of(&unique());
+                let rotated = store.rotate_key(&manager, *key, rotation, digest, origin(1));
+                drop(rotated.await?);
+            }
             "revoke_key" => drop(store.revoke_key(*key, origin(1)).await?),
             "update_app" => {
                 let change = AppChange {
@@ -155,7 +185,10 @@ pub async fn other_changes_keep_the_version(store: &SharedStore) {
     changed.expect("the link is changed");
     let version = store.configuration_version().await.expect("a version");
     ChangedObjects::create(store).await;
-    store.note_key_use(objects.key, at(7)).await.expect("a use");
+    store
+        .note_key_use(objects.key, at(7), "192.0.2.0/24".to_owned())
+        .await
+        .expect("a use");
     let caller = &objects.caller;
     let outdated = Precondition::AnyOf(vec!["outdated".to_owned()]);
     let refused = store

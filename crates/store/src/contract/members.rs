@@ -2,6 +2,7 @@
 
 use super::fixtures::{SharedStore, at, join3, new_setup_link, organization, origin, refusal};
 use super::sessions::{new_session, user};
+use std::collections::BTreeSet;
 use tributary_domain::access::person::{Email, Role};
 use tributary_domain::access::{AppsWrite, Authorized, MembersWrite};
 use tributary_domain::refusal::Refusal;
@@ -21,7 +22,7 @@ pub async fn a_changed_role_applies_to_the_next_request(store: &SharedStore) {
         .await
         .expect("a session starts");
     let changed = store
-        .change_member_role(&owner, member.id, Role::Viewer, origin(4))
+        .change_member_role(&owner, member.id, Role::Viewer, BTreeSet::new(), origin(4))
         .await
         .expect("the role changes");
     assert_eq!(changed.role, Role::Viewer);
@@ -37,10 +38,12 @@ pub async fn the_last_owner_cannot_be_removed_or_demoted(store: &SharedStore) {
     let owner = owner_of(&caller);
     let last = user(store, caller.organization(), Role::Owner).await;
     let demoted = store
-        .change_member_role(&owner, last.id, Role::Admin, origin(3))
+        .change_member_role(&owner, last.id, Role::Admin, BTreeSet::new(), origin(3))
         .await;
     assert_eq!(refusal(demoted), Refusal::LastOwner);
-    let removed = store.remove_member(&owner, last.id, origin(3)).await;
+    let removed = store
+        .remove_member(&owner, last.id, BTreeSet::new(), origin(3))
+        .await;
     assert_eq!(refusal(removed), Refusal::LastOwner);
 }
 
@@ -54,7 +57,9 @@ pub async fn owners_who_remove_each_other_leave_one(store: &SharedStore) {
     }
     let remove = async |member| {
         let owner = owner_of(&caller);
-        store.remove_member(&owner, member, origin(3)).await
+        store
+            .remove_member(&owner, member, BTreeSet::new(), origin(3))
+            .await
     };
     let removed = join3(remove(owners[0]), remove(owners[1]), remove(owners[2])).await;
     let left = store.members(&caller.read_access()).await.expect("a list");
@@ -72,7 +77,7 @@ pub async fn a_removed_member_is_signed_out(store: &SharedStore) {
         .await
         .expect("a session starts");
     store
-        .remove_member(&owner_of(&caller), member.id, origin(4))
+        .remove_member(&owner_of(&caller), member.id, BTreeSet::new(), origin(4))
         .await
         .expect("the member is removed");
     let found = store.session(session.digest).await.expect("a lookup");
@@ -80,7 +85,7 @@ pub async fn a_removed_member_is_signed_out(store: &SharedStore) {
     let found = store.users_by_email(&member.email).await.expect("a lookup");
     assert_eq!(found, []);
     let again = store
-        .remove_member(&owner_of(&caller), member.id, origin(5))
+        .remove_member(&owner_of(&caller), member.id, BTreeSet::new(), origin(5))
         .await;
     assert_eq!(refusal(again), Refusal::MemberNotFound);
 }
@@ -120,10 +125,12 @@ pub async fn another_organization_cannot_manage_members(store: &SharedStore) {
         .await
         .expect("a link is created");
     let other = owner_of(&stranger);
-    let removed = store.remove_member(&other, member.id, origin(4)).await;
+    let removed = store
+        .remove_member(&other, member.id, BTreeSet::new(), origin(4))
+        .await;
     assert_eq!(refusal(removed), Refusal::MemberNotFound);
     let promoted = store
-        .change_member_role(&other, member.id, Role::Owner, origin(4))
+        .change_member_role(&other, member.id, Role::Owner, BTreeSet::new(), origin(4))
         .await;
     assert_eq!(refusal(promoted), Refusal::MemberNotFound);
     store

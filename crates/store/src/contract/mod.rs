@@ -3,11 +3,14 @@
 //! An adapter calls [`contract_suite!`](crate::contract_suite) with a function that opens a new,
 //! empty store. If the engines behave differently, a test fails.
 
+pub mod accounts;
 pub mod ad_services;
 pub mod alerts;
 pub mod apps;
 pub mod attestation;
+pub mod audit_chain;
 pub mod audit_log;
+pub mod audit_streams;
 pub mod billing;
 pub mod billing_cohorts;
 pub mod billing_duplicates;
@@ -28,6 +31,7 @@ pub mod erasure;
 pub mod erasure_fixtures;
 pub mod erasure_later;
 pub mod events;
+pub mod factors;
 pub mod fixtures;
 pub mod holds;
 pub mod identity;
@@ -35,13 +39,17 @@ pub mod import_duplicates;
 pub mod imports;
 pub mod instance;
 pub mod integrations;
+pub mod keys;
 pub mod link_lists;
 pub mod links;
+pub mod member_keys;
 pub mod members;
 pub mod notices;
 pub mod outbox;
 pub mod outbox_fixtures;
 pub mod ownership;
+pub mod personal_data;
+pub mod personal_data_fixtures;
 pub mod pivots;
 pub mod planning;
 pub mod postback_fixtures;
@@ -56,6 +64,7 @@ pub mod sdk_fixtures;
 pub mod sessions;
 pub mod shared_queues;
 pub mod sign_ins;
+pub mod single_sign_on;
 pub mod skan;
 pub mod tenants;
 pub mod traffic;

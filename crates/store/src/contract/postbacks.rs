@@ -458,7 +458,8 @@ pub async fn another_organization_finds_no_postback(store: &SharedStore) {
     assert_eq!(refusal(counted), Refusal::AppNotFound);
     let mut key = new_key(one.writer.organization()).key;
     key.environment = Environment::Test;
-    let in_test: Authorized<AppsRead> = authorize(&key).expect("a test key reads apps");
+    let in_test: Authorized<AppsRead> =
+        authorize(&key, super::fixtures::CLIENT).expect("a test key reads apps");
     let listed = store
         .postbacks(&in_test, one.app, filter, first_page("5"))
         .await;

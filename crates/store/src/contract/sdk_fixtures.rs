@@ -62,7 +62,7 @@ impl Tenant {
     pub fn test_reader(&self) -> Authorized<AnalyticsRead> {
         let mut key = new_key(self.writer.organization()).key;
         key.environment = Environment::Test;
-        authorize(&key).expect("a test key reads analytics")
+        authorize(&key, super::fixtures::CLIENT).expect("a test key reads analytics")
     }
 
     /// Builds a click on the link from an Android phone.

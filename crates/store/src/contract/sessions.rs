@@ -1,7 +1,7 @@
 //! Dashboard sessions.
 
 use super::fixtures::{
-    SharedStore, at, first_page, new_key, new_setup_link, organization, origin, refusal, unique,
+    SharedStore, at, first_page, new_setup_link, organization, origin, refusal, unique,
 };
 use crate::{NewSession, Redemption};
 use tributary_domain::access::person::{Email, Role, User};
@@ -26,8 +26,7 @@ pub async fn user(store: &SharedStore, organization: OrganizationId, role: Role)
         user: UserId::new(at(2), unique()),
         email: Email::parse(&email).expect("an address"),
         password_hash: "first".to_owned(),
-        first_key: new_key(organization),
-        first_key_audit_id: AuditId::new(at(2), unique()),
+        first_key: None,
     };
     let redeemed = store.redeem_setup_link(digest, redemption, origin(2)).await;
     redeemed.expect("an account is created")
@@ -71,13 +70,19 @@ pub async fn a_session_is_found_by_its_digest_until_it_ends(store: &SharedStore)
     assert_eq!(found.user, user);
     assert_eq!(found.organization.id, caller.organization());
     store
-        .end_session(one.digest)
+        .end_session(one.digest, origin(5))
         .await
         .expect("the session ends");
     store
-        .end_session(one.digest)
+        .end_session(one.digest, origin(6))
         .await
         .expect("nothing changes");
+    let reader = caller.read_access();
+    let log = store.audit_log(&reader, None, first_page("2")).await;
+    let log = log.expect("the log").items;
+    let actions: Vec<Action> = log.iter().map(|entry| entry.action).collect();
+    assert_eq!(actions, [Action::UserSignedOut, Action::UserSignedIn]);
+    assert_eq!(log[0].target, user.id.to_string());
     assert!(!is_there(store, &one).await);
     assert!(is_there(store, &two).await);
 }
@@ -95,6 +100,22 @@ pub async fn the_last_use_of_a_session_never_goes_back(store: &SharedStore) {
     }
     let found = store.session(session.digest).await.expect("a lookup");
     assert_eq!(found.expect("a session").session.last_seen_at, at(20));
+}
+
+/// A session begins with a proof of who the user is; a later one replaces it.
+pub async fn a_session_keeps_the_last_proof(store: &SharedStore) {
+    let caller = organization(store).await;
+    let user = user(store, caller.organization(), Role::Viewer).await;
+    let (one, two) = (begin(store, &user, 3).await, begin(store, &user, 3).await);
+    let proved_at = async |session: &NewSession| {
+        let found = store.session(session.digest).await.expect("a lookup");
+        found.expect("a session").session.proved_at
+    };
+    assert_eq!(proved_at(&one).await, at(3));
+    let noted = store.note_session_proof(one.digest, at(700));
+    noted.await.expect("a write");
+    assert_eq!(proved_at(&one).await, at(700));
+    assert_eq!(proved_at(&two).await, at(3), "another session");
 }
 
 /// A password change signs out all other sessions of the user.

@@ -4,10 +4,11 @@ use super::fixtures::{
     SharedStore, at, join3, name, new_key, new_setup_link, organization, origin, refusal, unique,
 };
 use crate::{NewSetupLink, Organization, Redemption};
+use tributary_domain::access::Actor;
 use tributary_domain::access::person::{Email, Role};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::{AuditId, KeyId, OrganizationId, UserId};
+use tributary_domain::vocabulary::id::{KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 
 fn redemption(email: &str, organization: OrganizationId) -> Redemption {
@@ -15,8 +16,7 @@ fn redemption(email: &str, organization: OrganizationId) -> Redemption {
         user: UserId::new(at(3), unique()),
         email: Email::parse(email).expect("an address"),
         password_hash: "$argon2id$…".to_owned(),
-        first_key: new_key(organization),
-        first_key_audit_id: AuditId::new(at(3), unique()),
+        first_key: Some(new_key(organization)),
     }
 }
 
@@ -161,7 +161,7 @@ pub async fn the_last_use_of_a_key_never_goes_back(store: &SharedStore) {
         .expect("a key is created");
     for seconds in [10, 70, 20] {
         store
-            .note_key_use(new.key.id, at(seconds))
+            .note_key_use(new.key.id, at(seconds), "192.0.2.0/24".to_owned())
             .await
             .expect("a use is recorded");
     }
@@ -216,17 +216,30 @@ pub async fn a_set_up_link_creates_one_account_and_one_key(store: &SharedStore) 
         .await
         .expect("a lookup");
     assert_eq!(stored, [(user, redemption.password_hash.clone())]);
-    let key = store
-        .key_by_digest(redemption.first_key.digest)
-        .await
-        .expect("a lookup");
-    assert_eq!(key, Some(redemption.first_key.key));
+    let first_key = redemption.first_key.expect("a key");
+    let key = store.key_by_digest(first_key.digest).await;
+    let key = key.expect("a lookup").expect("the key");
+    assert_eq!(key.id, first_key.key.id);
+    assert_eq!(key.created_by, Some(Actor::User(redemption.user)));
+    assert_eq!(key.owner, Some(redemption.user));
     let used = store
         .setup_link(link.digest)
         .await
         .expect("a lookup")
         .expect("the link");
     assert_eq!(used.used_at, Some(at(3)));
+}
+
+/// Invited members create their keys themselves, even if a key is offered.
+pub async fn an_invited_member_gets_no_key(store: &SharedStore) {
+    let caller = organization(store).await;
+    let email = "invited@example.com";
+    let link = stored_invitation(store, caller.organization(), email).await;
+    let redemption = redemption(email, caller.organization());
+    let redeemed = store.redeem_setup_link(link.digest, redemption, origin(3));
+    redeemed.await.expect("an account is created");
+    let keys = store.keys(caller.organization()).await.expect("a list");
+    assert_eq!(keys, []);
 }
 
 /// When two people use the same link, only one gets the account.
@@ -304,10 +317,9 @@ pub async fn a_taken_email_is_refused_and_leaves_the_link_unused(store: &SharedS
         .redeem_setup_link(two.digest, again.clone(), origin(4))
         .await;
     assert_eq!(refusal(outcome), Refusal::EmailTaken);
-    let key = store
-        .key_by_digest(again.first_key.digest)
-        .await
-        .expect("a lookup");
+    let first_key = again.first_key.expect("a key");
+    let key = store.key_by_digest(first_key.digest).await;
+    let key = key.expect("a lookup");
     assert_eq!(key, None, "a refused account has no key");
     let link = store
         .setup_link(two.digest)

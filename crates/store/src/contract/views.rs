@@ -4,6 +4,7 @@ use super::fixtures::{SharedStore, at, name, origin, refusal, unique};
 use super::sdk_fixtures::{Tenant, tenant};
 use super::sessions::user;
 use crate::NewShareLink;
+use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::access::person::{Role, User};
 use tributary_domain::audit::Action;
@@ -191,7 +192,9 @@ pub async fn a_removed_member_shares_nothing(store: &SharedStore) {
         .await;
     stored.expect("a view is saved");
     let manager = tributary_domain::access::Authorized::operator(organization);
-    let removed = store.remove_member(&manager, member.id, origin(5)).await;
+    let removed = store
+        .remove_member(&manager, member.id, BTreeSet::new(), origin(5))
+        .await;
     removed.expect("the member is removed");
     assert_eq!(store.share(new.digest).await.expect("a lookup"), None);
     assert_eq!(saved(&tenant, &member).await, []);

@@ -213,6 +213,37 @@ pub async fn a_replay_equals_recording_under_the_rules(store: &SharedStore) {
     assert_eq!(before, after);
 }
 
+/// A click id that replaced an earlier decision long after the first open counts only within the tried
+/// window. What cannot be decided again is counted.
+pub async fn late_evidence_counts_within_the_tried_window(store: &SharedStore) {
+    let one = tenant(store).await;
+    let click = one.record_click(0).await;
+    one.call_configure(one.configure("late", HOUR)).await;
+    let claims = one.configure_with_click("late", &click, 31 * HOUR);
+    one.call_configure(claims).await;
+    one.pay_dollars("late", "p1", "10", 32 * HOUR).await;
+    let with_window = |hours| AttributionRules {
+        click_window_hours: hours,
+        probabilistic_android: false,
+        ..one.app.attribution.clone()
+    };
+    let paid = vec![("network_a".to_owned(), 1, 0, PAID)];
+    let organic = vec![("organic".to_owned(), 1, 0, PAID)];
+    for (hours, moved, expected) in [(30, 0, &paid), (29, 1, &organic), (1, 1, &organic)] {
+        let report = one.what_if(with_window(hours)).await;
+        assert_eq!((report.moved, report.kept()), (moved, 0), "{hours}");
+        assert_eq!(figures(&report, false), paid, "{hours}");
+        assert_eq!(&figures(&report, true), expected, "{hours}");
+    }
+    // Within a day, the first call may have sent an id whose click was not stored yet.
+    let click = one.record_click(40 * HOUR).await;
+    one.call_configure(one.configure("soon", 41 * HOUR)).await;
+    let claims = one.configure_with_click("soon", &click, 61 * HOUR);
+    one.call_configure(claims).await;
+    let report = one.what_if(with_window(10)).await;
+    assert_eq!((report.moved, report.kept()), (1, 1));
+}
+
 /// Installs stay within their tenant and environment.
 pub async fn another_organization_replays_nothing(store: &SharedStore) {
     let (one, other) = (tenant(store).await, tenant(store).await);

@@ -5,7 +5,10 @@ use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
 use tributary_domain::access::{Actor, Environment};
+use tributary_domain::audit::chain::{Anchor, AuditChain, ChainEnd, ChainedId};
+use tributary_domain::audit::json::HashedEntry;
 use tributary_domain::audit::{Action, AuditContext, AuditEntry, FieldChange};
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -29,11 +32,61 @@ row! {
     }
 }
 
+row! {
+    /// The place of an entry in its chain.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct AuditPlaceRow {
+        pub audit_id: [u8; 16],
+        pub sequence: i64,
+        pub hash: Vec<u8>,
+    }
+}
+
+row! {
+    /// A row of `audit_chains`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct AuditChainRow {
+        pub organization_id: [u8; 16],
+        pub last_sequence: i64,
+        pub last_hash: Vec<u8>,
+        pub removed_sequence: i64,
+        pub removed_hash: Vec<u8>,
+        pub removed_at: Option<i64>,
+        pub missing: i64,
+        pub is_waiting: bool,
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct StoredChange {
     field: String,
     before: Option<String>,
     after: Option<String>,
+}
+
+/// Converts an actor to the columns of its kind and id.
+pub(super) const fn write_actor(actor: &Actor) -> (&'static str, Option<[u8; 16]>) {
+    match actor {
+        Actor::Key(id) => ("key", Some(*id.as_bytes())),
+        Actor::User(id) => ("user", Some(*id.as_bytes())),
+        Actor::Operator => ("operator", None),
+        Actor::DeviceUser => ("device_user", None),
+        Actor::Service => ("service", None),
+    }
+}
+
+/// Reads an actor from its kind and id.
+pub(super) fn read_actor(kind: &str, id: Option<[u8; 16]>) -> Option<Actor> {
+    match (kind, id) {
+        ("key", Some(key)) => Some(Actor::Key(KeyId::from_bytes(key))),
+        ("user", Some(user)) => Some(Actor::User(UserId::from_bytes(user))),
+        ("operator", None) => Some(Actor::Operator),
+        ("device_user", None) => Some(Actor::DeviceUser),
+        ("service", None) => Some(Actor::Service),
+        _ => None,
+    }
 }
 
 /// Builds the audit log entry for a change.
@@ -45,13 +98,7 @@ pub fn audit_row(
     target: impl ToString,
     changes: &[FieldChange],
 ) -> AuditRow {
-    let (actor_kind, actor_id) = match &origin.actor {
-        Actor::Key(id) => ("key", Some(*id.as_bytes())),
-        Actor::User(id) => ("user", Some(*id.as_bytes())),
-        Actor::Operator => ("operator", None),
-        Actor::DeviceUser => ("device_user", None),
-        Actor::Service => ("service", None),
-    };
+    let (actor_kind, actor_id) = write_actor(&origin.actor);
     let stored = |change: &FieldChange| StoredChange {
         field: change.field.clone(),
         before: change.before.clone(),
@@ -73,7 +120,93 @@ pub fn audit_row(
     }
 }
 
+/// Reads the end of a chain. A stored value that no chain has, such as a negative number or a short
+/// hash, was changed from outside. It reads as a value that verifies nothing, so that it is reported
+/// as a break and not as an error.
+fn chain_end(sequence: i64, hash: &[u8]) -> ChainEnd {
+    ChainEnd {
+        sequence: u64::try_from(sequence).unwrap_or(0),
+        hash: <[u8; 32]>::try_from(hash).map_or(ChainEnd::START.hash, Digest::from_bytes),
+    }
+}
+
+/// Converts a sequence number to its column.
+pub fn stored_sequence(sequence: u64) -> i64 {
+    i64::try_from(sequence).unwrap_or(i64::MAX)
+}
+
+impl AuditPlaceRow {
+    /// Reads the place.
+    pub fn read(&self) -> ChainedId {
+        ChainedId {
+            id: AuditId::from_bytes(self.audit_id),
+            place: chain_end(self.sequence, &self.hash),
+        }
+    }
+}
+
+impl AuditChainRow {
+    /// Converts a chain to its row.
+    pub fn write(organization: OrganizationId, chain: &AuditChain) -> Self {
+        Self {
+            organization_id: *organization.as_bytes(),
+            last_sequence: stored_sequence(chain.end.sequence),
+            last_hash: chain.end.hash.as_bytes().to_vec(),
+            removed_sequence: stored_sequence(chain.anchor.end.sequence),
+            removed_hash: chain.anchor.end.hash.as_bytes().to_vec(),
+            removed_at: chain.anchor.at.map(Timestamp::as_millis),
+            missing: stored_sequence(chain.anchor.missing),
+            is_waiting: chain.is_waiting,
+        }
+    }
+
+    /// Reads the chain.
+    pub fn read(&self) -> AuditChain {
+        AuditChain {
+            end: chain_end(self.last_sequence, &self.last_hash),
+            anchor: Anchor {
+                end: chain_end(self.removed_sequence, &self.removed_hash),
+                at: self.removed_at.map(Timestamp::from_millis),
+                missing: u64::try_from(self.missing).unwrap_or(0),
+            },
+            is_waiting: self.is_waiting,
+        }
+    }
+}
+
 impl AuditRow {
+    /// Returns the entry as it is hashed. Changes that cannot be read are hashed as their text, so
+    /// that a change of the column is found instead of an error.
+    pub fn hashed(&self) -> HashedEntry {
+        let changes: Result<Vec<StoredChange>, _> = serde_json::from_str(&self.changes);
+        let changes = changes.unwrap_or_else(|_| {
+            vec![StoredChange {
+                field: String::new(),
+                before: None,
+                after: Some(self.changes.clone()),
+            }]
+        });
+        let change = |change: StoredChange| FieldChange {
+            field: change.field,
+            before: change.before,
+            after: change.after,
+        };
+        HashedEntry {
+            organization: OrganizationId::from_bytes(self.organization_id),
+            id: AuditId::from_bytes(self.audit_id),
+            at: Timestamp::from_millis(self.at),
+            actor_kind: self.actor_kind.clone(),
+            actor: self.actor_id,
+            action: self.action.clone(),
+            app: self.app_id.map(AppId::from_bytes),
+            target: self.target.clone(),
+            changes: changes.into_iter().map(change).collect(),
+            environment: self.environment.clone(),
+            address: self.address.clone(),
+            request_id: self.request_id.clone(),
+        }
+    }
+
     /// Returns whether the audited change needs a new version of the configuration.
     pub fn changes_cached_configuration(&self) -> bool {
         Action::parse(&self.action).is_some_and(Action::changes_cached_configuration)
@@ -83,14 +216,8 @@ impl AuditRow {
     pub fn read(self) -> Result<AuditEntry, StoreError> {
         let id = AuditId::from_bytes(self.audit_id);
         let corrupt = |column| StoreError::corrupt("audit_log", column, id);
-        let actor = match (self.actor_kind.as_str(), self.actor_id) {
-            ("key", Some(key)) => Actor::Key(KeyId::from_bytes(key)),
-            ("user", Some(user)) => Actor::User(UserId::from_bytes(user)),
-            ("operator", None) => Actor::Operator,
-            ("device_user", None) => Actor::DeviceUser,
-            ("service", None) => Actor::Service,
-            _ => return Err(corrupt("actor_kind")),
-        };
+        let actor = read_actor(&self.actor_kind, self.actor_id);
+        let actor = actor.ok_or_else(|| corrupt("actor_kind"))?;
         let changes: Vec<StoredChange> = from_json("audit_log", "changes", id, &self.changes)?;
         let change = |change: StoredChange| FieldChange {
             field: change.field,

@@ -22,6 +22,11 @@ pub const ERASED_CLICK: &str = "os_version = null, model = null, language = null
      screen = null, address = null, address_hash = null, advertising_hash = null, \
      user_agent = null, referer = null";
 
+/// Condition on `events` for the events of a user that have no device, or that of an erased one. Each
+/// `_` stands for one character of the pseudonym.
+pub const OF_USER_WITHOUT_DEVICE: &str =
+    "(device_id is null or device_id like 'erased-________-____-____-____-____________')";
+
 /// Encodes a text as it appears inside a JSON column, for searching.
 pub fn json_string(text: &str) -> String {
     to_json(&text)

@@ -18,9 +18,11 @@ mod device;
 mod device_link;
 mod erasure;
 mod event;
+mod factor;
 mod hold;
 mod increments;
 mod integration;
+mod key;
 mod link;
 mod notice;
 mod notification;
@@ -29,14 +31,16 @@ mod postback;
 mod postback_stats;
 mod queue_lease;
 mod report;
+mod single_sign_on;
 mod skan;
 mod store_id_claim;
 mod tenant;
 mod traffic;
+mod user_link;
 mod view;
 
 pub use app::AppRow;
-pub use audit::{AuditRow, audit_row};
+pub use audit::{AuditChainRow, AuditPlaceRow, AuditRow, audit_row, stored_sequence};
 pub use campaign_names::NameSources;
 pub use click::ClickRow;
 pub use columns::{ColumnValue, Columns, FromColumn, StoredRow};
@@ -48,10 +52,12 @@ pub use device_link::{
     ADVERTISING_LINK_ORDER, DeviceLinkRow, SELECT_ADVERTISING_LINKS, SELECT_USER_LINKS,
     USER_LINK_ORDER,
 };
-pub use erasure::{ERASED_CLICK, ERASED_EVENT, TraceRow, json_string};
+pub use erasure::{ERASED_CLICK, ERASED_EVENT, OF_USER_WITHOUT_DEVICE, TraceRow, json_string};
 pub use event::{CampaignCache, CreditColumns, EventRow, IS_PAYMENT, uncounted_reason};
+pub use factor::FactorRow;
 pub use increments::{increments_from_json, increments_to_json};
 pub use integration::IntegrationRow;
+pub use key::KeyRow;
 pub use link::{LinkRow, link_tags};
 pub use notice::{NoticeMessageRow, NoticeRow};
 pub use notification::{
@@ -60,7 +66,7 @@ pub use notification::{
 pub use outbox::{
     DeliveryRow, EVENT_NAME, ExpiredDelivery, ExpiredRow, OutboxRow, PlannedRow, QueueRow,
     StatusCheckRow, alert_id, attempts_to_json, queue_ref, skipped_from_json_lossy,
-    skipped_pattern, skipped_to_json,
+    skipped_network_pattern, skipped_pattern, skipped_to_json,
 };
 pub use postback::{PostbackReadRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};
@@ -70,10 +76,14 @@ pub use report::{
     has_figures, read_cohort_figures, read_dimension, read_figures, read_period, rollup_table,
     sum_columns,
 };
+pub use single_sign_on::SingleSignOnRow;
 pub use skan::{EventSumRow, SkanRow, SkanVersionRow, document_to_json};
 pub use store_id_claim::StoreIdClaimRow;
-pub use tenant::{KeyRow, OrganizationRow, SessionRow, SetupLinkRow, UserRow, stored_digest};
+pub use tenant::{
+    OrganizationRow, PasswordResetRow, SessionRow, SetupLinkRow, UserRow, stored_digest,
+};
 pub use traffic::AnomalyRow;
+pub use user_link::UserLinkRow;
 pub use view::{SavedViewRow, ShareLinkRow};
 
 use crate::StoreError;

@@ -94,6 +94,13 @@ pub const EVENT_NAME: &str = "(select named.name from events as named
          and named.event_id = found.event_id)";
 
 /// Returns the pattern for SQL's `like`, with `\` as the escape character, that finds the events
+/// not sent to a network for any reason.
+pub fn skipped_network_pattern(network: Network) -> String {
+    let name = network.as_str().replace('_', "\\_");
+    format!("%\"{name}\":%")
+}
+
+/// Returns the pattern for SQL's `like`, with `\` as the escape character, that finds the events
 /// not sent to a network for a reason.
 pub fn skipped_pattern(network: Network, reason: SkipReason) -> String {
     let pair = to_json(&BTreeMap::from([(network.as_str(), reason.as_str())]));

@@ -338,12 +338,15 @@ row! {
         pub campaign_id: String,
         pub country: String,
         pub ages: Vec<u8>,
+        pub paid_ages: Option<Vec<u8>>,
     }
 }
 
 impl CohortDeviceRow {
     /// Converts a cohort device to columns.
     pub fn write(device: &CohortDevice) -> Self {
+        // Most devices never pay.
+        let is_payer = device.paid_ages != Ages::default();
         Self {
             installed_at: device.installed_at.as_millis(),
             network: device.credit.network.to_owned(),
@@ -351,6 +354,7 @@ impl CohortDeviceRow {
             campaign_id: device.credit.campaign.clone(),
             country: device.country.clone(),
             ages: device.ages.to_bytes().to_vec(),
+            paid_ages: is_payer.then(|| device.paid_ages.to_bytes().to_vec()),
         }
     }
 
@@ -358,6 +362,8 @@ impl CohortDeviceRow {
     pub fn read(self) -> Result<CohortDevice, StoreError> {
         let corrupt = |column| StoreError::corrupt("cohort_devices", column, "a device");
         let ages = self.ages.try_into().map_err(|_| corrupt("ages"))?;
+        let paid_ages = self.paid_ages.map(TryInto::try_into).transpose();
+        let paid_ages = paid_ages.map_err(|_: Vec<u8>| corrupt("paid_ages"))?;
         Ok(CohortDevice {
             installed_at: Timestamp::from_millis(self.installed_at),
             credit: CohortCredit {
@@ -367,6 +373,7 @@ impl CohortDeviceRow {
             },
             country: self.country,
             ages: Ages::from_bytes(ages),
+            paid_ages: paid_ages.map(Ages::from_bytes).unwrap_or_default(),
         })
     }
 }

@@ -1,14 +1,13 @@
-//! Rows of organizations, users and keys.
+//! Rows of organizations, users, setup links and sessions.
 
 use super::columns::row;
 use crate::{Organization, StoreError};
-use tributary_domain::access::key::ApiKey;
+use tributary_domain::access::password_reset::PasswordReset;
 use tributary_domain::access::person::{Email, Role, SetupLink, User};
-use tributary_domain::access::session::Session;
+use tributary_domain::access::session::{Session, SignInMethod};
 use tributary_domain::access::session_client::SessionClient;
-use tributary_domain::access::{Environment, Permission};
 use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::{KeyId, OrganizationId, UserId};
+use tributary_domain::vocabulary::id::{OrganizationId, UserId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -33,63 +32,6 @@ impl OrganizationRow {
             id,
             name,
             created_at: Timestamp::from_millis(self.created_at),
-        })
-    }
-}
-
-row! {
-    /// A row of `api_keys`.
-    #[derive(Debug, Clone)]
-    #[expect(missing_docs, reason = "columns")]
-    pub struct KeyRow {
-        pub key_id: [u8; 16],
-        pub organization_id: [u8; 16],
-        pub name: String,
-        pub permission: String,
-        pub environment: String,
-        pub hint: String,
-        pub created_at: i64,
-        pub expires_at: Option<i64>,
-        pub revoked_at: Option<i64>,
-        pub last_used_at: Option<i64>,
-    }
-}
-
-impl KeyRow {
-    /// Converts a key to columns.
-    pub fn write(key: &ApiKey) -> Self {
-        Self {
-            key_id: *key.id.as_bytes(),
-            organization_id: *key.organization.as_bytes(),
-            name: key.name.clone(),
-            permission: key.permission.as_str().to_owned(),
-            environment: key.environment.as_str().to_owned(),
-            hint: key.hint.clone(),
-            created_at: key.created_at.as_millis(),
-            expires_at: key.expires_at.map(Timestamp::as_millis),
-            revoked_at: key.revoked_at.map(Timestamp::as_millis),
-            last_used_at: key.last_used_at.map(Timestamp::as_millis),
-        }
-    }
-
-    /// Reads the key.
-    pub fn read(self) -> Result<ApiKey, StoreError> {
-        let id = KeyId::from_bytes(self.key_id);
-        let permission = Permission::parse(&self.permission)
-            .ok_or_else(|| StoreError::corrupt("api_keys", "permission", id))?;
-        let environment = Environment::parse(&self.environment)
-            .ok_or_else(|| StoreError::corrupt("api_keys", "environment", id))?;
-        Ok(ApiKey {
-            id,
-            organization: OrganizationId::from_bytes(self.organization_id),
-            name: self.name,
-            permission,
-            environment,
-            hint: self.hint,
-            created_at: Timestamp::from_millis(self.created_at),
-            expires_at: self.expires_at.map(Timestamp::from_millis),
-            revoked_at: self.revoked_at.map(Timestamp::from_millis),
-            last_used_at: self.last_used_at.map(Timestamp::from_millis),
         })
     }
 }
@@ -144,6 +86,34 @@ impl SetupLinkRow {
 }
 
 row! {
+    /// A row of `password_resets`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct PasswordResetRow {
+        pub email: String,
+        pub expires_at: i64,
+    }
+}
+
+impl PasswordResetRow {
+    /// Converts a link to columns.
+    pub fn write(reset: &PasswordReset) -> Self {
+        Self {
+            email: reset.email.as_str().to_owned(),
+            expires_at: reset.expires_at.as_millis(),
+        }
+    }
+
+    /// Reads the link. An error does not name it, because only its digest could.
+    pub fn read(self) -> Result<PasswordReset, StoreError> {
+        Ok(PasswordReset {
+            email: email("password_resets", "a link", &self.email)?,
+            expires_at: Timestamp::from_millis(self.expires_at),
+        })
+    }
+}
+
+row! {
     /// A row of `users`.
     #[derive(Debug, Clone)]
     #[expect(missing_docs, reason = "columns")]
@@ -178,9 +148,11 @@ row! {
         pub user_id: [u8; 16],
         pub created_at: i64,
         pub last_seen_at: i64,
+        pub proved_at: Option<i64>,
         pub expires_at: i64,
         pub browser: Option<String>,
         pub network: Option<String>,
+        pub method: Option<String>,
     }
 }
 
@@ -191,23 +163,32 @@ impl SessionRow {
             user_id: *session.user.as_bytes(),
             created_at: session.created_at.as_millis(),
             last_seen_at: session.last_seen_at.as_millis(),
+            proved_at: Some(session.proved_at.as_millis()),
             expires_at: session.expires_at.as_millis(),
             browser: session.client.browser.clone(),
             network: session.client.network.clone(),
+            method: Some(session.method.as_str().to_owned()),
         }
     }
 
     /// Reads the session.
     pub fn read(self) -> Session {
+        let method = self.method.as_deref();
         Session {
             user: UserId::from_bytes(self.user_id),
             created_at: Timestamp::from_millis(self.created_at),
             last_seen_at: Timestamp::from_millis(self.last_seen_at),
+            // Nodes of earlier versions write no proof; the sign-in is one.
+            proved_at: Timestamp::from_millis(self.proved_at.unwrap_or(self.created_at)),
             expires_at: Timestamp::from_millis(self.expires_at),
             client: SessionClient {
                 browser: self.browser,
                 network: self.network,
             },
+            // Earlier versions stored none, and knew passwords only.
+            method: method
+                .and_then(SignInMethod::parse)
+                .unwrap_or(SignInMethod::Password),
         }
     }
 }

@@ -21,7 +21,7 @@ use tributary_domain::vocabulary::id::AppId;
     post, path = "/api/v1/apps", tag = "Apps", operation_id = "createApp",
     summary = "Create an app",
     description = "Only `name` is required. Also creates the app's SDK keys. Requires `apps:write` \
-                   and a live key.",
+                   and a live key that is not limited to apps.",
     request_body(content = inline(NewApp), description = "The app.", example = json!({
         "name": "Runner",
         "timezone": "Europe/Berlin",
@@ -30,7 +30,7 @@ use tributary_domain::vocabulary::id::AppId;
         "webEvents": {"enabled": true}
     })),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
-        Code::LiveOnly, Code::StoreIdTaken
+        Code::LiveOnly, Code::AppNotAllowed, Code::StoreIdTaken
     ]]))),
     responses((status = 201, description = "The app.", body = inline(AppEnvelope),
         headers(("Location" = String, description = "Path of the app."), ("ETag" = String)),

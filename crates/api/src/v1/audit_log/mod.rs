@@ -1,3 +1,4 @@
 //! `/api/v1/audit-log`.
 
+pub(super) mod export;
 pub(super) mod list;

@@ -137,13 +137,14 @@ pub(crate) async fn list(
     } else {
         (question.clone(), None)
     };
+    let payers_from = state.store.payers_complete_from(&reader, app).await?;
     let found = state.store.cohorts(&reader, app, read.clone()).await?;
     if read.is_cut(found.len()) {
         let message = "The report has too many cohorts. Request fewer days or a longer interval.";
         return Err(out_of_range("groupBy", message));
     }
     let now = state.runtime.now();
-    let cohorts = cohort_report(found, &question, &spans, costs.as_ref(), now);
+    let cohorts = cohort_report(found, &question, &spans, costs.as_ref(), payers_from, now);
     let averages = CohortsMeta::averages(&cohorts, request.age_max);
     let row = |cohort: &_| {
         let out = CohortOut::of(cohort, &spans, request.by);

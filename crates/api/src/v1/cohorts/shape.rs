@@ -59,6 +59,12 @@ pub(super) struct MeasuresOut {
     /// Devices active on this day, per install.
     #[schema(value_type = Option<f64>)]
     retention: Option<Box<RawValue>>,
+    /// Number of devices with a counted payment up to and including this day. Null while payers of
+    /// installs from before an upgrade are being counted.
+    payers: Option<i64>,
+    /// Share of payers: `payers` per install.
+    #[schema(value_type = Option<f64>)]
+    payer_share: Option<Box<RawValue>>,
     /// Net revenue up to and including this day.
     #[schema(value_type = f64)]
     cumulative_revenue: Option<Box<RawValue>>,
@@ -115,6 +121,8 @@ impl MeasuresOut {
         let measure = |measure: CohortMeasure| measure.of(sums).and_then(number);
         Self {
             retention: measure(CohortMeasure::Retention),
+            payers: sums.payers,
+            payer_share: measure(CohortMeasure::PayerShare),
             cumulative_revenue: measure(CohortMeasure::CumulativeRevenue),
             revenue_per_install: measure(CohortMeasure::RevenuePerInstall),
             roas: measure(CohortMeasure::Roas),
@@ -135,8 +143,8 @@ pub(super) struct CohortsMeta {
     averages: Vec<AverageOut>,
 }
 
-/// Average of cohorts on one day since install: the sum of their devices or revenue, divided by the
-/// sum of their installs or costs.
+/// Average of cohorts on one day since install: the sum of their devices, payers or revenue, divided
+/// by the sum of their installs or costs.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(title = "CohortAverage")]
@@ -183,12 +191,14 @@ pub(super) fn example() -> Value {
     let age = |day: u8, devices: u32, retention: f32, revenue: f32| {
         json!({
             "day": day, "complete": true, "devices": devices, "retention": retention, "revenue": revenue,
+            "payers": 12, "payerShare": 0.04,
             "cumulativeRevenue": 120, "revenuePerInstall": 0.4, "roas": 0.5, "paidRoas": 0.5
         })
     };
     let average = |day: u8, retention: f32| {
         json!({
             "day": day, "cohorts": 1, "installs": 300, "cost": 240, "retention": retention,
+            "payers": 12, "payerShare": 0.04,
             "cumulativeRevenue": 120, "revenuePerInstall": 0.4, "roas": 0.5, "paidRoas": 0.5
         })
     };

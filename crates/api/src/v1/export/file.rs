@@ -10,21 +10,21 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::mpsc;
 
 /// The next part of the body.
-pub(super) enum ExportChunk {
+pub(in crate::v1) enum ExportChunk {
     Bytes(Bytes),
     /// End marker: the file is complete.
     End,
 }
 
 /// HTTP body of an export.
-pub(super) struct ExportBody {
+pub(in crate::v1) struct ExportBody {
     chunks: mpsc::Receiver<ExportChunk>,
     is_finished: bool,
 }
 
 impl ExportBody {
     /// Creates a body with its sender. At most `waiting_max` chunks are buffered for a slow client.
-    pub(super) fn new(waiting_max: usize) -> (mpsc::Sender<ExportChunk>, Self) {
+    pub(in crate::v1) fn new(waiting_max: usize) -> (mpsc::Sender<ExportChunk>, Self) {
         let (sender, chunks) = mpsc::channel(waiting_max);
         let file = Self {
             chunks,

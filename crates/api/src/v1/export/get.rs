@@ -12,9 +12,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use tributary_domain::access::AppsRead;
+use tributary_domain::audit::Action;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
+use tributary_store::ActionNote;
 
 /// Earliest time that a log id can contain.
 const LOG_BEGIN: Timestamp = Timestamp::from_millis(0);
@@ -95,9 +97,17 @@ pub(crate) async fn get(
     let app = ids.app()?;
     let reader = caller.authorized.analytics_access();
     let own = state.store.app_timezone(&reader, app).await?;
+    let kind = request.kind.unwrap_or(ExportKind::Events);
+    let note = ActionNote {
+        organization: caller.authorized.organization_of(app)?,
+        action: Action::DataExported,
+        app: Some(app),
+        target: kind.as_str().to_owned(),
+    };
+    state.store.note_action(note, caller.origin(&state)).await?;
     let (from, until) = request.days.timestamps(&request.timezone.unwrap_or(own));
     let export = Export {
-        kind: request.kind.unwrap_or(ExportKind::Events),
+        kind,
         format: request.format,
         gzip: accepts_gzip(&headers),
         period: (from.unwrap_or(LOG_BEGIN), until.unwrap_or(LOG_END)),

@@ -4,9 +4,9 @@ pub(super) mod get;
 
 mod compression;
 mod csv;
-mod file;
+pub(super) mod file;
 mod line;
 mod records;
-mod stream;
+pub(super) mod stream;
 
 pub use line::{EXPORT_LINE_BYTES_MAX, read_exported_event};

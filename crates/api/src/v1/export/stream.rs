@@ -30,9 +30,27 @@ const PART_RECORDS: u32 = 1_000;
 /// Maximum size of a chunk. The client must take one within `Timeouts::export_idle`.
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
 /// Chunks buffered for a slow client.
-const CHUNKS_BUFFERED_MAX: usize = 1;
+pub(in crate::v1) const CHUNKS_BUFFERED_MAX: usize = 1;
 /// How long an export waits for the slot of its next part before it fails.
-const PART_WAIT_MAX: Duration = Duration::from_mins(1);
+pub(in crate::v1) const PART_WAIT_MAX: Duration = Duration::from_mins(1);
+
+/// Answers with a file that is sent part by part. `name` is the value of `Content-Disposition`.
+pub(in crate::v1) fn streamed_file(
+    file: ExportBody,
+    content_type: HeaderValue,
+    name: Option<HeaderValue>,
+) -> Response {
+    let mut response = Body::new(file).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, content_type);
+    if let Some(name) = name {
+        headers.insert(header::CONTENT_DISPOSITION, name);
+    }
+    // Prevents proxies from buffering the whole file.
+    let unbuffered = HeaderName::from_static("x-accel-buffering");
+    headers.insert(unbuffered, HeaderValue::from_static("no"));
+    response
+}
 
 /// Kind of exported records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,19 +110,12 @@ impl Export {
         let content_type = HeaderValue::from_static(self.format.content_type());
         let gzip = self.gzip;
         tokio::spawn(self.run(sender).in_current_span());
-        let mut response = Body::new(file).into_response();
+        let mut response = streamed_file(file, content_type, HeaderValue::from_str(&name).ok());
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, content_type);
-        if let Ok(name) = HeaderValue::from_str(&name) {
-            headers.insert(header::CONTENT_DISPOSITION, name);
-        }
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
         if gzip {
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        // Prevents proxies from buffering the whole file.
-        let unbuffered = HeaderName::from_static("x-accel-buffering");
-        headers.insert(unbuffered, HeaderValue::from_static("no"));
         response
     }
 
@@ -115,16 +126,17 @@ impl Export {
             writer: ExportWriter::new(&self),
             after: None,
         };
+        let idle_max = self.state.timeouts.export_idle;
         let mut ready = Bytes::new();
         loop {
             let next = self.prepare_part(progress, &holder);
-            let (sent, next) = tokio::join!(self.send(&file, ready), next);
+            let sent = send_in_chunks(&file, ready, idle_max);
+            let (sent, next) = tokio::join!(sent, next);
             let (Some(()), Some(part)) = (sent, next) else {
                 return;
             };
             let Some(next) = part.next else {
-                if self.send(&file, part.bytes).await.is_some() {
-                    let idle_max = self.state.timeouts.export_idle;
+                if send_in_chunks(&file, part.bytes, idle_max).await.is_some() {
                     let _sent = send_chunk(&file, ExportChunk::End, idle_max).await;
                 }
                 return;
@@ -157,16 +169,6 @@ impl Export {
         Some(PreparedPart { bytes, next })
     }
 
-    /// Sends the bytes in chunks. Returns `None` if the client has disconnected or is too slow.
-    async fn send(&self, file: &mpsc::Sender<ExportChunk>, mut bytes: Bytes) -> Option<()> {
-        let idle_max = self.state.timeouts.export_idle;
-        while !bytes.is_empty() {
-            let chunk = bytes.split_to(bytes.len().min(CHUNK_BYTES_MAX));
-            send_chunk(file, ExportChunk::Bytes(chunk), idle_max).await?;
-        }
-        Some(())
-    }
-
     /// Reads the part after a record.
     async fn next(&self, after: Option<[u8; 16]>) -> Result<ExportRecords, ApiError> {
         let store = &self.state.store;
@@ -189,8 +191,21 @@ impl Export {
     }
 }
 
+/// Sends bytes in chunks. Returns `None` if the client has disconnected or is too slow.
+pub(in crate::v1) async fn send_in_chunks(
+    file: &mpsc::Sender<ExportChunk>,
+    mut bytes: Bytes,
+    idle_max: Duration,
+) -> Option<()> {
+    while !bytes.is_empty() {
+        let chunk = bytes.split_to(bytes.len().min(CHUNK_BYTES_MAX));
+        send_chunk(file, ExportChunk::Bytes(chunk), idle_max).await?;
+    }
+    Some(())
+}
+
 /// Sends a chunk or the end marker. Returns `None` if the client has disconnected or is too slow.
-async fn send_chunk(
+pub(in crate::v1) async fn send_chunk(
     file: &mpsc::Sender<ExportChunk>,
     chunk: ExportChunk,
     idle_max: Duration,

@@ -52,7 +52,8 @@ const ROWS_MAX: u32 = 50_000;
         ("ad" = Option<String>, Query, description = "Filter by ad id."),
         ("country" = Option<String>, Query, description = "Filter by two-letter country code."),
         ("platform" = Option<String>, Query,
-            description = "Filter by platform: `ios`, `android` or `web`."),
+            description = "Filter by platform: `ios`, `android` or `web`; `app` means iOS and \
+                           Android, so without payments on websites."),
         ("event" = Option<String>, Query, description = "Filter by event name."),
         ("source" = Option<String>, Query,
             description = "Filter by source: `sdk`, `billing` or `web`."),

@@ -85,7 +85,7 @@ pub(crate) const fn skip_explanation(skip: SkipReason) -> Explanation {
         ),
         SkipReason::NotAttributed => Explanation::set_on(
             Integration,
-            "Not credited to this network. The scope “All mapped events” sends such events.",
+            "Not credited to this network. The scope “All mapped events” would send it.",
         ),
         SkipReason::NotMapped => {
             Explanation::set_on(Mapping, "The event mapping has no row for this event.")
@@ -128,9 +128,8 @@ pub(crate) const fn skip_explanation(skip: SkipReason) -> Explanation {
             "No known identifier allows the network to match the user. Send the email address or \
              phone number as a hash, or the advertising id.",
         ),
-        SkipReason::AmountNotForwardable => Explanation::set_on(
-            App,
-            "The event's amount does not count, so the event was not forwarded.",
+        SkipReason::AmountNotForwardable => Explanation::plain(
+            "The amount does not count, so the event was not forwarded. The event's page shows why.",
         ),
     }
 }
@@ -143,7 +142,7 @@ pub(crate) fn skip_explanation_of(
     match (skip, credit) {
         (SkipReason::NotAttributed, Some(CreditedNetwork::Organic)) => Explanation::set_on(
             SettingPage::Integration,
-            "Organic: no network gets the credit. The scope “All mapped events” sends such events.",
+            "Organic: no network gets the credit. The scope “All mapped events” would send it.",
         ),
         _ => skip_explanation(skip),
     }

@@ -11,10 +11,12 @@ use crate::text;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::resource::ExportsRead;
+use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::device::{DeviceKey, Platform, UserKey};
 use tributary_domain::event::Event;
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::page::{Limit, PageRequest};
+use tributary_store::ActionNote;
 
 /// Maximum number of events in a file. A file is built in memory while it holds a report slot; the
 /// REST API pages through more.
@@ -51,6 +53,17 @@ pub(crate) async fn csv(
     if !search.is_valid() {
         return Err(Failure::NotFound);
     }
+    let note = ActionNote {
+        organization: context.session.organization.id,
+        action: Action::DataExported,
+        app: Some(app.id),
+        target: "events".to_owned(),
+    };
+    let origin = AuditContext {
+        environment: context.authorized.environment(),
+        ..context.session.origin(&handles)
+    };
+    handles.store.note_action(note, origin).await?;
     let caller = context.authorized.analytics_access();
     let (mut events, mut before, mut is_cut) = (Vec::new(), None, true);
     for _ in 0..EXPORTED_PAGES_MAX {

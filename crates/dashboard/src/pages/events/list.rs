@@ -31,6 +31,8 @@ struct EventsPage {
     export: String,
     rows: RowsPart,
     not_sent: Option<NotSentFilter>,
+    /// URL of the file about the user in the filter, if the member may export it.
+    personal_data: Option<String>,
 }
 
 /// The part of the filter that comes from the page of undelivered events.
@@ -182,8 +184,12 @@ pub(crate) async fn show(
         context.app()?.id,
         context.query.with(&[("before", None)])
     );
+    let shell = context.shell(Section::Events);
+    let user = search.filter.user.as_ref().filter(|_| shell.changes_apps);
+    let personal_data = user.map(|user| shell.app_url(text::user_data_path(user.as_str())));
     let page = EventsPage {
-        shell: context.shell(Section::Events),
+        shell,
+        personal_data,
         not_sent: NotSentFilter::of(&search, &context.query),
         form,
         export,

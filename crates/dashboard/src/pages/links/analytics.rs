@@ -119,7 +119,8 @@ fn metrics(total: &Figures) -> Vec<(&'static str, String)> {
     vec![
         ("Clicks", text::count(total.clicks)),
         ("Installs", text::count(total.installs)),
-        ("Purchases", text::count(total.purchases)),
+        // As in the list of links.
+        ("New payers", text::count(total.paying_devices)),
         (
             "Net revenue",
             text::usd(Amount::from_micros(total.net_micros())),

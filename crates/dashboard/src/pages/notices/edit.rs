@@ -2,7 +2,9 @@
 //! notice.
 
 use super::NoticePage;
-use super::fields::{Choices, empty, faults_from_refusal, filled};
+use super::fields::{
+    Choices, empty, faults_from_refusal, filled, from_url, named, with_destination,
+};
 use super::list::state;
 use super::preview::{PreviewPart, report_slot};
 use crate::access::{FormSubmission, PageContext, ReportContext};
@@ -47,6 +49,7 @@ async fn page<S>(
     handles: &DashboardHandles,
     context: &PageContext<S>,
     notice: Option<&Notice>,
+    stored: FormState,
     typed: Option<TypedForm>,
 ) -> Result<NoticePage, Failure> {
     let app = context.app()?;
@@ -60,7 +63,6 @@ async fn page<S>(
     let now = handles.runtime.now();
     let name = notice.map_or("New report or alert", |one| one.settings.name.as_str());
     let url = notice.and_then(|one| one.settings.channel.url());
-    let stored = notice.map_or_else(|| empty(handles.notices.sends_mail), filled);
     let form = TypedForm::or_stored(typed, stored);
     Ok(NoticePage {
         shell: context.shell(Section::Notices),
@@ -94,7 +96,11 @@ pub(crate) async fn show_new(
     State(handles): State<DashboardHandles>,
     context: PageContext<AppsWrite>,
 ) -> Result<Response, Failure> {
-    Ok(context.page(&page(&handles, &context, None, None).await?))
+    let caller = context.authorized.read_access();
+    let notices = handles.store.notices(&caller, context.app()?.id).await?;
+    let form = from_url(empty(handles.notices.sends_mail), &context.query);
+    let form = with_destination(form, &notices, &context.shell(Section::Notices).email);
+    Ok(context.page(&page(&handles, &context, None, form, None).await?))
 }
 
 /// Shows a stored notice.
@@ -103,7 +109,7 @@ pub(crate) async fn show(
     context: ReportContext<NoticesRead>,
 ) -> Result<Response, Failure> {
     let notice = load(&handles, &context, &context.authorized).await?;
-    Ok(context.page(&page(&handles, &context, Some(&notice), None).await?))
+    Ok(context.page(&page(&handles, &context, Some(&notice), filled(&notice), None).await?))
 }
 
 /// Creates a notice.
@@ -130,7 +136,9 @@ async fn save(
     submission: &FormSubmission<AppsWrite>,
     stored: Option<&Notice>,
 ) -> Result<Response, Failure> {
-    let (draft, mut faults) = submission.form.read(read_form);
+    let named = named(&submission.form);
+    let form = named.as_ref().unwrap_or(&submission.form);
+    let (draft, mut faults) = form.read(read_form);
     let mut is_conflict = false;
     if let (Some(draft), true) = (draft, faults.is_empty()) {
         match store(handles, submission, draft, stored).await? {
@@ -157,7 +165,9 @@ async fn save(
         }
         None => None,
     };
-    let page = page(handles, &submission.context, current.as_ref(), Some(typed)).await?;
+    let stored = current.as_ref();
+    let before = stored.map_or_else(|| empty(handles.notices.sends_mail), filled);
+    let page = page(handles, &submission.context, stored, before, Some(typed)).await?;
     Ok(submission.page_with(status, &page))
 }
 

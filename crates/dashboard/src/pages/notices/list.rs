@@ -1,7 +1,8 @@
 //! `/apps/{app}/notices` — lists the notices.
 
+use super::fields::{NoticePreset, presets};
 use super::{NO_MAIL, NoticeState, describe};
-use crate::access::PageContext;
+use crate::access::ReportContext;
 use crate::failure::Failure;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
@@ -11,7 +12,13 @@ use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::resource::NoticesRead;
 use tributary_domain::notice::{ChannelKind, Notice};
+use tributary_domain::report::CostSum;
+use tributary_domain::report::range::days_before;
+use tributary_domain::vocabulary::calendar::today;
 use tributary_domain::vocabulary::time::Timestamp;
+
+/// Days of spend that decide which networks have a suggested alert.
+const SPEND_DAYS: i32 = 30;
 
 #[derive(Template)]
 #[template(path = "notices.html")]
@@ -19,6 +26,7 @@ struct NoticesPage {
     shell: Shell,
     timezone: String,
     rows: Vec<NoticeLine>,
+    presets: Vec<NoticePreset>,
 }
 
 struct NoticeLine {
@@ -72,7 +80,7 @@ fn receiver(notice: &Notice) -> String {
 /// Shows the list.
 pub(crate) async fn show(
     State(handles): State<DashboardHandles>,
-    context: PageContext<NoticesRead>,
+    context: ReportContext<NoticesRead>,
 ) -> Result<Response, Failure> {
     let app = context.app()?;
     let notices = handles.store.notices(&context.authorized, app.id).await?;
@@ -84,7 +92,14 @@ pub(crate) async fn show(
         to: receiver(notice),
         state: state(notice, handles.notices.sends_mail, now),
     };
+    let last = today(now, &app.timezone);
+    let reader = context.authorized.analytics_access();
+    let costs = handles
+        .store
+        .cost_sums(&reader, vec![app.id], days_before(last, SPEND_DAYS), last);
+    let costs: Vec<CostSum> = costs.await?.into_iter().map(|(_, sum)| sum).collect();
     Ok(context.page(&NoticesPage {
+        presets: presets(&costs),
         shell: context.shell(Section::Notices),
         timezone: app.timezone.as_str().to_owned(),
         rows: notices.iter().map(line).collect(),

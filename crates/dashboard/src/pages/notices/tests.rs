@@ -160,7 +160,9 @@ async fn a_conflict_shows_both_versions_and_no_secret() {
     let saved = post(&[("name", "Theirs")]).await;
     assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
     let url = ("url", "https%3A%2F%2Fhooks.slack.com%2Fservices%2Fcanary");
-    let faulty = post(&[("name", ""), ("channel", "slack"), url]).await;
+    // A missing name is filled in, so that only a long one is a fault.
+    let long = "x".repeat(201);
+    let faulty = post(&[("name", &long), ("channel", "slack"), url]).await;
     assert_eq!(faulty.status, StatusCode::UNPROCESSABLE_ENTITY);
     let kept = faulty.input("tag").attribute("value");
     assert_eq!(
@@ -182,4 +184,62 @@ async fn a_conflict_shows_both_versions_and_no_secret() {
     }
     let new = refused.input("tag").attribute("value");
     assert_ne!(new, Some(tag.as_str()));
+}
+
+#[tokio::test]
+async fn a_suggestion_fills_in_the_form_and_the_destination_is_remembered() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    let new = format!("/apps/{app}/notices/new");
+    let list = owner.get(&format!("/apps/{app}/notices")).await.text;
+    let start = "Integration paused</a>";
+    let (before, _) = list.split_once(start).unwrap();
+    let (_, href) = before.rsplit_once("href=\"").unwrap();
+    let href = href.split('"').next().unwrap().replace("&#38;", "&");
+    let form = owner.get(&href).await;
+    assert!(
+        form.text.contains("value=\"Integration paused\""),
+        "{}",
+        form.text
+    );
+    assert!(
+        form.text
+            .contains("<option value=\"integration_paused\" selected>")
+    );
+    let created = owner.post(&new, DAILY).await;
+    assert_eq!(created.status, StatusCode::SEE_OTHER, "{}", created.text);
+    let form = owner.get(&new).await;
+    assert!(
+        form.text.contains("team@example.com\nads@example.com"),
+        "{}",
+        form.text
+    );
+    // A URL cannot choose who gets the messages.
+    let led = owner
+        .get(&format!("{new}?recipients=other%40example.com&active="))
+        .await;
+    assert!(!led.text.contains("other@example.com"));
+}
+
+#[tokio::test]
+async fn a_notice_without_a_name_is_named_after_what_it_sends() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    let new = format!("/apps/{app}/notices/new");
+    let limit = [
+        ("name", ""),
+        ("topic", "threshold"),
+        ("metric", "paidRoas"),
+        ("condition", "under"),
+        ("value", "1"),
+        ("window", "week"),
+        ("network", "network_a"),
+    ];
+    let created = owner.post(&new, &with(&limit)).await;
+    assert_eq!(created.status, StatusCode::SEE_OTHER, "{}", created.text);
+    let list = owner.get(&format!("/apps/{app}/notices")).await.text;
+    let name = "ROAS (paid) of Meta under 1.00 in seven days</a>";
+    assert!(list.contains(name), "{list}");
 }

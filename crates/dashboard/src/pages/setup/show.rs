@@ -2,13 +2,21 @@
 
 use super::ValidLink;
 use super::form_page::{FormPage, SetupFormErrors};
+use crate::failure::Failure;
+use crate::response::see_other;
 use crate::state::DashboardHandles;
 use axum::extract::State;
 use axum::response::Response;
 
 /// Shows the form.
-pub(crate) async fn show(State(handles): State<DashboardHandles>, link: ValidLink) -> Response {
-    FormPage::new(&link, "", SetupFormErrors::default()).answer(&handles.own_origin)
+pub(crate) async fn show(
+    State(handles): State<DashboardHandles>,
+    link: ValidLink,
+) -> Result<Response, Failure> {
+    if let Some(provider) = link.provider(&handles).await? {
+        return Ok(see_other(&provider));
+    }
+    Ok(FormPage::new(&link, "", SetupFormErrors::default()).answer(&handles.own_origin))
 }
 
 #[cfg(test)]

@@ -43,6 +43,8 @@ pub(super) struct WhatIfResult {
     moves: Vec<MoveView>,
     has_more_moves: bool,
     gaps: Vec<(String, &'static str)>,
+    /// Number of installs that could not be replayed and keep their credit, if any.
+    kept: Option<String>,
     networks: Vec<ComparedView>,
     campaigns: Vec<ComparedView>,
     has_more_campaigns: bool,
@@ -120,6 +122,7 @@ impl WhatIfResult {
                 .map(|one| move_view(one, &names, &range.zone))
                 .collect(),
             has_more_moves: report.moves.len() > MOVES_SHOWN_MAX || report.has_more_moves,
+            kept: (report.kept() > 0).then(|| counted(report.kept(), "install")),
             gaps: gaps
                 .map(|(gap, count)| (counted(*count, "install"), gap_text(*gap)))
                 .collect(),
@@ -294,8 +297,8 @@ const fn gap_text(gap: ReplayGap) -> &'static str {
              device's OS version has changed. They keep their credit."
         }
         ReplayGap::LateEvidence => {
-            "The click that they are credited with became known only later than this shorter click \
-             window allows. They keep their credit."
+            "Better evidence arrived after the end of a click window, and is not stored well enough \
+             to decide again. They keep their credit."
         }
         ReplayGap::AddressUnknown => {
             "They lose their credit. Another click from their address may match, but these clicks \

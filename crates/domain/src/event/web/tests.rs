@@ -142,8 +142,7 @@ fn a_conflict_with_an_erased_event_names_the_erased_fields() {
     let erasure = crate::erasure::Erasure {
         device: first.device.clone(),
         pseudonym: crate::erasure::pseudonym([7; 16]),
-        people: Vec::new(),
-        advertising: Vec::new(),
+        person: crate::personal_data::PersonIds::default(),
     };
     before.event = before
         .event

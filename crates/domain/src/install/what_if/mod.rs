@@ -106,12 +106,14 @@ pub enum ReplayGap {
     /// The stored evidence does not lead to the stored decision, for example because the device's
     /// OS version has changed since the install.
     NotReproduced,
-    /// The decision was improved later, after the end of the shorter click window.
+    /// Better evidence arrived after the end of the click window, either the stored one or the tried
+    /// one, and what is stored does not say what it would change.
     LateEvidence,
     /// The install loses its credit. Another click from its address may match, but these clicks were
     /// not compared at the install.
     AddressUnknown,
-    /// The install loses its credit. Apple reported an ad, but only the credited ad is stored.
+    /// The install loses its credit. Apple reported an ad, but only the credited ad is stored, or only
+    /// that of a tap that came after a view.
     AppleAdUnknown,
     /// The ad named by the Play Store would count, but only the credited ad is stored.
     StoreAdUnknown,

@@ -3,7 +3,7 @@
 use super::{ReplayClick, ReplayGap, StoredInstall};
 use crate::access::Environment;
 use crate::attribution::ad_services::{AdServices, AdServicesRecord};
-use crate::attribution::evidence::{ClickIdSource, DeviceFingerprint};
+use crate::attribution::evidence::{ClickIdSource, DeviceFingerprint, ReferrerTimes};
 use crate::attribution::referrer::Referrer;
 use crate::attribution::{
     AttributionCandidates, Candidate, ClickLookup, ConsideredCandidate, DECISION_CANDIDATES_MAX,
@@ -53,10 +53,26 @@ const fn step_of(method: MatchMethod) -> u8 {
     }
 }
 
+fn winner(decision: &Decision) -> Option<&ConsideredCandidate> {
+    let mut candidates = decision.candidates.iter();
+    candidates.find(|one| one.rejection.is_none())
+}
+
+/// Returns whether the device sent a valid click id of which no candidate is listed.
+fn lacks_click(decision: &Decision) -> bool {
+    let is_valid = matches!(
+        decision.evidence.click_token.as_deref(),
+        Some("valid" | "opened_link")
+    );
+    let is_delivered = |one: &ConsideredCandidate| {
+        matches!(one.method, MatchMethod::Referrer | MatchMethod::ClickId)
+    };
+    is_valid && !decision.candidates.iter().any(is_delivered)
+}
+
 /// Returns the last step that was evaluated: that of the winner, or all steps without a winner.
 fn last_step(decision: &Decision) -> u8 {
-    let is_winner = |one: &&ConsideredCandidate| one.rejection.is_none();
-    let winner = decision.candidates.iter().find(is_winner);
+    let winner = winner(decision);
     // A superseded decision may have evaluated more steps than the better one.
     let evaluated = decision.candidates.iter().map(|one| step_of(one.method));
     winner.map_or(step_of(MatchMethod::Probabilistic), |winner| {
@@ -71,6 +87,10 @@ pub(super) struct RebuiltInstall<'a> {
     pub(super) knows_address: bool,
     /// Whether Apple reported an ad whose record is not stored.
     pub(super) lacks_apple_ad: bool,
+    /// Whether the device sent the id of a click that is not listed, because it arrived too late.
+    pub(super) lacks_click: bool,
+    /// Method of the late evidence to leave out.
+    leaves_out: Option<MatchMethod>,
     install: &'a StoredInstall,
     clicks: BTreeMap<ClickId, &'a ReplayClick>,
 }
@@ -110,11 +130,39 @@ impl<'a> RebuiltInstall<'a> {
                 ad_services,
                 ..evidence(install, environment)
             },
-            knows_address: last_step(decision) == step_of(MatchMethod::Probabilistic),
+            knows_address: last_step(decision) == step_of(MatchMethod::Probabilistic)
+                || install.attribution.revision > 1,
             lacks_apple_ad,
+            lacks_click: lacks_click(decision),
+            leaves_out: None,
             install,
             clicks,
         })
+    }
+
+    /// Returns the install without the evidence that replaced its first decision. That decision had
+    /// no certain match, so it compared the clicks from the address, and nothing better was known.
+    pub(super) fn before_improvement(self) -> Self {
+        let winner = winner(&self.install.attribution.decision).map(|one| one.method);
+        let mut evidence = self.evidence;
+        match winner {
+            Some(MatchMethod::AdServicesTap | MatchMethod::AdServicesView) => {
+                evidence.ad_services = AdServices::Pending;
+            }
+            // The Play Store's times arrive with its referrer.
+            Some(MatchMethod::Referrer | MatchMethod::ForeignReferrer) => {
+                evidence.referrer = None;
+                evidence.times = ReferrerTimes::default();
+            }
+            _ => {}
+        }
+        Self {
+            evidence,
+            lacks_apple_ad: false,
+            lacks_click: false,
+            leaves_out: winner,
+            ..self
+        }
     }
 
     /// Returns the candidates. `is_taken` says whether another install has claimed a click.
@@ -131,12 +179,15 @@ impl<'a> RebuiltInstall<'a> {
         let decision = &self.install.attribution.decision;
         let found_by = |method: MatchMethod| {
             let listed = decision.candidates.iter();
-            let listed = listed.filter(move |one| one.method == method);
+            // All clicks with an advertising id become known with the id.
+            let listed =
+                listed.filter(move |one| one.method == method && self.leaves_out != Some(method));
             listed.filter_map(|one| self.clicks.get(&one.click?).map(|found| candidate(found)))
         };
         let delivered = decision
             .candidates
             .iter()
+            .filter(|one| self.leaves_out.is_none() || one.rejection.is_some())
             .filter_map(|one| self.delivered(one, candidate));
         let environment = self.evidence.environment;
         let searched = self.install.same_advertising_id.iter();

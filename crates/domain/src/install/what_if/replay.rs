@@ -5,7 +5,8 @@ use super::{ReplayClick, ReplayGap, StoredInstall};
 use crate::access::Environment;
 use crate::app::{AttributionRules, FraudPolicy};
 use crate::attribution::{
-    AttributionCandidates, ClickLookup, Decision, InstallHold, MatchState, MatchType, decide,
+    AttributionCandidates, ClickLookup, Decision, InstallHold, MatchState, MatchType,
+    PENDING_CLICK_TIMEOUT, Rejection, decide,
 };
 use crate::click::address::AddressClass;
 use crate::device::Platform;
@@ -34,7 +35,14 @@ pub(super) fn replay(
     if !is_reproduced(install, environment, &rebuilt) {
         return Err(ReplayGap::NotReproduced);
     }
-    if is_improved_too_late(install, rules) {
+    let rebuilt = match improvement(install, rules) {
+        Improvement::Kept => rebuilt,
+        Improvement::Unclear => return Err(ReplayGap::LateEvidence),
+        Improvement::TooLate => first_decision(install, environment, rebuilt, rules)?,
+    };
+    if rules.click_window_hours > install.attribution.decision.settings.click_window_hours
+        && may_be_improved(install, &rebuilt)
+    {
         return Err(ReplayGap::LateEvidence);
     }
     let candidates = rebuilt.candidates(is_taken);
@@ -42,7 +50,7 @@ pub(super) fn replay(
     let stored = &install.attribution.decision;
     let mut credit = credit(stored, &decision).ok_or_else(|| unknown_ad(&decision))?;
     if !is_same(&credit, &install.attribution.credit()) {
-        check_loss(&rebuilt, &candidates, &decision, rules)?;
+        check_loss(install, &rebuilt, &candidates, &decision, rules)?;
     }
     credit.hold = hold(install, &decision, rules.fraud);
     Ok(ReplayedCredit {
@@ -83,6 +91,7 @@ fn unknown_ad(decision: &Decision) -> ReplayGap {
 
 /// Fails if evidence that was not stored may have led to another decision than the new one.
 fn check_loss(
+    install: &StoredInstall,
     rebuilt: &RebuiltInstall<'_>,
     candidates: &AttributionCandidates,
     decision: &Decision,
@@ -92,7 +101,9 @@ fn check_loss(
         decision.match_type,
         MatchType::ClickId | MatchType::Referrer
     );
-    if rebuilt.lacks_apple_ad && !is_by_id {
+    // An uncertain decision would have been replaced by an ad that Apple reported in time.
+    let was_certain = !is_improvable(&install.attribution.decision);
+    if rebuilt.lacks_apple_ad && was_certain && !is_by_id {
         return Err(ReplayGap::AppleAdUnknown);
     }
     let is_pending = |lookup: &ClickLookup| matches!(lookup, ClickLookup::Unknown(_));
@@ -119,13 +130,26 @@ const fn is_probabilistic_on(rules: &AttributionRules, platform: Platform) -> bo
 }
 
 /// Returns whether the rebuilt evidence leads to the stored credit, under the rules of that time.
-/// The fraud policy of that time is not stored, so either kind of policy may lead to it.
 fn is_reproduced(
     install: &StoredInstall,
     environment: Environment,
     rebuilt: &RebuiltInstall<'_>,
 ) -> bool {
     let stored = &install.attribution.decision;
+    decisions_then(install, environment, rebuilt)
+        .iter()
+        .filter_map(|decision| credit(stored, decision))
+        .any(|credit| is_same(&credit, &install.attribution.credit()))
+}
+
+/// Decides under the rules of that time. The fraud policy of that time is not stored, so there is a
+/// decision for either kind of policy.
+fn decisions_then(
+    install: &StoredInstall,
+    environment: Environment,
+    rebuilt: &RebuiltInstall<'_>,
+) -> [Decision; 2] {
+    let settings = install.attribution.decision.settings;
     let is_taken = |one: &ReplayClick| {
         let owner = one.owner.as_ref();
         environment == Environment::Live
@@ -137,18 +161,15 @@ fn is_reproduced(
             })
     };
     let candidates = rebuilt.candidates(is_taken);
-    let policies = [FraudPolicy::Flag, FraudPolicy::Refuse];
-    policies.into_iter().any(|fraud| {
+    [FraudPolicy::Flag, FraudPolicy::Refuse].map(|fraud| {
         let rules = AttributionRules {
-            click_window_hours: stored.settings.click_window_hours,
-            probabilistic_ios: stored.settings.probabilistic,
-            probabilistic_android: stored.settings.probabilistic,
-            probabilistic_window_hours: stored.settings.window_hours,
+            click_window_hours: settings.click_window_hours,
+            probabilistic_ios: settings.probabilistic,
+            probabilistic_android: settings.probabilistic,
+            probabilistic_window_hours: settings.window_hours,
             fraud,
         };
-        let decision = decide(&rebuilt.evidence, &candidates, &rules);
-        let credit = credit(stored, &decision);
-        credit.is_some_and(|credit| is_same(&credit, &install.attribution.credit()))
+        decide(&rebuilt.evidence, &candidates, &rules)
     })
 }
 
@@ -161,15 +182,94 @@ fn is_same(one: &Credit, other: &Credit) -> bool {
     without_hold(one) == without_hold(other)
 }
 
-/// Returns whether better evidence arrived in the click window of that time, but after the end of
-/// the shorter one. The decision before it is not stored.
-fn is_improved_too_late(install: &StoredInstall, rules: &AttributionRules) -> bool {
-    let attribution = &install.attribution;
-    let hours = rules.click_window_hours;
-    let until = window_end(install.device.first_seen_at, hours);
-    attribution.revision > 1
-        && hours < attribution.decision.settings.click_window_hours
-        && attribution.decided_at > until
+/// Whether the better evidence that replaced an install's first decision still replaces it.
+enum Improvement {
+    /// It does, or the first decision was never replaced.
+    Kept,
+    /// It arrived after the end of the tried click window, so the first decision stays.
+    TooLate,
+    /// Not known: it arrived after the end of the window, but the first decision may have waited for
+    /// its click to be stored, which is allowed later.
+    Unclear,
+}
+
+/// Applies the rule of [`improves`](crate::attribution::improves) to a stored improvement.
+fn improvement(install: &StoredInstall, rules: &AttributionRules) -> Improvement {
+    let (attribution, opened) = (&install.attribution, install.device.first_seen_at);
+    let (decision, decided_at) = (&attribution.decision, attribution.decided_at);
+    let ends = |hours: i64| window_end(opened, hours);
+    // Only a decision that waited for a click is replaced after the end of its own window, or by a
+    // decision without a credit.
+    let is_kept = attribution.revision == 1
+        || decided_at <= ends(rules.click_window_hours)
+        || decided_at > ends(decision.settings.click_window_hours)
+        || decision.match_type == MatchType::Organic;
+    if is_kept {
+        return Improvement::Kept;
+    }
+    let Some(superseded) = &attribution.supersedes else {
+        return Improvement::Unclear;
+    };
+    if decided_at > superseded.decided_at.plus(PENDING_CLICK_TIMEOUT) {
+        return Improvement::TooLate;
+    }
+    let is_pending = |rejection| rejection == Some(Rejection::PendingClick);
+    let mut listed = decision.candidates.iter();
+    let waited_for_another = listed.any(|one| is_pending(one.rejection));
+    // The id of the credited click may have been known since the first open.
+    let is_by_id = matches!(
+        decision.match_type,
+        MatchType::ClickId | MatchType::Referrer
+    );
+    match (waited_for_another, is_by_id) {
+        (true, _) => Improvement::Kept,
+        (false, true) => Improvement::Unclear,
+        (false, false) => Improvement::TooLate,
+    }
+}
+
+/// Returns the install with the evidence of its first decision. Fails if this evidence does not lead
+/// to the first decision.
+fn first_decision<'a>(
+    install: &StoredInstall,
+    environment: Environment,
+    rebuilt: RebuiltInstall<'a>,
+    rules: &AttributionRules,
+) -> Result<RebuiltInstall<'a>, ReplayGap> {
+    let first = rebuilt.before_improvement();
+    let superseded = install.attribution.supersedes.as_ref();
+    let superseded = superseded.ok_or(ReplayGap::LateEvidence)?;
+    if superseded.match_type == MatchType::AdServices {
+        // A view, which a tap or a click replaced. Only the credited ad is stored.
+        let until = window_end(install.device.first_seen_at, rules.click_window_hours);
+        return if superseded.decided_at <= until {
+            Err(ReplayGap::AppleAdUnknown)
+        } else {
+            Ok(first)
+        };
+    }
+    let then = decisions_then(install, environment, &first);
+    let is_reproduced = then
+        .iter()
+        .any(|one| one.match_type == superseded.match_type);
+    is_reproduced
+        .then_some(first)
+        .ok_or(ReplayGap::LateEvidence)
+}
+
+/// Returns whether late evidence may replace a decision.
+fn is_improvable(decision: &Decision) -> bool {
+    matches!(
+        decision.match_type,
+        MatchType::Organic | MatchType::Probabilistic
+    )
+}
+
+/// Returns whether evidence arrived that a longer click window may accept. Only its kind is stored,
+/// neither the evidence nor its time.
+fn may_be_improved(install: &StoredInstall, rebuilt: &RebuiltInstall<'_>) -> bool {
+    let decision = &install.attribution.decision;
+    is_improvable(decision) && (rebuilt.lacks_apple_ad || rebuilt.lacks_click)
 }
 
 fn window_end(first_open_at: Timestamp, hours: i64) -> Timestamp {

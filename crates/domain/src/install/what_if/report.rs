@@ -134,6 +134,15 @@ pub struct WhatIfReport {
     pub has_more_moves: bool,
 }
 
+impl WhatIfReport {
+    /// Returns the number of installs that could not be replayed, and keep their credit in the
+    /// figures.
+    pub fn kept(&self) -> u64 {
+        let kept = self.gaps.iter().filter(|(gap, _)| !gap.loses_credit());
+        kept.map(|(_, installs)| installs).sum()
+    }
+}
+
 impl WhatIf {
     /// Starts a replay of the installs since `begin`.
     pub const fn new(environment: Environment, rules: AttributionRules, begin: Timestamp) -> Self {

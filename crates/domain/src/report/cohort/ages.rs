@@ -7,7 +7,7 @@ use crate::vocabulary::time::Timestamp;
 pub const AGE_DAYS_MAX: u8 = 127;
 pub(super) const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// The active days of a device, as days since its install, one bit each.
+/// Days of a device, as days since its install, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ages(u128);
 
@@ -36,8 +36,20 @@ impl Ages {
         self.0 != before
     }
 
-    pub(super) fn iter(self) -> impl Iterator<Item = u8> {
-        (0..=AGE_DAYS_MAX).filter(move |age| self.0 & (1 << age) != 0)
+    pub(super) const fn has(self, age: u8) -> bool {
+        self.0 & (1 << age) != 0
+    }
+
+    /// Returns the lowest age; `None` if there is none.
+    pub(super) fn first(self) -> Option<u8> {
+        u8::try_from(self.0.trailing_zeros())
+            .ok()
+            .filter(|age| *age <= AGE_DAYS_MAX)
+    }
+
+    /// Returns the active days, in order.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        (0..=AGE_DAYS_MAX).filter(move |age| self.has(*age))
     }
 }
 

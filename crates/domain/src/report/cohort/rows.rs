@@ -14,18 +14,25 @@ pub struct CohortFigures {
     pub devices: i64,
     pub revenue_micros: i64,
     pub refunded_micros: i64,
+    /// Devices whose first counted payment was on this day.
+    pub payers: i64,
 }
 
 impl CohortFigures {
     /// Number of figures.
-    pub const COUNT: usize = 3;
+    pub const COUNT: usize = 4;
     /// Column names, in the order of [`Self::values`].
     pub const COLUMNS: [&'static str; Self::COUNT] =
-        ["devices", "revenue_micros", "refunded_micros"];
+        ["devices", "revenue_micros", "refunded_micros", "payers"];
 
     /// Returns one number per column.
     pub const fn values(&self) -> [i64; Self::COUNT] {
-        [self.devices, self.revenue_micros, self.refunded_micros]
+        [
+            self.devices,
+            self.revenue_micros,
+            self.refunded_micros,
+            self.payers,
+        ]
     }
 
     /// Builds figures from the numbers of [`Self::values`].
@@ -34,6 +41,7 @@ impl CohortFigures {
             devices: values[0],
             revenue_micros: values[1],
             refunded_micros: values[2],
+            payers: values[3],
         }
     }
 

@@ -194,6 +194,108 @@ fn a_held_install_leaves_its_cohort_and_returns_when_it_is_released() {
     }
 }
 
+/// Returns age and payers of every row with payers.
+fn payers(rows: &CohortRows) -> Vec<(&'static str, u8, i64)> {
+    let all = rows.credits.iter();
+    all.map(|(key, figures)| (key.credit.network, key.age, figures.payers))
+        .filter(|(_, _, payers)| *payers != 0)
+        .collect()
+}
+
+#[rstest]
+#[case::nothing(&[], &[])]
+#[case::a_refund_is_no_payment(&[(1, -3)], &[])]
+#[case::one(&[(1, 3)], &[("organic", 1, 1)])]
+#[case::only_the_first(&[(1, 3), (1, 4), (5, 3)], &[("organic", 1, 1)])]
+#[case::a_refunded_one(&[(1, 3), (1, -3)], &[("organic", 1, 1)])]
+#[case::an_earlier_one_that_arrives_later(&[(5, 3), (2, 3)], &[("organic", 2, 1)])]
+#[case::before_the_first_call(&[(-3, 3)], &[("organic", 0, 1)])]
+#[case::too_old(&[(128, 3)], &[])]
+fn a_device_becomes_a_payer_once(
+    #[case] paid: &[(i64, i64)],
+    #[case] expected: &[(&'static str, u8, i64)],
+) {
+    let payments = paid
+        .iter()
+        .map(|(day, amount)| entry("purchase", day * DAY, *amount));
+    let entries: Vec<CohortEntry> = std::iter::once(entry("install", 0, 0))
+        .chain(payments)
+        .collect();
+    let at_once = update_cohorts(&entries, &mut BTreeMap::new());
+    assert_eq!(payers(&at_once.rows), expected);
+    let (mut known, mut sum) = (BTreeMap::new(), CohortRows::default());
+    for one in entries {
+        sum.merge(update_cohorts(&[one], &mut known).rows);
+    }
+    assert_eq!(payers(&sum), expected, "one by one");
+}
+
+#[test]
+fn a_payer_moves_with_the_credit_and_leaves_with_the_payment() {
+    let mut known = BTreeMap::new();
+    let (first, later) = (event("purchase", DAY, 5), event("purchase", 3 * DAY, 5));
+    let entries = [
+        entry("install", 0, 0),
+        entry("purchase", DAY, 5),
+        entry("purchase", 3 * DAY, 5),
+    ];
+    let mut sum = update_cohorts(&entries, &mut known).rows;
+    let credited = |event: &Event| {
+        let now = Event {
+            credit: Some(credit(CreditedNetwork::AppleAds)),
+            ..event.clone()
+        };
+        CohortEntry::for_move(CohortEntry::of(event), CohortEntry::of(&now)).unwrap()
+    };
+    let moved = [
+        credited(&first),
+        credited(&event("install", 0, 0)),
+        credited(&later),
+    ];
+    sum.merge(update_cohorts(&moved, &mut known).rows);
+    assert_eq!(payers(&sum), [("apple_ads", 1, 1)]);
+    // The first payment stops to count.
+    let uncounted = Event {
+        revenue: None,
+        ..first.clone()
+    };
+    let entries: Vec<CohortEntry> = CohortEntry::for_replacement(&first, &uncounted).collect();
+    let mut update = update_cohorts(&entries, &mut known);
+    for day in update.uncertain_payments.clone() {
+        update.mark_unpaid(&day, &mut known);
+    }
+    sum.merge(update.rows);
+    assert_eq!(payers(&sum), [("apple_ads", 3, 1)]);
+}
+
+#[test]
+fn payments_from_before_are_counted_later() {
+    let entries = [
+        entry("install", 0, 0),
+        entry("purchase", DAY, 5),
+        entry("purchase", 9 * DAY, 5),
+    ];
+    let mut counted = BTreeMap::new();
+    let complete = update_cohorts(&entries, &mut counted).rows;
+    // Only the latest payment was counted.
+    let mut known = BTreeMap::new();
+    let mut sum = update_cohorts(
+        &[entry("install", 0, 0), entry("purchase", 9 * DAY, 5)],
+        &mut known,
+    )
+    .rows;
+    assert_eq!(payers(&sum), [("organic", 9, 1)]);
+    for again in [true, false] {
+        let mut update = CohortUpdate::default();
+        for (member, device) in &mut known {
+            update.correct_payments(member, device, &counted[member]);
+        }
+        assert_eq!(!update.changed_devices.is_empty(), again);
+        sum.merge(update.rows);
+    }
+    assert_eq!(payers(&sum), payers(&complete));
+}
+
 #[test]
 fn events_without_an_install_are_in_no_cohort() {
     let website = Event {
@@ -292,6 +394,14 @@ fn replacing_an_event_equals_counting_the_new_one(
             .any(is_same_device)
         {
             all.mark_inactive(&uncertain, &mut known);
+        }
+    }
+    for uncertain in all.uncertain_payments.clone() {
+        assert!((uncertain.from..uncertain.until).contains(&Timestamp::from_millis(at)));
+        let still_pays =
+            |entry: &CohortEntry| entry.member == uncertain.member && entry.revenue_micros > 0;
+        if !CohortEntry::of(&now).iter().any(still_pays) {
+            all.mark_unpaid(&uncertain, &mut known);
         }
     }
     rows.merge(all.rows);

@@ -17,10 +17,12 @@ pub struct CohortDevice {
     pub country: String,
     /// Days since install on which the device was active.
     pub ages: Ages,
+    /// Days since install with a counted payment.
+    pub paid_ages: Ages,
 }
 
-/// A day on which a device was counted as active, although it may not have been: an event on that
-/// day no longer belongs to the device.
+/// A day on which a device was counted as active or as paying, although it may not have been: an
+/// event on that day no longer belongs to the device.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UncertainAge {
     /// The device.
@@ -45,6 +47,15 @@ impl UncertainAge {
             age,
         }
     }
+
+    /// Returns a day with a payment. Events before the install count as day 0.
+    fn of_payment(member: &CohortMember, installed_at: Timestamp, age: u8) -> Self {
+        let mut day = Self::of(member, installed_at, age);
+        if age == 0 {
+            day.from = Timestamp::from_millis(0);
+        }
+        day
+    }
 }
 
 /// Result of an update.
@@ -54,8 +65,10 @@ pub struct CohortUpdate {
     pub rows: CohortRows,
     /// Devices whose record changed.
     pub changed_devices: BTreeSet<CohortMember>,
-    /// Days to check against the events once the update is written. Nearly always empty.
+    /// Active days to check against the events once the update is written. Nearly always empty.
     pub uncertain_ages: BTreeSet<UncertainAge>,
+    /// Days with payments to check in the same way.
+    pub uncertain_payments: BTreeSet<UncertainAge>,
 }
 
 impl CohortUpdate {
@@ -76,9 +89,63 @@ impl CohortUpdate {
         }
     }
 
+    /// Removes an uncertain payment, because the device has no other payment on that day.
+    pub fn mark_unpaid(
+        &mut self,
+        uncertain: &UncertainAge,
+        known: &mut BTreeMap<CohortMember, CohortDevice>,
+    ) {
+        if let Some(device) = known.get_mut(&uncertain.member) {
+            let mut ages = device.paid_ages;
+            if ages.remove(uncertain.age) {
+                self.set_paid_ages(&uncertain.member, device, ages);
+            }
+        }
+    }
+
+    /// Sets the days on which a device paid. The device is a payer from the first one on.
+    fn set_paid_ages(&mut self, member: &CohortMember, device: &mut CohortDevice, ages: Ages) {
+        let (before, now) = (device.paid_ages.first(), ages.first());
+        if before != now {
+            let of = (member, &*device);
+            for (first, sign) in [(before, -1), (now, 1)] {
+                if let Some(age) = first {
+                    self.rows.add(of, &device.credit, age, &ONE_PAYER, sign);
+                }
+            }
+        }
+        device.paid_ages = ages;
+        self.changed_devices.insert(member.clone());
+    }
+
+    /// Replaces the days on which a device paid with those of a complete count.
+    pub fn correct_payments(
+        &mut self,
+        member: &CohortMember,
+        device: &mut CohortDevice,
+        counted: &CohortDevice,
+    ) {
+        if device.paid_ages != counted.paid_ages {
+            self.set_paid_ages(member, device, counted.paid_ages);
+        }
+    }
+
+    /// Counts a payment of a device.
+    fn mark_paid(&mut self, entry: &CohortEntry, age: u8, device: &mut CohortDevice) {
+        if !self.uncertain_payments.is_empty() {
+            let day = UncertainAge::of_payment(&entry.member, device.installed_at, age);
+            self.uncertain_payments.remove(&day);
+        }
+        let mut ages = device.paid_ages;
+        if ages.add(age) {
+            self.set_paid_ages(&entry.member, device, ages);
+        }
+    }
+
     /// Removes a device whose install no longer counts from all its active days. Its record stays,
     /// for the case that the install counts again.
     fn withdraw(&mut self, entry: &CohortEntry, device: &mut CohortDevice) {
+        self.set_paid_ages(&entry.member, device, Ages::default());
         let of = (&entry.member, &*device);
         for age in device.ages.iter() {
             self.rows.add(of, &device.credit, age, &ONE_DEVICE, -1);
@@ -102,6 +169,10 @@ impl CohortUpdate {
                 self.rows.add(of, &device.credit, age, &ONE_DEVICE, -1);
                 self.rows.add(of, to, age, &ONE_DEVICE, 1);
             }
+            if let Some(age) = device.paid_ages.first() {
+                self.rows.add(of, &device.credit, age, &ONE_PAYER, -1);
+                self.rows.add(of, to, age, &ONE_PAYER, 1);
+            }
             device.credit = to.clone();
             self.changed_devices.insert(entry.member.clone());
         }
@@ -122,6 +193,14 @@ const ONE_DEVICE: CohortFigures = CohortFigures {
     devices: 1,
     revenue_micros: 0,
     refunded_micros: 0,
+    payers: 0,
+};
+/// Figures for one device that pays for the first time.
+const ONE_PAYER: CohortFigures = CohortFigures {
+    devices: 0,
+    revenue_micros: 0,
+    refunded_micros: 0,
+    payers: 1,
 };
 
 /// Counts the activity of devices. `known` contains the installed devices; devices whose install is
@@ -144,6 +223,7 @@ pub fn update_cohorts(
             credit: credit.clone(),
             country: entry.country.clone(),
             ages: Ages::default(),
+            paid_ages: Ages::default(),
         });
     }
     for entry in entries {
@@ -163,10 +243,18 @@ pub fn update_cohorts(
                 update.uncertain_ages.insert(uncertain);
             }
         }
+        if entry.revenue_micros > 0 {
+            if entry.new_credit.is_some() {
+                update.mark_paid(entry, age, device);
+            } else if device.paid_ages.has(age) {
+                let day = UncertainAge::of_payment(&entry.member, device.installed_at, age);
+                update.uncertain_payments.insert(day);
+            }
+        }
         let money = CohortFigures {
-            devices: 0,
             revenue_micros: entry.revenue_micros,
             refunded_micros: entry.refunded_micros,
+            ..CohortFigures::default()
         };
         if !money.is_zero() {
             let of = (&entry.member, &*device);

@@ -8,7 +8,7 @@ mod tests;
 
 pub use columns::{ColumnOr, CostColumns, CostLayout, CostTableChoice, HEADER_ROWS_MAX};
 
-use super::cost::{COSTS_MAX, Cost, CostKey, CostOrigin, parse_paid_network};
+use super::cost::{COSTS_MAX, Cost, CostKey, CostOrigin, parse_named_network};
 use super::written_amount::{DecimalMark, decimal_mark, parse_written_amount};
 use crate::attribution::CreditedNetwork;
 use crate::vocabulary::currency::Currency;
@@ -115,7 +115,7 @@ impl CostColumns {
         let day = faults.check(&of("day"), self.day(row));
         let network = match &self.network {
             ColumnOr::Value(network) => Ok(*network),
-            ColumnOr::Column(index) => parse_paid_network(cell(row, *index)),
+            ColumnOr::Column(index) => parse_named_network(cell(row, *index)),
         };
         let network: Option<CreditedNetwork> = faults.check(&of("network"), network);
         let currency = match &self.currency {

@@ -91,8 +91,9 @@ impl RollupRows {
     ) -> Result<Vec<StatsRow>, Refusal> {
         let rollup = Rollup::for_dimensions(&query.dimensions()).ok_or_else(Refusal::no_rollup)?;
         let wanted = self.rows_of(rollup).into_iter().filter(|(at, values, _)| {
-            let passes =
-                |(dimension, value): &(Dimension, String)| value_of(values, *dimension) == value;
+            let passes = |(dimension, wanted): &(Dimension, String)| {
+                dimension.passes(wanted, value_of(values, *dimension))
+            };
             at.app == app && at.environment == environment && query.filters.iter().all(passes)
         });
         let wanted = wanted.map(|(at, values, figures)| (at, (values, figures)));
@@ -136,8 +137,9 @@ impl RollupRows {
         let filters = &query.report.filters;
         let wanted = self.cohort_rows(table).into_iter();
         let wanted = wanted.filter(|(at, values, age, _)| {
-            let passes =
-                |(dimension, value): &(Dimension, String)| value_of(values, *dimension) == value;
+            let passes = |(dimension, wanted): &(Dimension, String)| {
+                dimension.passes(wanted, value_of(values, *dimension))
+            };
             let is_in_scope = at.app == app && at.environment == environment;
             is_in_scope && *age <= query.age_max && filters.iter().all(passes)
         });

@@ -21,10 +21,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tributary_domain::access::{AppsRead, Authorized};
+use tributary_domain::access::{Actor, AppsRead, Authorized};
+use tributary_domain::audit::Action;
 use tributary_domain::event::import::{ImportOutcome, ImportedEvent};
-use tributary_domain::vocabulary::id::AppId;
-use tributary_store::{ImportMode, Store, StoreError};
+use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_store::{ActionNote, ImportMode, Store, StoreError};
 
 /// Batches of a lane that wait while one is stored. More would only use memory.
 const BATCHES_WAITING_MAX: usize = 2;
@@ -48,12 +49,22 @@ pub async fn run(config: &Config, options: ImportOptions) -> anyhow::Result<Exit
 
 async fn import(store: Arc<dyn Store>, options: &ImportOptions) -> anyhow::Result<ExitCode> {
     let inputs = lines::open(&options.files)?;
-    require_app(&*store, options.app).await?;
+    let organization = find_owner(&*store, options.app).await?;
     let mode = if options.dry_run {
         ImportMode::DryRun
     } else {
         ImportMode::Write
     };
+    if mode == ImportMode::Write {
+        let note = ActionNote {
+            organization,
+            action: Action::EventsImported,
+            app: Some(options.app),
+            target: options.app.to_string(),
+        };
+        let origin = system::runtime().origin(Actor::Operator, None, None);
+        store.note_action(note, origin).await?;
+    }
     let mut import = RunningImport::new(store, options.app, mode);
     let imported = import.run(inputs).await;
     import.progress.clear();
@@ -68,12 +79,12 @@ async fn import(store: Arc<dyn Store>, options: &ImportOptions) -> anyhow::Resul
     })
 }
 
-/// Fails if the app does not exist.
-async fn require_app(store: &dyn Store, app: AppId) -> anyhow::Result<()> {
+/// Returns the organization of the app. Fails if the app does not exist.
+async fn find_owner(store: &dyn Store, app: AppId) -> anyhow::Result<OrganizationId> {
     for organization in store.organizations().await? {
         let reader: Authorized<AppsRead> = Authorized::operator(organization.id);
         match store.app(&reader, app).await {
-            Ok(_) => return Ok(()),
+            Ok(_) => return Ok(organization.id),
             Err(StoreError::Refused(_)) => {}
             Err(error) => return Err(error.into()),
         }

@@ -136,7 +136,7 @@ async fn a_dry_run_finds_repeated_lines_in_later_batches() {
 async fn an_unknown_app_is_rejected() {
     let (store, _folder) = testing::store().await;
     tenant(&store).await;
-    let error = require_app(&*store, AppId::from_bytes([9; 16])).await;
+    let error = find_owner(&*store, AppId::from_bytes([9; 16])).await;
     assert!(
         error
             .unwrap_err()

@@ -23,6 +23,7 @@ macro_rules! administration_cases {
                 the_last_use_of_a_key_never_goes_back,
                 keys_belong_to_their_organization,
                 a_set_up_link_creates_one_account_and_one_key,
+                an_invited_member_gets_no_key,
                 concurrent_calls_redeem_a_set_up_link_once,
                 a_taken_email_is_refused_and_leaves_the_link_unused,
                 an_email_has_one_account_per_organization,
@@ -30,13 +31,46 @@ macro_rules! administration_cases {
                 a_new_first_owner_link_invalidates_earlier_ones,
                 an_organization_awaits_its_owner_until_an_account_exists,
             }
+            keys: {
+                a_key_stores_its_limits_creator_and_owner,
+                a_key_creates_no_more_powerful_one,
+                only_members_with_the_scope_create_keys,
+                an_organization_has_a_limited_number_of_valid_keys,
+                a_rotated_key_ends_after_the_overlap,
+                an_ended_key_stays_ended,
+                a_member_takes_over_a_key,
+                lists_show_the_keys_that_the_caller_sees,
+                a_limited_caller_finds_only_its_apps,
+            }
+            member_keys: {
+                a_removed_member_loses_all_keys,
+                a_demoted_member_loses_keys_that_exceed_the_role,
+                keys_that_are_taken_over_keep_working,
+                no_key_survives_a_concurrent_removal,
+            }
             sessions: {
                 a_session_is_found_by_its_digest_until_it_ends,
                 the_last_use_of_a_session_never_goes_back,
+                a_session_keeps_the_last_proof,
                 a_password_change_ends_all_other_sessions,
                 signing_in_removes_expired_sessions,
                 a_removed_user_cannot_sign_in,
                 a_user_ends_own_sessions,
+            }
+            accounts: {
+                a_reset_locks_all_accounts_of_a_person,
+                a_reset_link_works_once,
+                only_the_last_reset_link_works_until_it_expires,
+                accounts_are_listed_with_their_last_sign_in,
+                a_removed_person_keeps_nothing,
+                a_last_owner_is_removed_only_on_demand,
+            }
+            factors: {
+                a_factor_belongs_to_its_user,
+                a_code_is_accepted_once,
+                a_recovery_code_works_once,
+                a_required_factor_stays,
+                the_operator_removes_factors,
             }
             sign_ins: {
                 guesses_at_the_same_time_are_limited,
@@ -44,6 +78,18 @@ macro_rules! administration_cases {
                 a_right_password_is_taken_back,
                 old_guesses_are_removed,
                 a_failed_sign_in_is_audited,
+            }
+            single_sign_on: {
+                settings_are_stored_per_organization,
+                a_new_person_becomes_a_member,
+                a_provider_reaches_no_other_organization,
+                accounts_are_linked,
+                a_removed_member_stays_removed,
+                an_attempt_counts_once,
+                concurrent_sign_ins_create_one_account,
+                sessions_follow_the_settings,
+                owners_keep_a_way_in,
+                a_failed_single_sign_on_is_audited,
             }
             views: {
                 a_user_sees_the_own_views,
@@ -110,6 +156,16 @@ macro_rules! administration_cases {
                 unmentioned_settings_stay,
                 an_outdated_version_is_refused,
                 another_organization_finds_no_integration,
+            }
+            audit_chain: {
+                every_entry_is_chained,
+                concurrent_entries_are_one_chain,
+                removed_entries_leave_an_anchor,
+                a_chain_is_read_in_pages,
+            }
+            audit_streams: {
+                a_stream_continues_where_it_stopped,
+                a_stream_is_leased_by_one_node,
             }
             audit_log: {
                 every_change_adds_one_entry,

@@ -51,7 +51,9 @@ macro_rules! forwarding_cases {
                 deliveries_are_found_by_their_event,
                 failed_deliveries_can_be_retried,
                 skipped_conversions_are_counted,
-                undelivered_events_are_counted_and_found,
+                undelivered_events_are_filtered,
+                undelivered_counts_lead_to_deliveries,
+                undelivered_counts_lead_to_events,
                 another_organization_finds_no_delivery,
             }
             alerts: {

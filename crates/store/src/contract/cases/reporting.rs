@@ -24,6 +24,7 @@ macro_rules! reporting_cases {
             }
             cohorts: {
                 cohorts_are_grouped_and_filtered,
+                a_device_is_a_payer_from_its_first_payment_on,
             }
             pivots: {
                 pivots_follow_the_credit,

@@ -100,6 +100,7 @@ macro_rules! tracking_cases {
             what_if: {
                 installs_are_read_in_parts_with_their_evidence,
                 a_replay_equals_recording_under_the_rules,
+                late_evidence_counts_within_the_tried_window,
                 another_organization_replays_nothing,
             }
             erasure: {
@@ -109,6 +110,15 @@ macro_rules! tracking_cases {
                 erasing_cancels_pending_deliveries,
                 an_erasure_is_audited_without_the_device_id,
                 a_never_configured_device_is_erased,
+            }
+            personal_data: {
+                an_export_contains_everything_about_a_device,
+                an_export_contains_each_fact_of_its_person_once,
+                a_users_export_includes_proven_devices_only,
+                an_export_is_audited_and_stays_in_its_environment,
+                an_export_fails_if_the_device_is_erased_meanwhile,
+                an_erasure_removes_the_user_from_other_devices,
+                payments_of_an_erased_device_belong_to_the_user,
             }
             erase_tokens: {
                 the_first_token_of_a_device_holds,

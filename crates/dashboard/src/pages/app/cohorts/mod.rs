@@ -53,6 +53,8 @@ struct CohortsTable {
     row_count: usize,
     /// Whether the measure needs costs that are not known for these cohorts.
     lacks_costs: bool,
+    /// Day from which on payers are counted, if the measure needs them and some are not counted.
+    payers_from: Option<String>,
 }
 
 impl CohortsTable {
@@ -63,6 +65,10 @@ impl CohortsTable {
             average: table::average(found, &ages),
             curve: curve(found),
             row_count: found.cohorts.len(),
+            payers_from: found
+                .payers_from
+                .clone()
+                .filter(|_| found.measure == CohortMeasure::PayerShare),
             lacks_costs: found.measure.needs_cost() && !found.has_costs,
             ages,
         }
@@ -111,6 +117,10 @@ impl CohortsPage {
         match self.measure {
             CohortMeasure::Retention => {
                 "Share of devices that were active on a day after the install."
+            }
+            CohortMeasure::PayerShare => {
+                "Share of devices that made their first counted payment until the end of a day. \
+                 Payments on a website belong to no install and are left out."
             }
             CohortMeasure::RevenuePerInstall => {
                 "Net revenue until the end of a day, divided by all installs."

@@ -8,6 +8,7 @@ use crate::pages::app::spend;
 use crate::query::UrlQuery;
 use crate::range::PageDateRange;
 use crate::state::DashboardHandles;
+use crate::text;
 use crate::value_names::ValueNames;
 use std::collections::BTreeMap;
 use tributary_domain::access::resource::CohortsRead;
@@ -45,6 +46,8 @@ pub(super) struct CohortsReport {
     names: ValueNames,
     /// Whether costs are known for these cohorts.
     pub(super) has_costs: bool,
+    /// Day from which on the payers of all installs are counted; `None` if all are.
+    pub(super) payers_from: Option<String>,
 }
 
 /// Returns a measure's name and unit, with the same words as in other reports.
@@ -52,6 +55,7 @@ pub(super) fn describe(measure: CohortMeasure) -> (&'static str, Unit) {
     let same = |word| Metric::find(word).map_or((word, Unit::Ratio), |one| (one.label, one.unit));
     match measure {
         CohortMeasure::Retention => ("Retention", Unit::Share),
+        CohortMeasure::PayerShare => ("Share of payers", Unit::Share),
         CohortMeasure::RevenuePerInstall => same("arpu"),
         CohortMeasure::CumulativeRevenue => ("Cumulative revenue", Unit::Money),
         CohortMeasure::PaidRoas => same("paidRoas"),
@@ -113,12 +117,13 @@ pub(super) async fn load_report(
     } else {
         question.clone()
     };
+    let payers_from = handles.store.payers_complete_from(caller, app).await?;
     let rows = handles.store.cohorts(caller, app, read.clone()).await?;
     if read.is_cut(rows.len()) {
         return Ok(Err(too_many_rows(query)));
     }
     let now = handles.runtime.now();
-    let cohorts = cohort_report(rows, &question, &spans, costs.as_ref(), now);
+    let cohorts = cohort_report(rows, &question, &spans, costs.as_ref(), payers_from, now);
     let values = cohorts.iter().flat_map(|cohort| &cohort.values);
     let values = values.filter_map(|value| Some((by?, value)));
     let names = ValueNames::load(handles, caller, app, bar.range.whole(), values).await?;
@@ -131,6 +136,7 @@ pub(super) async fn load_report(
         cohorts,
         names,
         has_costs,
+        payers_from: payers_from.map(|from| text::date(from, &bar.range.days.zone)),
     }))
 }
 

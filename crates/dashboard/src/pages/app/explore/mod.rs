@@ -26,7 +26,7 @@ use report::{ExploreReport, load_report};
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::report::metric::SMALL_SAMPLE_INSTALLS;
 use tributary_domain::report::view::ReportPage;
-use tributary_domain::report::{Dimension, ReportFigures, ReportRowKey, TimeUnit};
+use tributary_domain::report::{APP_PLATFORMS, Dimension, ReportFigures, ReportRowKey, TimeUnit};
 use tributary_domain::vocabulary::day::Day;
 
 /// Maximum rows on the page. The CSV file has all rows.
@@ -132,6 +132,22 @@ impl ExplorePage {
 
     fn kept_by_search(&self) -> Vec<(&str, &str)> {
         self.query.fields_except(&["search"])
+    }
+
+    /// Returns the query that leaves out payments on websites; `None` if a filter does that already, or
+    /// if the report's roll-up has no platform.
+    fn without_websites(&self) -> Option<String> {
+        let platform = Dimension::Platform;
+        let groups = ["groupBy", "then"].map(|name| self.query.get(name));
+        let groups = groups.into_iter().flatten().filter_map(Dimension::parse);
+        let dimensions: Vec<Dimension> = groups.chain([platform]).collect();
+        let is_free = self.query.get(platform.as_str()).is_none();
+        (is_free && self.bar.obstacle(&dimensions).is_none())
+            .then(|| self.query.with(&[(platform.as_str(), Some(APP_PLATFORMS))]))
+    }
+
+    fn is_without_websites(&self) -> bool {
+        self.query.get(Dimension::Platform.as_str()) == Some(APP_PLATFORMS)
     }
 
     fn default_columns(&self) -> String {

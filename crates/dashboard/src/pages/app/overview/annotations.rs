@@ -61,7 +61,7 @@ fn note(entry: &AuditEntry, names: &BTreeMap<String, String>) -> Option<String> 
             Some(name) => format!("Link created: {name}"),
             None => "Link created".to_owned(),
         },
-        Action::CostsUpdated => "Costs imported".to_owned(),
+        Action::CostsUpdated => "Costs saved".to_owned(),
         Action::IntegrationPaused => format!("{} paused", network()),
         Action::IntegrationResumed => format!("{} resumed", network()),
         Action::IntegrationUpdated => {
@@ -86,7 +86,7 @@ mod tests {
     #[rstest]
     #[case::link(Action::LinkCreated, "lnk_1", None, Some("Link created: Spring"))]
     #[case::other_link(Action::LinkCreated, "lnk_2", None, Some("Link created"))]
-    #[case::cost(Action::CostsUpdated, "costs", None, Some("Costs imported"))]
+    #[case::cost(Action::CostsUpdated, "costs", None, Some("Costs saved"))]
     #[case::paused(Action::IntegrationPaused, "network_a", None, Some("Meta paused"))]
     #[case::resumed(Action::IntegrationResumed, "network_c", None, Some("TikTok resumed"))]
     #[case::off(

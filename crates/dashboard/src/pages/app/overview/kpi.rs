@@ -38,12 +38,43 @@ pub(super) struct Kpi {
     pub(super) is_new: bool,
     /// Text beside the change: the blended value of a paid one, and whether the day is not over.
     pub(super) note: Option<String>,
+    /// What the metric means, in one or two sentences; empty if its name says it.
+    pub(super) help: &'static [&'static str],
 }
 
 /// Returns whether a metric went from zero to a positive value.
 fn is_new(metric: &Metric, before: &ReportFigures, now: &ReportFigures) -> bool {
     let value = |row| (metric.of)(row);
     metric.is_sum && value(before) == Some(0) && value(now).is_some_and(|now| now > 0)
+}
+
+/// What paid and blended figures count.
+const PAID: &str = "Paid: only installs and revenue that an ad or a link is credited with. Organic \
+                    installs are left out.";
+const BLENDED: &str = "Blended: all installs and all revenue, also organic ones.";
+
+/// Explains a metric whose name does not say enough.
+fn help(metric: &Metric) -> &'static [&'static str] {
+    match metric.word {
+        "cost" => &["Spend: what the ads of this period cost, imported or entered under Costs."],
+        "paidCpi" => &[
+            "CPI, cost per install: spend divided by installs. 2 means that an install cost $2.",
+            PAID,
+            BLENDED,
+        ],
+        "paidRoas" => &[
+            "ROAS, return on ad spend: net revenue divided by spend. 1 means that ads brought in \
+             what they cost.",
+            PAID,
+            BLENDED,
+        ],
+        "netRevenue" => &[
+            "Net revenue: payments minus refunds in this period, in US dollars, from the app, its \
+             billing providers and websites.",
+        ],
+        "payingDevices" => &["New payers: devices whose first payment of all is in this period."],
+        _ => &[],
+    }
 }
 
 /// Returns the blended counterpart of a paid metric.
@@ -91,6 +122,7 @@ pub(super) fn kpis(bar: &AnalysisBar, figures: &RangeFigures) -> Vec<Kpi> {
             change: before.and_then(|before| metric.change(before, now)),
             is_new: before.is_some_and(|before| is_new(metric, before, now)),
             note: note(metric),
+            help: help(metric),
         })
         .collect()
 }
@@ -100,6 +132,21 @@ mod tests {
     use super::*;
     use rstest::rstest;
     use tributary_domain::report::Figures;
+
+    #[test]
+    fn every_card_with_jargon_is_explained() {
+        for metric in Metric::select(&COST_CARDS) {
+            let is_plain = metric.word == "installs";
+            assert_eq!(help(metric).is_empty(), is_plain, "{}", metric.word);
+        }
+        for word in ["paidCpi", "paidRoas"] {
+            let text = help(Metric::find(word).unwrap()).join(" ");
+            assert!(
+                text.contains("Paid:") && text.contains("Blended:"),
+                "{text}"
+            );
+        }
+    }
 
     #[rstest]
     #[case::from_nothing(0, 5, true)]

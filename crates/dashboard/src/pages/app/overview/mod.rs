@@ -80,6 +80,8 @@ struct OverviewPage {
     held: Option<String>,
     anomalies: Vec<AnomalyLine>,
     is_empty: bool,
+    /// Whether the filters leave nothing.
+    matches_nothing: bool,
 }
 
 impl OverviewPage {
@@ -245,6 +247,7 @@ pub(crate) async fn show(
     let chart = plot(&reader, &figures, &choice, &rows.value_names, &notes).await?;
     let leaders = leaders(&reader, &figures, &rows);
     let before = figures.total_before.as_ref();
+    let matches_nothing = figures.total.figures.is_zero() && !bar.tags.is_empty();
     let is_empty = figures.total.figures.is_zero()
         && before.is_none_or(|before| before.figures.is_zero())
         && bar.data_begin.is_none()
@@ -277,6 +280,7 @@ pub(crate) async fn show(
         held: held(figures.total.figures.held_installs),
         anomalies,
         is_empty,
+        matches_nothing,
         bar,
     };
     Ok(context.page(&page))

@@ -1,4 +1,5 @@
-//! `POST /setup/{token}` — creates the account and its first API key, and shows the key once.
+//! `POST /setup/{token}` — creates the account. The first owner of an instance also gets an API key,
+//! which is shown once; invited members create theirs in the dashboard.
 use tributary_fields::Form;
 
 #[cfg(test)]
@@ -10,7 +11,7 @@ use crate::access::{change_origin, count_new_password};
 use crate::failure::Failure;
 use crate::pages::sign_in::{begin_session, with_cookies};
 use crate::password::salt_of;
-use crate::response::page;
+use crate::response::{page, see_other};
 use crate::same_origin::SameOrigin;
 use crate::state::DashboardHandles;
 use askama::Template;
@@ -18,34 +19,36 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
-use tributary_domain::access::person::{Email, Role, check_password};
+use tributary_domain::access::key::{ApiKey, KeyText};
+use tributary_domain::access::person::{Email, Role, SetupLink, check_password};
 use tributary_domain::access::{Actor, Environment, Permission};
 use tributary_domain::audit::Client;
 use tributary_domain::refusal::Refusal;
-use tributary_domain::vocabulary::id::{AuditId, KeyId, UserId};
+use tributary_domain::vocabulary::id::UserId;
 use tributary_store::{NewKey, Redemption, StoreError};
 
 #[derive(Template)]
 #[template(path = "ready.html")]
 struct ReadyPage<'a> {
     email: &'a str,
-    key: &'a str,
+    /// The key of a first owner.
+    key: Option<&'a str>,
     permission: Permission,
     base_url: &'a str,
 }
 
 impl ReadyPage<'_> {
-    fn create_app(&self) -> String {
-        self.command("/api/v1/apps", r#"{"name": "My app"}"#)
+    fn create_app(&self, key: &str) -> String {
+        self.command(key, "/api/v1/apps", r#"{"name": "My app"}"#)
     }
 
-    fn create_link(&self) -> String {
-        self.command("/api/v1/apps/APP_ID/links", r#"{"name": "My first link"}"#)
+    fn create_link(&self, key: &str) -> String {
+        let body = r#"{"name": "My first link"}"#;
+        self.command(key, "/api/v1/apps/APP_ID/links", body)
     }
 
-    fn command(&self, path: &str, body: &str) -> String {
-        let Self { base_url, key, .. } = self;
+    fn command(&self, key: &str, path: &str, body: &str) -> String {
+        let base_url = self.base_url;
         format!(
             "curl \"{base_url}{path}\" \\\n  -H 'Authorization: Bearer {key}' \\\n  \
              -H 'Content-Type: application/json' \\\n  -d '{body}'"
@@ -62,6 +65,9 @@ pub(crate) async fn redeem(
     link: ValidLink,
     form: Form,
 ) -> Result<Response, Failure> {
+    if let Some(provider) = link.provider(&handles).await? {
+        return Ok(see_other(&provider));
+    }
     let typed = form.field("email");
     // An address in the link overrides the form.
     let email = link
@@ -93,15 +99,15 @@ pub(crate) async fn redeem(
 
     let at = handles.runtime.now();
     let user = UserId::new(at, handles.runtime.random_bytes());
-    let key = handles.runtime.new_key(KeyKind::Private, Environment::Live);
-    let first_key = first_key(&handles, &link, &key);
-    let permission = first_key.key.permission;
+    let key = first_key(&handles, &link.link);
     let redemption = Redemption {
         user,
         email: email.clone(),
         password_hash,
-        first_key,
-        first_key_audit_id: AuditId::new(at, handles.runtime.random_bytes()),
+        first_key: key.as_ref().map(|(key, text)| NewKey {
+            key: key.clone(),
+            digest: text.digest(),
+        }),
     };
     let client = client.map(|Extension(client)| client);
     let origin = change_origin(Actor::User(user), client.as_ref(), &handles);
@@ -115,8 +121,8 @@ pub(crate) async fn redeem(
             tracing::info!(user = %user.id, organization = %user.organization, "account created");
             let ready = ReadyPage {
                 email: email.as_str(),
-                key: key.reveal(),
-                permission,
+                key: key.as_ref().map(|(_, text)| text.reveal()),
+                permission: permission_for_role(link.link.role),
                 base_url: &handles.base_url,
             };
             // Sign the new user in. The account exists even if that fails.
@@ -140,31 +146,22 @@ pub(crate) async fn redeem(
     }
 }
 
+/// Returns the key of a first owner, whose link names no address.
+fn first_key(handles: &DashboardHandles, link: &SetupLink) -> Option<(ApiKey, KeyText)> {
+    let is_first_owner = link.email.is_none();
+    is_first_owner.then(|| {
+        let permission = permission_for_role(link.role);
+        let (name, environment) = ("First key", Environment::Live);
+        let runtime = &handles.runtime;
+        runtime.new_private_key(link.organization, name, permission, environment)
+    })
+}
+
 /// Returns the first key's permission, which is never more than the user's role allows.
 const fn permission_for_role(role: Role) -> Permission {
     match role {
         Role::Owner | Role::Admin => Permission::Full,
         Role::Analyst => Permission::ReadOnly,
         Role::Viewer => Permission::Analytics,
-    }
-}
-
-fn first_key(handles: &DashboardHandles, link: &ValidLink, text: &KeyText) -> NewKey {
-    let at = handles.runtime.now();
-    let key = ApiKey {
-        id: KeyId::new(at, handles.runtime.random_bytes()),
-        organization: link.link.organization,
-        name: "First key".to_owned(),
-        permission: permission_for_role(link.link.role),
-        environment: text.environment,
-        hint: text.hint().to_owned(),
-        created_at: at,
-        expires_at: None,
-        revoked_at: None,
-        last_used_at: None,
-    };
-    NewKey {
-        key,
-        digest: text.digest(),
     }
 }

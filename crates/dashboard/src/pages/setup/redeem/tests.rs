@@ -86,6 +86,18 @@ async fn the_displayed_key_is_stored() {
 }
 
 #[tokio::test]
+async fn an_invited_member_gets_no_key() {
+    let dashboard = TestDashboard::start().await;
+    let named = |link: &mut SetupLink| link.email = Email::parse("named@example.com").ok();
+    let token = dashboard.setup_link(named).await;
+    let response = send(&dashboard, &token, "named@example.com", PASSWORD).await;
+    assert_eq!(response.status, StatusCode::OK);
+    assert!(!response.text.contains("ak_live_"));
+    let keys = dashboard.store.keys(dashboard.organization).await.unwrap();
+    assert_eq!(keys, []);
+}
+
+#[tokio::test]
 async fn the_audit_log_names_the_new_user() {
     let dashboard = TestDashboard::start().await;
     let token = dashboard.setup_link(|_| {}).await;

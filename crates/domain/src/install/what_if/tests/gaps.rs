@@ -30,7 +30,7 @@ fn install() -> StoredInstall {
 #[case::another_campaign(|install: &mut StoredInstall| {
     install.attribution.decision.campaign.id = Some("other".to_owned());
 }, "not_reproduced")]
-#[case::improved_later(|install: &mut StoredInstall| {
+#[case::improved_without_a_first_decision(|install: &mut StoredInstall| {
     install.attribution.revision = 2;
     install.attribution.decided_at = crate::install::tests::at(90 * HOUR);
 }, "late_evidence")]

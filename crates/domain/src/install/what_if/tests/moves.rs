@@ -46,6 +46,67 @@ fn a_longer_click_window_wins_clicks() {
 }
 
 #[rstest]
+#[case::unchanged(168, &[], &[])]
+#[case::long_enough(41, &[], &[])]
+#[case::too_short(39, &["apple_ads apple > organic: 1"], &[])]
+#[case::far_too_short(1, &["apple_ads apple > organic: 1"], &[])]
+fn a_shorter_click_window_loses_ads_that_became_known_after_it(
+    #[case] hours: i64,
+    #[case] expected: &[&str],
+    #[case] missing: &[(&'static str, u64)],
+) {
+    let opens = [SampleOpen {
+        late: Some(SampleLate {
+            seconds: 40 * HOUR,
+            claims: None,
+        }),
+        ..open(10 * HOUR)
+    }];
+    let installs = record(&[], &opens, &rules(|_| ()));
+    let report = replay(&installs, &rules(|rules| rules.click_window_hours = hours));
+    assert_eq!(moves(&report), expected);
+    assert_eq!(gaps(&report), missing);
+    // Recorded under the shorter window, the ad is not stored, so a longer one cannot be tried.
+    let short = rules(|rules| rules.click_window_hours = hours);
+    let back = replay(&record(&[], &opens, &short), &rules(|_| ()));
+    let is_lost = !expected.is_empty();
+    assert_eq!(gaps(&back), [("late_evidence", 1)][..usize::from(is_lost)]);
+    assert_eq!(back.moved, 0);
+}
+
+#[rstest]
+#[case::long_enough(31, &[], &[])]
+#[case::too_short(29, &["network_b campaign-1 > network_a campaign-3: 1"], &[])]
+#[case::shorter_than_storing_may_take(20, &[], &[("late_evidence", 1)])]
+fn a_shorter_click_window_leaves_the_first_match(
+    #[case] hours: i64,
+    #[case] expected: &[&str],
+    #[case] missing: &[(&'static str, u64)],
+) {
+    // A probabilistic match, which a click id replaced 30 hours later, or 22 hours later.
+    let clicks = [
+        SampleClick {
+            is_near: true,
+            ..click(3, 9 * HOUR)
+        },
+        click(1, 0),
+    ];
+    let seconds = if hours < 24 { 22 } else { 30 } * HOUR;
+    let opens = [SampleOpen {
+        is_near: true,
+        late: Some(SampleLate {
+            seconds,
+            claims: Some(1),
+        }),
+        ..open(10 * HOUR)
+    }];
+    let installs = record(&clicks, &opens, &rules(|_| ()));
+    let report = replay(&installs, &rules(|rules| rules.click_window_hours = hours));
+    assert_eq!(moves(&report), expected);
+    assert_eq!(gaps(&report), missing);
+}
+
+#[rstest]
 #[case::off(false, 24, &["network_b campaign-1 > organic: 1"])]
 #[case::shorter(true, 1, &["network_b campaign-1 > organic: 1"])]
 #[case::long_enough(true, 2, &[])]

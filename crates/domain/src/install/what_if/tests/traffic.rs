@@ -2,16 +2,17 @@
 
 use crate::access::Environment;
 use crate::app::{AttributionRules, FraudPolicy};
+use crate::attribution::ad_services::{AdServices, AdServicesRecord};
 use crate::attribution::evidence::ClickIdSource;
 use crate::attribution::{ADDRESS_CANDIDATES_MAX, Candidate};
 use crate::device::{AdvertisingId, DeviceKey, Platform};
-use crate::install::tests::{at, call, candidate, click_id, configure};
+use crate::install::tests::{after, at, call, candidate, click_id, configure};
 use crate::install::what_if::{
     ClickOwner, ReplayClick, ReplayQuery, StoredInstall, WhatIf, WhatIfReport,
 };
 use crate::install::{
-    ADVERTISING_CANDIDATES_MAX, CandidateClicks, ClaimedClick, ClickClaim, ConfigureCommand,
-    DeviceState, candidate_query,
+    ADVERTISING_CANDIDATES_MAX, AdServicesOutcome, CandidateClicks, ClaimedClick, ClickClaim,
+    ConfigureCommand, DeviceState, apply_ad_services, candidate_query,
 };
 use crate::integration::Network;
 use crate::link::Campaign;
@@ -45,6 +46,16 @@ pub(super) struct SampleOpen {
     pub(super) is_near: bool,
     /// Net revenue, in millionths.
     pub(super) revenue: i64,
+    /// Evidence that arrives later.
+    pub(super) late: Option<SampleLate>,
+}
+
+/// Evidence that arrives some seconds after the first open.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SampleLate {
+    pub(super) seconds: i64,
+    /// Click id that the device sends; `None` if Apple reports a tap.
+    pub(super) claims: Option<u8>,
 }
 
 pub(super) fn click(number: u8, seconds: i64) -> SampleClick {
@@ -63,6 +74,7 @@ pub(super) fn open(seconds: i64) -> SampleOpen {
         is_advertised: false,
         is_near: false,
         revenue: 1_000_000,
+        late: None,
     }
 }
 
@@ -87,11 +99,14 @@ fn stored_click(one: &SampleClick) -> Candidate {
     found
 }
 
-fn command(number: usize, one: &SampleOpen, rules: &AttributionRules) -> ConfigureCommand {
-    let claims = one.claims.map(|number| ClickClaim {
+fn claim(number: u8) -> ClickClaim {
+    ClickClaim {
         click: ClaimedClick::Authentic(click_id(number)),
         source: ClickIdSource::Client,
-    });
+    }
+}
+
+fn command(number: usize, one: &SampleOpen, rules: &AttributionRules) -> ConfigureCommand {
     let bytes = [u8::try_from(number).unwrap(); 10];
     let first = call(Platform::Android, one.seconds);
     ConfigureCommand {
@@ -101,7 +116,7 @@ fn command(number: usize, one: &SampleOpen, rules: &AttributionRules) -> Configu
             .is_advertised
             .then(|| AdvertisingId::stored("gaid".to_owned())),
         advertising_hash: first.advertising_hash.filter(|_| one.is_advertised),
-        claims: claims.into_iter().collect(),
+        claims: one.claims.map(claim).into_iter().collect(),
         attribution_id: AttributionId::new(at(one.seconds), bytes),
         install_id: EventId::new(at(one.seconds), bytes),
         ..first
@@ -110,68 +125,136 @@ fn command(number: usize, one: &SampleOpen, rules: &AttributionRules) -> Configu
 
 type Owners = BTreeMap<ClickId, ClickOwner>;
 
-fn newest<'a>(
-    clicks: &'a [SampleClick],
-    owners: &Owners,
-    fits: impl Fn(&SampleClick) -> bool,
-) -> Vec<Candidate> {
-    let mut found: Vec<&'a SampleClick> = clicks.iter().filter(|one| fits(one)).collect();
+fn newest(clicks: &[SampleClick], fits: &dyn Fn(&SampleClick) -> bool) -> Vec<Candidate> {
+    let mut found: Vec<&SampleClick> = clicks.iter().filter(|one| fits(one)).collect();
     found.sort_by_key(|one| std::cmp::Reverse((one.seconds, one.number)));
-    let taken = |one: &SampleClick| Candidate {
-        is_taken: owners.contains_key(&click_id(one.number)),
-        ..stored_click(one)
-    };
-    found.into_iter().map(taken).collect()
+    found.into_iter().map(stored_click).collect()
 }
 
-/// Records the opens in order, as a store does.
+/// Records the opens and the late evidence in order, as a store does.
 pub(super) fn record(
     clicks: &[SampleClick],
     opens: &[SampleOpen],
     rules: &AttributionRules,
 ) -> Vec<StoredInstall> {
     let mut owners = Owners::new();
-    let mut recorded = Vec::new();
-    for (number, one) in opens.iter().enumerate() {
-        let command = command(number, one, rules);
-        let query = candidate_query(&command, &DeviceState::default());
-        let is_stored = |click: &SampleClick| click.seconds <= one.seconds;
-        let mut found = CandidateClicks {
-            clicks: newest(clicks, &owners, |click| {
-                query.clicks.contains(&click_id(click.number))
-            }),
-            same_advertising_id: newest(clicks, &owners, |click| {
-                is_stored(click) && click.is_advertised && query.advertising_hash.is_some()
-            }),
-            same_address: newest(clicks, &owners, |click| {
-                is_stored(click)
-                    && click.is_near
-                    && one.is_near
-                    && at(click.seconds) >= query.clicks_from
-            }),
-            ..CandidateClicks::default()
-        };
-        found
-            .same_advertising_id
-            .truncate(ADVERTISING_CANDIDATES_MAX);
-        found.same_address.truncate(ADDRESS_CANDIDATES_MAX + 1);
-        let outcome = configure(&command, &DeviceState::default(), found);
+    let mut states = vec![DeviceState::default(); opens.len()];
+    let first = opens.iter().map(|one| (one.seconds, None));
+    let late = opens.iter().map(|one| {
+        let late = one.late?;
+        Some((one.seconds + late.seconds, one.late))
+    });
+    let late = late
+        .enumerate()
+        .filter_map(|(number, late)| Some((number, late?)));
+    let mut calls: Vec<_> = first.enumerate().chain(late).collect();
+    calls.sort_by_key(|(_, (seconds, _))| *seconds);
+    for (number, (seconds, late)) in calls {
+        let one = &opens[number];
+        let mut command = command(number, one, rules);
+        command.at = at(seconds);
+        if let Some(late) = late {
+            let Some(number_of_click) = late.claims else {
+                states[number] = answered(&command, &states[number], &mut owners);
+                continue;
+            };
+            command.claims = vec![claim(number_of_click)];
+        }
+        let found = found(clicks, one, &command, &states[number], &owners);
+        let outcome = configure(&command, &states[number], found);
+        if let Some(click) = outcome.released_click {
+            owners.remove(&click);
+        }
         if let Some(click) = outcome.taken_click {
             let owner = ClickOwner {
                 device: command.device.clone(),
-                first_open_at: Some(command.at),
+                first_open_at: Some(outcome.device.first_seen_at),
             };
             owners.insert(click, owner);
         }
-        recorded.push((command.install_id, outcome, one.revenue));
+        states[number] = after(outcome);
     }
+    stored(clicks, opens, states, &owners)
+}
+
+/// Applies a tap that Apple reports.
+fn answered(command: &ConfigureCommand, state: &DeviceState, owners: &mut Owners) -> DeviceState {
+    let outcome = AdServicesOutcome {
+        environment: command.environment,
+        rules: command.rules.clone(),
+        answer: AdServices::Tap(Box::new(AdServicesRecord {
+            campaign_id: Some("apple".to_owned()),
+            ..AdServicesRecord::default()
+        })),
+        at: command.at,
+    };
+    let update = apply_ad_services(&outcome, state).unwrap();
+    if let Some(click) = update.released_click {
+        owners.remove(&click);
+    }
+    DeviceState {
+        attribution: Some(update.attribution),
+        ..state.clone()
+    }
+}
+
+/// Finds the clicks for a call.
+fn found(
+    clicks: &[SampleClick],
+    one: &SampleOpen,
+    command: &ConfigureCommand,
+    state: &DeviceState,
+    owners: &Owners,
+) -> CandidateClicks {
+    let query = candidate_query(command, state);
+    let is_stored = |click: &SampleClick| at(click.seconds) <= command.at;
+    let is_taken = |found: &Candidate| {
+        let owner = owners.get(&found.click.id);
+        owner.is_some_and(|owner| owner.device != command.device)
+    };
+    let newest = |fits: &dyn Fn(&SampleClick) -> bool| {
+        let mut found = newest(clicks, fits);
+        for one in &mut found {
+            one.is_taken = is_taken(one);
+        }
+        found
+    };
+    let mut found = CandidateClicks {
+        clicks: newest(&|click| query.clicks.contains(&click_id(click.number))),
+        same_advertising_id: newest(&|click| {
+            is_stored(click) && click.is_advertised && query.advertising_hash.is_some()
+        }),
+        same_address: newest(&|click| {
+            is_stored(click)
+                && click.is_near
+                && one.is_near
+                && !query.address_hashes.is_empty()
+                && at(click.seconds) >= query.clicks_from
+        }),
+        ..CandidateClicks::default()
+    };
+    found
+        .same_advertising_id
+        .truncate(ADVERTISING_CANDIDATES_MAX);
+    found.same_address.truncate(ADDRESS_CANDIDATES_MAX + 1);
+    found
+}
+
+/// Returns the recorded installs as a store returns them.
+fn stored(
+    clicks: &[SampleClick],
+    opens: &[SampleOpen],
+    states: Vec<DeviceState>,
+    owners: &Owners,
+) -> Vec<StoredInstall> {
     let replay_click = |one: &SampleClick| ReplayClick {
         click: stored_click(one).click,
         owner: owners.get(&click_id(one.number)).cloned(),
     };
-    let stored = |(install, outcome, revenue_micros): (_, crate::install::ConfigureDecision, _)| {
-        let query = ReplayQuery::of(&outcome.device, &outcome.attribution);
-        let until = outcome.device.first_seen_at;
+    let stored = |(number, (state, one)): (usize, (DeviceState, &SampleOpen))| {
+        let (device, attribution) = (state.device.unwrap(), state.attribution.unwrap());
+        let query = ReplayQuery::of(&device, &attribution);
+        let until = device.first_seen_at;
         let named = clicks
             .iter()
             .filter(|one| query.clicks.contains(&click_id(one.number)));
@@ -179,16 +262,17 @@ pub(super) fn record(
             query.advertising_id.is_some() && one.is_advertised && at(one.seconds) <= until
         });
         StoredInstall {
-            install,
+            install: command(number, one, &AttributionRules::default()).install_id,
             clicks: named.map(replay_click).collect(),
             same_advertising_id: advertised.map(replay_click).collect(),
-            device: outcome.device,
-            attribution: outcome.attribution,
-            revenue_micros,
+            device,
+            attribution,
+            revenue_micros: one.revenue,
             refunded_micros: 0,
         }
     };
-    recorded.into_iter().map(stored).collect()
+    let recorded = states.into_iter().zip(opens).enumerate();
+    recorded.map(stored).collect()
 }
 
 /// Replays installs.

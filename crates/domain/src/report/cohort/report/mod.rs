@@ -14,6 +14,8 @@ use std::time::Duration;
 pub enum CohortMeasure {
     /// Devices active on the day, per install.
     Retention,
+    /// Devices with a payment up to and including the day, per install.
+    PayerShare,
     /// Net revenue up to and including the day, per install.
     RevenuePerInstall,
     /// Net revenue up to and including the day.
@@ -27,6 +29,7 @@ pub enum CohortMeasure {
 crate::keywords! {
     CohortMeasure {
         Retention => "retention",
+        PayerShare => "payerShare",
         RevenuePerInstall => "revenuePerInstall",
         CumulativeRevenue => "cumulativeRevenue",
         PaidRoas => "paidRoas",
@@ -44,6 +47,7 @@ impl CohortMeasure {
     pub fn of(self, sums: &CohortSums) -> Option<Amount> {
         match self {
             Self::Retention => ratio(sums.devices.saturating_mul(MICROS_PER_UNIT), sums.installs),
+            Self::PayerShare => ratio(sums.payers?.saturating_mul(MICROS_PER_UNIT), sums.installs),
             Self::RevenuePerInstall => ratio(sums.revenue_micros, sums.installs),
             Self::CumulativeRevenue => Some(Amount::from_micros(sums.revenue_micros)),
             Self::PaidRoas => share(sums.paid_micros?, sums.cost_micros?),
@@ -61,6 +65,8 @@ pub struct CohortSums {
     pub installs: i64,
     /// Devices active on the day.
     pub devices: i64,
+    /// Devices with a payment up to and including the day; `None` if not all of them are counted yet.
+    pub payers: Option<i64>,
     /// Net revenue up to and including the day, in millionths of a US dollar.
     pub revenue_micros: i64,
     /// Part of it that an ad or a link is credited with; `None` if the network is unknown.
@@ -70,13 +76,14 @@ pub struct CohortSums {
 }
 
 impl CohortSums {
-    /// Adds `other`. Paid revenue and cost of the sum are unknown if either is.
+    /// Adds `other`. Payers, paid revenue and cost of the sum are unknown if either is.
     fn add(&mut self, other: &Self) {
         let sum = |one: Option<i64>, other: Option<i64>| Some(one?.saturating_add(other?));
         *self = Self {
             cohorts: self.cohorts.saturating_add(other.cohorts),
             installs: self.installs.saturating_add(other.installs),
             devices: self.devices.saturating_add(other.devices),
+            payers: sum(self.payers, other.payers),
             revenue_micros: self.revenue_micros.saturating_add(other.revenue_micros),
             paid_micros: sum(self.paid_micros, other.paid_micros),
             cost_micros: sum(self.cost_micros, other.cost_micros),
@@ -84,10 +91,11 @@ impl CohortSums {
     }
 }
 
-/// Net revenue and active devices of a cohort on one day since install.
+/// Net revenue, active devices and new payers of a cohort on one day since install.
 #[derive(Debug, Clone, Copy, Default)]
 struct DayFigures {
     devices: i64,
+    payers: i64,
     net: i64,
     organic_net: Option<i64>,
 }
@@ -144,12 +152,14 @@ fn days(number: u8) -> Duration {
 
 /// Joins rows and costs into cohorts, newest period first, then by value. A cost without installs
 /// has its own cohort, so that the average includes it. With costs, `rows` come from
-/// [`CohortReportQuery::split_by_network`].
+/// [`CohortReportQuery::split_by_network`]. `payers_from` is the time from which on the payers of all
+/// installs are counted; `None` if all are.
 pub fn cohort_report(
     rows: Vec<CohortRow>,
     query: &CohortReportQuery,
     spans: &[Span],
     spend: Option<&Spend>,
+    payers_from: Option<Timestamp>,
     now: Timestamp,
 ) -> Vec<Cohort> {
     type Key = (Reverse<usize>, Vec<String>);
@@ -168,6 +178,7 @@ pub fn cohort_report(
             ..DayFigures::default()
         });
         day.devices = day.devices.saturating_add(row.figures.devices);
+        day.payers = day.payers.saturating_add(row.figures.payers);
         day.net = day.net.saturating_add(net);
         day.organic_net = day
             .organic_net
@@ -190,46 +201,54 @@ pub fn cohort_report(
         let span = spans.get(period)?;
         // The install itself is an event on day 0.
         let installs = ages.get(&0).map_or(0, |first| first.devices);
+        let knows_payers = payers_from.is_none_or(|from| from <= span.period.0);
+        let start = CohortSums {
+            cohorts: 1,
+            installs,
+            devices: 0,
+            payers: knows_payers.then_some(0),
+            revenue_micros: 0,
+            paid_micros: Some(0),
+            cost_micros: cost,
+        };
         Some(Cohort {
             period,
             values,
             installs,
             cost,
-            ages: accumulate(&ages, (installs, cost), span.period, query.age_max, now),
+            ages: accumulate(&ages, start, span.period, query.age_max, now),
         })
     };
     figures.into_iter().filter_map(cohort).collect()
 }
 
-/// Adds up the revenue by age, until the first device cannot have reached an age.
+/// Adds up revenue and payers by age, until the first device cannot have reached an age.
 fn accumulate(
     by_day: &BTreeMap<u8, DayFigures>,
-    (installs, cost_micros): (i64, Option<i64>),
+    mut sums: CohortSums,
     period: Period,
     age_max: u8,
     now: Timestamp,
 ) -> Vec<CohortAge> {
-    let (mut revenue, mut organic) = (0_i64, Some(0_i64));
     let reached = (0..=age_max).take_while(|age| period.0.plus(days(*age)) <= now);
     let at = |age: u8| {
         let day = by_day.get(&age).copied().unwrap_or(DayFigures {
             organic_net: Some(0),
             ..DayFigures::default()
         });
-        revenue = revenue.saturating_add(day.net);
-        organic = organic.and_then(|sum| Some(sum.saturating_add(day.organic_net?)));
+        let paid = day
+            .organic_net
+            .map(|organic| day.net.saturating_sub(organic));
+        let add = |sum: Option<i64>, more: Option<i64>| Some(sum?.saturating_add(more?));
+        sums.devices = day.devices;
+        sums.payers = add(sums.payers, Some(day.payers));
+        sums.revenue_micros = sums.revenue_micros.saturating_add(day.net);
+        sums.paid_micros = add(sums.paid_micros, paid);
         CohortAge {
             age,
             is_complete: is_complete(period, age, now),
             net_micros: day.net,
-            sums: CohortSums {
-                cohorts: 1,
-                installs,
-                devices: day.devices,
-                revenue_micros: revenue,
-                paid_micros: organic.map(|organic| revenue.saturating_sub(organic)),
-                cost_micros,
-            },
+            sums,
         }
     };
     reached.map(at).collect()

@@ -52,7 +52,8 @@ fn row((period, network, age, devices, usd): Figures, by: &[Dimension]) -> Cohor
         figures: CohortFigures {
             devices,
             revenue_micros: usd * USD,
-            refunded_micros: 0,
+            payers: if usd > 0 { devices / 5 } else { 0 },
+            ..CohortFigures::default()
         },
     }
 }
@@ -94,6 +95,7 @@ fn report(by: &[Dimension], now: Timestamp, has_costs: bool) -> Vec<Cohort> {
         &query(by, &spans),
         &spans,
         has_costs.then_some(&spend),
+        None,
         now,
     )
 }
@@ -106,6 +108,8 @@ fn value(measure: CohortMeasure, sums: Option<&CohortSums>) -> Option<String> {
 #[rstest]
 #[case::retention(CohortMeasure::Retention, 0, ["1", "1", ""], Some("1"))]
 #[case::retention_later(CohortMeasure::Retention, 1, ["0.1", "0.2", ""], Some("0.18"))]
+#[case::payers(CohortMeasure::PayerShare, 0, ["0.2", "0.2", ""], Some("0.2"))]
+#[case::payers_add_up(CohortMeasure::PayerShare, 3, ["0.2", "0.225", ""], Some("0.22"))]
 #[case::per_install(CohortMeasure::RevenuePerInstall, 0, ["1", "1.25", ""], Some("1.2"))]
 #[case::per_install_later(CohortMeasure::RevenuePerInstall, 3, ["1", "1.65", ""], Some("1.52"))]
 #[case::total(CohortMeasure::CumulativeRevenue, 3, ["10", "66", "0"], Some("76"))]
@@ -128,6 +132,28 @@ fn measures_by_age(
     assert_eq!(values.each_ref().map(String::as_str), expected);
     let sums = weighted_average(&cohorts, age);
     assert_eq!(value(measure, sums.as_ref()).as_deref(), average);
+}
+
+/// An upgrade counts the payers of earlier installs in the background, latest first.
+#[rstest]
+#[case::all_are_counted(None, ["0.225", "0.2"], Some("0.22"))]
+#[case::from_the_first_day(Some(time(0, 0)), ["0.225", "0.2"], Some("0.22"))]
+#[case::from_an_hour_of_the_first_day(Some(time(0, 1)), ["", "0.2"], None)]
+#[case::from_later(Some(time(5, 0)), ["", ""], None)]
+fn payers_are_unknown_until_they_are_counted(
+    #[case] from: Option<Timestamp>,
+    #[case] expected: [&str; 2],
+    #[case] average: Option<&str>,
+) {
+    let (spans, by) = (spans(2), [Dimension::Network]);
+    let rows = ROWS.iter().map(|one| row(*one, &by)).collect();
+    let cohorts = cohort_report(rows, &query(&[], &spans), &spans, None, from, time(9, 0));
+    let share = |sums: Option<&CohortSums>| value(CohortMeasure::PayerShare, sums);
+    let values = [1, 0].map(|index: usize| share(cohorts[index].at(3).map(|one| &one.sums)));
+    assert_eq!(values.map(Option::unwrap_or_default), expected);
+    let sums = weighted_average(&cohorts, 3);
+    assert_eq!(share(sums.as_ref()).as_deref(), average);
+    assert!(value(CohortMeasure::Retention, sums.as_ref()).is_some());
 }
 
 #[rstest]
@@ -200,6 +226,12 @@ fn rows_of(devices: &[Device]) -> Vec<CohortRow> {
             let row = rows.entry((usize::try_from(hour / 24).unwrap(), network, age));
             row.or_default().devices += 1;
         }
+        let payments = events.iter().filter(|(_, usd)| *usd > 0);
+        if let Some(age) = payments.map(|(age, _)| age / 24).min() {
+            let age = u8::try_from(age).unwrap();
+            let row = rows.entry((usize::try_from(hour / 24).unwrap(), network, age));
+            row.or_default().payers += 1;
+        }
     }
     rows.into_iter()
         .map(|((period, network, age), figures)| CohortRow {
@@ -211,21 +243,23 @@ fn rows_of(devices: &[Device]) -> Vec<CohortRow> {
         .collect()
 }
 
-/// Counts device by device: installs, active devices, revenue and paid revenue of devices whose
-/// install day is old enough.
-fn slow_count(devices: &[Device], age: u8, now: i64) -> (i64, i64, i64, i64) {
+/// Counts device by device: installs, active devices, revenue, paid revenue and payers of devices
+/// whose install day is old enough.
+fn slow_count(devices: &[Device], age: u8, now: i64) -> (i64, i64, i64, i64, i64) {
     let old = devices
         .iter()
         .filter(|(hour, ..)| (hour / 24 + 1) * 24 + (i64::from(age) + 1) * 24 <= now);
-    let mut sums = (0, 0, 0, 0);
+    let mut sums = (0, 0, 0, 0, 0);
     for (_, is_paid, events) in old {
         let is_active = age == 0 || events.iter().any(|(at, _)| at / 24 == i64::from(age));
         let paid_so_far = events.iter().filter(|(at, _)| at / 24 <= i64::from(age));
+        let has_paid = paid_so_far.clone().any(|(_, usd)| *usd > 0);
         let revenue: i64 = paid_so_far.map(|(_, usd)| usd * USD).sum();
         sums.0 += 1;
         sums.1 += i64::from(is_active);
         sums.2 += revenue;
         sums.3 += if *is_paid { revenue } else { 0 };
+        sums.4 += i64::from(has_paid);
     }
     sums
 }
@@ -246,14 +280,15 @@ proptest! {
         let query = query(&[], &spans);
         let spend: Spend = (0..7).map(|day| cost(day, "network_a", 2)).collect();
         let now_at = Timestamp::from_millis(now * HOUR);
-        let mut cohorts = cohort_report(rows_of(&devices), &query, &spans, Some(&spend), now_at);
+        let mut cohorts = cohort_report(rows_of(&devices), &query, &spans, Some(&spend), None, now_at);
         for age in [0, 1, 3, 7] {
-            let (installs, active, revenue, paid) = slow_count(&devices, age, now);
+            let (installs, active, revenue, paid, payers) = slow_count(&devices, age, now);
             let old_days = (0..7).filter(|day| (day + 2 + i64::from(age)) * 24 <= now).count();
             let expected = (old_days > 0).then(|| CohortSums {
                 cohorts: u32::try_from(old_days).unwrap(),
                 installs,
                 devices: active,
+                payers: Some(payers),
                 revenue_micros: revenue,
                 paid_micros: Some(paid),
                 cost_micros: Some(i64::try_from(old_days).unwrap() * 2 * USD),

@@ -1,0 +1,179 @@
+//! `tributary admin user …` while the server runs: listing, resetting and removing people.
+
+use crate::command_line::tributary;
+use reqwest::{Client, RequestBuilder, Response};
+use serde_json::Value;
+use std::time::Duration;
+use tributary_testkit::{ServerProcess, TestDatabase, client, on_both_engines};
+
+const PASSWORD: &str = "canary-in-a-coal-mine";
+const NEW_PASSWORD: &str = "six-lamps-on-the-quiet-pier";
+
+/// A person with a browser.
+struct Person<'a> {
+    server: &'a ServerProcess,
+    client: Client,
+    email: &'static str,
+}
+
+impl<'a> Person<'a> {
+    fn new(server: &'a ServerProcess, email: &'static str) -> Self {
+        Self {
+            server,
+            client: client(),
+            email,
+        }
+    }
+
+    async fn post(&self, path: &str, cookie: &str, body: &str) -> Response {
+        let request = self.client.post(self.at(path));
+        self.send(request.body(body.to_owned()), cookie).await
+    }
+
+    fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.server.base_url())
+    }
+
+    async fn send(&self, request: RequestBuilder, cookie: &str) -> Response {
+        let request = request
+            .header("origin", self.server.base_url())
+            .header("content-type", "application/x-www-form-urlencoded")
+            .header("cookie", cookie);
+        request.send().await.unwrap()
+    }
+
+    /// Opens a one-time link and submits its form. Returns the cookies.
+    async fn redeem(&self, link: &str, password: &str) -> (u16, String) {
+        let path = link.trim().splitn(4, '/').last().unwrap();
+        let body = format!("email={}&password={password}", self.email);
+        let response = self.post(&format!("/{path}"), "", &body).await;
+        (response.status().as_u16(), cookies(&response))
+    }
+
+    async fn sign_in(&self, password: &str) -> (u16, String) {
+        let body = format!("email={}&password={password}", self.email);
+        let response = self.post("/sign-in", "", &body).await;
+        (response.status().as_u16(), cookies(&response))
+    }
+
+    /// Returns whether a session is signed in.
+    async fn is_signed_in(&self, cookie: &str) -> bool {
+        let request = self.client.get(self.at("/account"));
+        self.send(request, cookie).await.status() == 200
+    }
+
+    /// Creates an API key on the page.
+    async fn create_key(&self, cookie: &str) -> String {
+        let page = self.send(self.client.get(self.at("/keys")), cookie).await;
+        let text = page.text().await.unwrap();
+        let (_, rest) = text.split_once("name=\"formToken\" value=\"").unwrap();
+        let token = rest.split('"').next().unwrap();
+        let form = format!("formToken={token}&name=Mine&permission=full&environment=live");
+        let created = self.post("/keys", cookie, &form).await;
+        let text = created.text().await.unwrap();
+        let (_, rest) = text.split_once("ak_live_").unwrap();
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap();
+        format!("ak_live_{}", &rest[..end])
+    }
+
+    async fn key_status(&self, key: &str) -> u16 {
+        let request = self.client.get(self.at("/api/v1/apps")).bearer_auth(key);
+        request.send().await.unwrap().status().as_u16()
+    }
+}
+
+fn cookies(response: &Response) -> String {
+    let cookies = response.headers().get_all("set-cookie").iter();
+    let pairs: Vec<&str> = cookies
+        .filter_map(|one| one.to_str().ok()?.split(';').next())
+        .collect();
+    pairs.join("; ")
+}
+
+fn run(database: &TestDatabase, command: &str) -> Result<String, String> {
+    let words: Vec<&str> = command.split(' ').collect();
+    tokio::task::block_in_place(|| ServerProcess::run(database, &words))
+}
+
+/// Invites a person and creates the account. Returns the cookies.
+async fn join(database: &TestDatabase, person: &Person<'_>, role: &str) -> String {
+    let invite = format!("admin user create --email {} --role {role}", person.email);
+    let link = run(database, &invite).unwrap();
+    let (status, cookies) = person.redeem(&link, PASSWORD).await;
+    assert_eq!(status, 200);
+    cookies
+}
+
+on_both_engines! {
+    async fn the_operator_resets_a_password(engine: Engine) {
+        let database = TestDatabase::new(engine).await;
+        let server = ServerProcess::start(&database).await;
+        let person = Person::new(&server, "you@example.com");
+        let session = join(&database, &person, "owner").await;
+        assert!(person.is_signed_in(&session).await);
+
+        let first = run(&database, "admin user reset you@example.com").unwrap();
+        let link = run(&database, "admin user reset You@example.com").unwrap();
+        assert!(link.contains("/reset/reset_"), "{link}");
+        assert!(!person.is_signed_in(&session).await);
+        assert_eq!(person.sign_in(PASSWORD).await.0, 422, "the old password ended");
+        assert_eq!(person.redeem(&first, NEW_PASSWORD).await.0, 404, "it was replaced");
+        assert_eq!(person.redeem(&link, NEW_PASSWORD).await.0, 200);
+        assert_eq!(person.redeem(&link, NEW_PASSWORD).await.0, 404, "it was used");
+        let (status, session) = person.sign_in(NEW_PASSWORD).await;
+        assert_eq!(status, 303);
+        let log = person.send(person.client.get(person.at("/audit-log")), &session).await;
+        let log = log.text().await.unwrap();
+        for action in ["password_reset.created", "user.password_reset"] {
+            assert!(log.contains(action), "{log}");
+        }
+        let refused = run(&database, "admin user reset nobody@example.com").unwrap_err();
+        assert!(refused.contains("tributary admin user list"), "{refused}");
+        assert!(!server.log().contains("you@example.com"));
+    }
+
+    async fn a_removed_person_has_no_access(engine: Engine) {
+        let database = TestDatabase::new(engine).await;
+        let server = ServerProcess::start(&database).await;
+        let owner = Person::new(&server, "owner@example.com");
+        let owner_session = join(&database, &owner, "owner").await;
+        let person = Person::new(&server, "admin@example.com");
+        let session = join(&database, &person, "admin").await;
+        let key = person.create_key(&session).await;
+        assert_eq!(person.key_status(&key).await, 200);
+
+        let listed = run(&database, "admin user list").unwrap();
+        assert!(listed.contains("admin in My organization"), "{listed}");
+        let listed = run(&database, "admin user list --json").unwrap();
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        assert_eq!(listed[0]["email"], "admin@example.com");
+        assert_eq!(listed[0]["accounts"][0]["role"], "admin");
+        assert!(listed[0]["accounts"][0]["lastSignInAt"].is_string(), "{listed}");
+
+        let printed = run(&database, "admin user remove admin@example.com").unwrap();
+        assert_eq!(printed.trim(), "Removed from My organization.");
+        assert!(!person.is_signed_in(&session).await);
+        // The server learns of a change by another process within a second.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(person.key_status(&key).await, 401);
+        assert_eq!(person.sign_in(PASSWORD).await.0, 422);
+        assert!(owner.is_signed_in(&owner_session).await);
+
+        let refused = run(&database, "admin user remove owner@example.com").unwrap_err();
+        assert!(refused.contains("My organization") && refused.contains("--force"), "{refused}");
+        assert!(owner.is_signed_in(&owner_session).await);
+        let printed = run(&database, "admin user remove owner@example.com --force").unwrap();
+        assert!(printed.contains("has no owner now"), "{printed}");
+        assert!(!owner.is_signed_in(&owner_session).await);
+        assert_eq!(run(&database, "admin user list").unwrap().trim(), "");
+    }
+}
+
+#[test]
+fn an_invalid_address_is_named() {
+    for command in ["reset", "remove"] {
+        let output = tributary(&["admin", "user", command, "you"], &[]);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains("email address"), "{text}");
+    }
+}

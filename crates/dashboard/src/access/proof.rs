@@ -1,0 +1,247 @@
+//! Asks for a proof of who the user is before a sensitive action, and then continues the action.
+//!
+//! The page that asks contains the submitted form encrypted, so nothing typed is lost, and no secret is
+//! sent back.
+
+use super::guess::{PasswordCheck, check_own_password};
+use super::second_step::{CodeCheck, check_own_code};
+use super::{CurrentSession, PageContext, audit_failure};
+use crate::failure::Failure;
+use crate::pages::single_sign_on::sign_in_path;
+use crate::shell::{Section, Shell};
+use crate::state::DashboardHandles;
+use askama::Template;
+use axum::extract::{FromRequestParts, MatchedPath};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
+use std::time::Duration;
+use tributary_domain::access::factor::may_open;
+use tributary_domain::access::proof::{
+    PROOF_LIFETIME, SensitiveAction, is_recent_proof, sensitive_action,
+};
+use tributary_domain::access::session::SignInMethod;
+use tributary_fields::Form;
+use url::form_urlencoded::{Serializer, byte_serialize};
+
+/// Field with the encrypted form that continues.
+const CONTINUED_FORM: &str = "proof.form";
+/// Field with the page that continues.
+const NEXT: &str = "next";
+/// Field with the password.
+const PASSWORD: &str = "proof.password";
+/// Field with the code of an authenticator app.
+const CODE: &str = "proof.code";
+/// Target of the form that asks before a page.
+const CONFIRM: &str = "/account/confirm";
+
+#[derive(Template)]
+#[template(path = "confirm.html")]
+struct ConfirmPage {
+    shell: Shell,
+    purpose: &'static str,
+    target: String,
+    /// Name and value of the field with what continues.
+    continued: (&'static str, String),
+    fault: Option<String>,
+    minutes: u64,
+    /// Whether a code of an authenticator app is a proof as well.
+    takes_code: bool,
+    /// Sign-in page of the organization's provider, if the session began there. A new sign-in is a
+    /// proof as well.
+    provider: Option<String>,
+}
+
+/// Result of a proof that was typed.
+pub(crate) enum ProofOutcome {
+    /// It is right and recorded.
+    Right,
+    /// It is wrong.
+    Wrong,
+    /// It was not checked. The user has to wait.
+    Wait(Duration),
+}
+
+impl ProofOutcome {
+    fn fault(&self) -> Option<String> {
+        match self {
+            Self::Right => None,
+            Self::Wrong => {
+                Some("This is not your password, or not the current code of your app.".to_owned())
+            }
+            Self::Wait(wait) => Some(crate::text::retry_message(*wait)),
+        }
+    }
+
+    const fn status(&self) -> StatusCode {
+        match self {
+            Self::Right => StatusCode::OK,
+            Self::Wrong => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Wait(_) => StatusCode::TOO_MANY_REQUESTS,
+        }
+    }
+}
+
+/// Checks the proof in a form and records it.
+async fn check(
+    session: &CurrentSession,
+    form: &Form,
+    handles: &DashboardHandles,
+) -> Result<ProofOutcome, Failure> {
+    let (user, code) = (&session.user, form.field(CODE));
+    let outcome = if code.is_empty() {
+        match check_own_password(handles, user, form.field(PASSWORD)).await? {
+            PasswordCheck::Wait(wait) => ProofOutcome::Wait(wait),
+            PasswordCheck::Wrong => ProofOutcome::Wrong,
+            PasswordCheck::Right => ProofOutcome::Right,
+        }
+    } else {
+        match check_own_code(handles, user, &code).await? {
+            CodeCheck::Wait(wait) => ProofOutcome::Wait(wait),
+            CodeCheck::Wrong => ProofOutcome::Wrong,
+            CodeCheck::Right => ProofOutcome::Right,
+        }
+    };
+    if matches!(outcome, ProofOutcome::Wrong) {
+        audit_failure(handles, vec![user.clone()], session.client());
+    }
+    if !matches!(outcome, ProofOutcome::Right) {
+        return Ok(outcome);
+    }
+    let now = handles.runtime.now();
+    let noted = handles.store.note_session_proof(session.token_digest, now);
+    noted.await?;
+    Ok(ProofOutcome::Right)
+}
+
+/// Renders the page that asks. `outcome` is that of an earlier answer.
+fn ask<S>(
+    context: &PageContext<S>,
+    purpose: &'static str,
+    target: String,
+    continued: (&'static str, String),
+    outcome: Option<&ProofOutcome>,
+) -> Response {
+    let status = outcome.map_or(StatusCode::FORBIDDEN, ProofOutcome::status);
+    let session = &context.session;
+    let is_page = continued.0 == NEXT;
+    let next = if is_page { &continued.1 } else { "/home" };
+    let next: String = byte_serialize(next.as_bytes()).collect();
+    let provider = sign_in_path(session.organization.id);
+    let is_provided = session.method == SignInMethod::SingleSignOn;
+    let page = ConfirmPage {
+        provider: is_provided.then(|| format!("{provider}?next={next}")),
+        shell: context.shell(Section::Unlisted),
+        purpose,
+        target,
+        continued,
+        fault: outcome.and_then(ProofOutcome::fault),
+        minutes: PROOF_LIFETIME.as_secs() / 60,
+        takes_code: context.session.factors.is_set_up,
+    };
+    context.page_with(status, &page)
+}
+
+async fn action_of(
+    parts: &mut Parts,
+    form: Option<&Form>,
+    handles: &DashboardHandles,
+) -> Option<&'static SensitiveAction> {
+    let matched = MatchedPath::from_request_parts(parts, handles).await.ok()?;
+    let fields = form.into_iter().flat_map(Form::fields);
+    sensitive_action(form.is_none(), matched.as_str(), fields)
+}
+
+/// Leads a user to the set-up page who needs a second factor and has none.
+pub(super) async fn lead_to_factor(
+    session: &CurrentSession,
+    parts: &mut Parts,
+    handles: &DashboardHandles,
+) -> Result<(), Failure> {
+    if !session.factors.must_set_up(session.method) {
+        return Ok(());
+    }
+    let matched = MatchedPath::from_request_parts(parts, handles).await.ok();
+    let path = matched.as_ref().map_or("", MatchedPath::as_str);
+    if may_open(session.factors, session.method, path) {
+        Ok(())
+    } else {
+        Err(Failure::FactorMissing)
+    }
+}
+
+/// Asks before a sensitive page if the last proof is too old.
+pub(super) async fn require_for_page<S>(
+    context: &PageContext<S>,
+    parts: &mut Parts,
+    handles: &DashboardHandles,
+) -> Result<(), Failure> {
+    let is_recent = is_recent_proof(context.session.proved_at, handles.runtime.now());
+    if is_recent || !parts.method.is_safe() {
+        return Ok(());
+    }
+    let Some(action) = action_of(parts, None, handles).await else {
+        return Ok(());
+    };
+    let (target, next) = (CONFIRM.to_owned(), (NEXT, context.target()));
+    let page = ask(context, action.purpose, target, next, None);
+    Err(Failure::ProofNeeded(Box::new(page)))
+}
+
+/// Returns the form that was submitted, or the one that a proof continues. Asks if the form is
+/// sensitive and the last proof is too old.
+pub(super) async fn require_for_form<S>(
+    context: &PageContext<S>,
+    form: Form,
+    parts: &mut Parts,
+    handles: &DashboardHandles,
+) -> Result<Form, Failure> {
+    let (session, target) = (&context.session, context.target());
+    let sealed = form.field(CONTINUED_FORM);
+    let (form, proof) = if sealed.is_empty() {
+        (form, None)
+    } else {
+        let opened = handles
+            .keyring
+            .open_form(session.token_digest, &target, &sealed);
+        let opened = opened.and_then(|body| Form::parse(&body));
+        (opened.ok_or(Failure::FormExpired)?, Some(form))
+    };
+    let Some(action) = action_of(parts, Some(&form), handles).await else {
+        return Ok(form);
+    };
+    if is_recent_proof(session.proved_at, handles.runtime.now()) {
+        return Ok(form);
+    }
+    let outcome = match proof {
+        Some(proof) => Some(check(session, &proof, handles).await?),
+        None => None,
+    };
+    if matches!(outcome, Some(ProofOutcome::Right)) {
+        return Ok(form);
+    }
+    let mut body = Serializer::new(String::new());
+    body.extend_pairs(form.fields());
+    let nonce = handles.runtime.random_bytes();
+    let keyring = &handles.keyring;
+    let sealed = keyring.seal_form(session.token_digest, &target, nonce, &body.finish());
+    let continued = (CONTINUED_FORM, sealed);
+    let page = ask(context, action.purpose, target, continued, outcome.as_ref());
+    Err(Failure::ProofNeeded(Box::new(page)))
+}
+
+/// Checks the answer to [`require_for_page`]. Returns the page that asks again if it is wrong.
+pub(crate) async fn confirm_page<S>(
+    context: &PageContext<S>,
+    form: &Form,
+    handles: &DashboardHandles,
+) -> Result<Option<Response>, Failure> {
+    let outcome = check(&context.session, form, handles).await?;
+    if matches!(outcome, ProofOutcome::Right) {
+        return Ok(None);
+    }
+    let next = (NEXT, form.field(NEXT));
+    let target = CONFIRM.to_owned();
+    let page = ask(context, "open this page", target, next, Some(&outcome));
+    Ok(Some(page))
+}

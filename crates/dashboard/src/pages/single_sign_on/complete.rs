@@ -1,0 +1,283 @@
+//! `GET /sign-in/sso/{organization}/callback` — the provider sends the browser back with a code.
+
+use super::begin::SignOnPage;
+use super::{find, redirect_url};
+use crate::access::{CurrentSession, change_origin, is_guessing, sign_on_cookie};
+use crate::failure::Failure;
+use crate::pages::sign_in::{begin_session_by, local_path, with_cookies};
+use crate::password::salt_of;
+use crate::query::UrlQuery;
+use crate::response::see_other;
+use crate::sign_on::CodeRedemption;
+use crate::state::DashboardHandles;
+use axum::Extension;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
+use tributary_domain::access::Actor;
+use tributary_domain::access::person::{Email, User};
+use tributary_domain::access::session::SignInMethod;
+use tributary_domain::access::sign_in::GuessCounter;
+use tributary_domain::access::single_sign_on::{
+    IdTokenClaims, ProvenIdentity, ProviderFault, SignOnAttempt, SingleSignOn, no_password_hash,
+    secret_scope,
+};
+use tributary_domain::audit::Client;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::id::UserId;
+use tributary_domain::vocabulary::subnet::subnet;
+use tributary_store::{SignOn, StoreError};
+
+/// Maximum length of a code. Providers use less than 2,000 characters.
+const CODE_CHARS_MAX: usize = 4_096;
+
+/// Why a sign-in failed.
+enum SignOnFailure {
+    /// Shown to the person. The reason is for the audit log; without one, the request may come from
+    /// anybody and is not audited.
+    Shown {
+        status: StatusCode,
+        text: String,
+        reason: Option<&'static str>,
+    },
+    /// A failure of this server.
+    Other(Failure),
+}
+
+impl From<Failure> for SignOnFailure {
+    fn from(failure: Failure) -> Self {
+        Self::Other(failure)
+    }
+}
+
+impl From<ProviderFault> for SignOnFailure {
+    fn from(fault: ProviderFault) -> Self {
+        tracing::warn!(%fault, "single sign-on failed at the provider");
+        Self::Shown {
+            status: StatusCode::UNPROCESSABLE_ENTITY,
+            text: fault.to_string(),
+            reason: Some(fault.code()),
+        }
+    }
+}
+
+impl From<StoreError> for SignOnFailure {
+    fn from(error: StoreError) -> Self {
+        let refusal = match error {
+            StoreError::Refused(refusal) => refusal,
+            other => return Self::Other(other.into()),
+        };
+        let reason = match &refusal {
+            Refusal::SignOnRefused(why) => why.code(),
+            _ => "account_not_found",
+        };
+        Self::Shown {
+            status: StatusCode::FORBIDDEN,
+            text: refusal.to_string(),
+            reason: Some(reason),
+        }
+    }
+}
+
+fn shown(status: StatusCode, text: &str, reason: Option<&'static str>) -> SignOnFailure {
+    SignOnFailure::Shown {
+        status,
+        text: text.to_owned(),
+        reason,
+    }
+}
+
+/// A request from the provider, through the browser.
+struct Callback<'a> {
+    handles: &'a DashboardHandles,
+    settings: &'a SingleSignOn,
+    query: &'a UrlQuery,
+    client: Option<&'a Client>,
+    headers: &'a HeaderMap,
+    session: Option<CurrentSession>,
+}
+
+/// Completes a sign-in.
+pub(crate) async fn complete(
+    State(handles): State<DashboardHandles>,
+    Path(organization): Path<String>,
+    RawQuery(query): RawQuery,
+    client: Option<Extension<Client>>,
+    session: Result<CurrentSession, Failure>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let settings = find(&handles, &organization).await?;
+    let query = UrlQuery::of(query.as_deref());
+    let client = client.map(|Extension(client)| client);
+    let callback = Callback {
+        handles: &handles,
+        settings: &settings,
+        query: &query,
+        client: client.as_ref(),
+        headers: &headers,
+        session: session.ok(),
+    };
+    let mut response = match callback.sign_in().await {
+        Ok(response) => response,
+        Err(SignOnFailure::Other(failure)) => return Err(failure),
+        Err(SignOnFailure::Shown {
+            status,
+            text,
+            reason,
+        }) => {
+            if let Some(reason) = reason {
+                callback.audit(reason).await?;
+            }
+            let page = SignOnPage::load(&handles, &settings, "", Some(text)).await?;
+            page.answer(status, &handles)
+        }
+    };
+    // An attempt is over, whatever its end.
+    let cleared = sign_on_cookie::clear_attempt(&handles);
+    response.headers_mut().append(header::SET_COOKIE, cleared);
+    Ok(response)
+}
+
+impl Callback<'_> {
+    async fn sign_in(&self) -> Result<Response, SignOnFailure> {
+        let attempt = self.attempt()?;
+        self.check_provider_error()?;
+        self.check_guesses().await?;
+        let claims = self.redeem(&attempt).await?;
+        let user = self.account(&attempt, claims).await?;
+        let (method, client) = (SignInMethod::SingleSignOn, self.client);
+        let begun = begin_session_by(self.handles, user.id, method, client, self.headers).await;
+        let [session, browser] = begun?;
+        let organization = sign_on_cookie::set_organization(self.handles, user.organization);
+        let next = see_other(local_path(&attempt.next));
+        Ok(with_cookies(next, [session, browser, organization]))
+    }
+
+    /// Returns the attempt that this browser began at this organization.
+    fn attempt(&self) -> Result<SignOnAttempt, SignOnFailure> {
+        let expired = || {
+            let text = "This sign-in has expired, or began in another browser. Start again.";
+            shown(StatusCode::BAD_REQUEST, text, None)
+        };
+        let attempt = sign_on_cookie::attempt(self.headers, self.handles).ok_or_else(expired)?;
+        let state = self.query.get("state").unwrap_or_default();
+        let issuer = self.query.get("iss");
+        let is_ours = attempt.organization == self.settings.organization
+            && attempt.is_state(state)
+            && issuer.is_none_or(|issuer| issuer == self.settings.issuer.as_str());
+        let user = self.session.as_ref().map(|session| session.user.id);
+        // Only the user who began to connect an account may finish.
+        let is_same_user = attempt.connecting.is_none_or(|me| user == Some(me));
+        if is_ours && is_same_user {
+            Ok(attempt)
+        } else {
+            Err(expired())
+        }
+    }
+
+    /// Explains an error that the provider reports. Its own text is not shown.
+    fn check_provider_error(&self) -> Result<(), SignOnFailure> {
+        let Some(error) = self.query.get("error") else {
+            return Ok(());
+        };
+        let (text, reason) = match error {
+            "access_denied" => (
+                "The provider did not let you in. Ask the people who manage it for access to this \
+                 application.",
+                "access_denied",
+            ),
+            _ => (
+                "The provider reported an error. Start again, or ask the people who manage it.",
+                "provider_error",
+            ),
+        };
+        Err(shown(StatusCode::FORBIDDEN, text, Some(reason)))
+    }
+
+    /// Failed sign-ins count like wrong passwords. They are counted afterwards, so that an office
+    /// that signs in at the same time is not held up: an ID token cannot be guessed.
+    async fn check_guesses(&self) -> Result<(), SignOnFailure> {
+        let Some(counter) = self.counter() else {
+            return Ok(());
+        };
+        if is_guessing(self.handles, counter).await? {
+            let text = "Too many failed attempts from your network. Try again in a few minutes.";
+            return Err(shown(StatusCode::TOO_MANY_REQUESTS, text, None));
+        }
+        Ok(())
+    }
+
+    fn counter(&self) -> Option<GuessCounter> {
+        let address = self.client?.address;
+        Some(GuessCounter::of_network(subnet(address)))
+    }
+
+    async fn redeem(&self, attempt: &SignOnAttempt) -> Result<IdTokenClaims, SignOnFailure> {
+        let code = self.query.get("code").unwrap_or_default();
+        if code.is_empty() || code.len() > CODE_CHARS_MAX {
+            return Err(ProviderFault::CodeRejected.into());
+        }
+        let organization = self.settings.organization.to_string();
+        let (keyring, sealed) = (&self.handles.keyring, &self.settings.client_secret);
+        let secret = keyring.open(&secret_scope(&organization), sealed).ok();
+        let secret = secret.and_then(|bytes| String::from_utf8(bytes).ok());
+        let redemption = CodeRedemption {
+            settings: self.settings.clone(),
+            client_secret: secret.ok_or(ProviderFault::SecretUnreadable)?,
+            code: code.to_owned(),
+            verifier: attempt.verifier(),
+            nonce: attempt.nonce(),
+            redirect_url: redirect_url(self.handles, self.settings.organization),
+            now: self.handles.runtime.now(),
+        };
+        Ok(self.handles.sign_on.redeem(redemption).await?)
+    }
+
+    /// Returns the account of a person whom the provider identified.
+    async fn account(
+        &self,
+        attempt: &SignOnAttempt,
+        claims: IdTokenClaims,
+    ) -> Result<User, SignOnFailure> {
+        let (handles, issuer) = (self.handles, &self.settings.issuer);
+        let email = claims.email.as_deref();
+        let email = email.and_then(|text| Email::parse(text).ok());
+        // The accounts of an address share their salt; see `password::Hasher::verify`.
+        let accounts = match &email {
+            Some(email) => handles.store.users_by_email(email).await?,
+            None => Vec::new(),
+        };
+        let salt = accounts.iter().find_map(|(_, hash)| salt_of(hash));
+        let salt = salt.unwrap_or_else(|| handles.runtime.random_bytes());
+        let sign_on = SignOn {
+            organization: self.settings.organization,
+            issuer: issuer.clone(),
+            identity: ProvenIdentity {
+                digest: ProvenIdentity::digest_of(issuer, &claims.subject),
+                email,
+                is_email_verified: claims.is_email_verified,
+                hosted_domain: claims.hosted_domain,
+            },
+            connecting: attempt.connecting,
+            attempt: attempt.digest(),
+            new_user: UserId::new(handles.runtime.now(), handles.runtime.random_bytes()),
+            no_password: no_password_hash(salt),
+        };
+        let origin = change_origin(Actor::Service, self.client, handles);
+        Ok(handles.store.sign_on(sign_on, origin).await?)
+    }
+
+    /// Counts a failed sign-in, and writes it to the audit log.
+    async fn audit(&self, reason: &'static str) -> Result<(), Failure> {
+        let (handles, organization) = (self.handles, self.settings.organization);
+        if let Some(counter) = self.counter() {
+            let now = handles.runtime.now();
+            handles.store.add_guess(counter, now).await?;
+        }
+        let origin = change_origin(Actor::Service, self.client, handles);
+        let audited = handles
+            .store
+            .audit_failed_sign_on(organization, reason.to_owned(), origin);
+        Ok(audited.await?)
+    }
+}

@@ -1,0 +1,88 @@
+//! Errors of a provider, explained to the person who set it up.
+
+use super::TokenFault;
+
+/// Why a provider could not be used. No message contains what the provider sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProviderFault {
+    /// The address is private.
+    #[error(
+        "The provider's address is in a private network. The operator of this server can allow this \
+         with webhooks.allow_private_addresses."
+    )]
+    PrivateAddress,
+    /// No connection.
+    #[error(
+        "The server cannot connect to the provider. Check the issuer URL, and that its host exists and has a valid certificate."
+    )]
+    NotConnected,
+    /// No response in time.
+    #[error("The provider did not answer in time. Try again.")]
+    TimedOut,
+    /// Too many requests to providers at the same time, or too soon after a failed one.
+    #[error("Too many requests to this provider. Wait ten seconds and try again.")]
+    Busy,
+    /// A response is too large.
+    #[error(
+        "The provider sent a larger document than expected, so this is probably not its issuer URL."
+    )]
+    TooLarge,
+    /// A redirect, or another status than 200.
+    #[error("The provider answered {document} with status {status}. Check the issuer URL.")]
+    Status {
+        /// What was requested.
+        document: &'static str,
+        /// HTTP status.
+        status: u16,
+    },
+    /// A response is not the expected JSON.
+    #[error("The provider sent no valid {0}. Check the issuer URL.")]
+    Unreadable(&'static str),
+    /// The configuration names another issuer.
+    #[error(
+        "The provider calls itself by another issuer URL than the settings. Copy the issuer exactly as the provider shows it, with or without the slash at its end."
+    )]
+    IssuerMismatch,
+    /// An endpoint is not an https URL.
+    #[error("The provider's {0} is not an https URL.")]
+    InsecureEndpoint(&'static str),
+    /// The provider signs with no supported algorithm.
+    #[error(
+        "The provider has no key for RS256 or ES256. Choose one of these as the signature algorithm of ID tokens."
+    )]
+    NoUsableKey,
+    /// The provider rejected the client.
+    #[error("The provider rejected the client id or the client secret. Enter both again.")]
+    ClientRejected,
+    /// The provider rejected the code.
+    #[error("The provider rejected the sign-in code. Start again.")]
+    CodeRejected,
+    /// The stored client secret cannot be decrypted.
+    #[error("The stored client secret cannot be read. Enter it again.")]
+    SecretUnreadable,
+    /// The ID token is invalid.
+    #[error("{0}")]
+    Token(#[from] TokenFault),
+}
+
+impl ProviderFault {
+    /// Returns a code for the audit log.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Token(fault) => fault.code(),
+            Self::ClientRejected => "client_rejected",
+            Self::CodeRejected => "code_rejected",
+            Self::SecretUnreadable => "secret_unreadable",
+            _ => "provider_unavailable",
+        }
+    }
+}
+
+/// What a test of the settings found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderSummary {
+    /// Host of the page where people sign in.
+    pub sign_in_host: String,
+    /// Number of usable keys.
+    pub keys: usize,
+}

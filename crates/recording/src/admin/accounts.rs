@@ -1,0 +1,125 @@
+//! The accounts of an email address in all organizations.
+
+use super::keys::{audit_owned_keys, change_owned_keys};
+use super::members::remove_for_good;
+use crate::tables::Tables;
+use std::collections::BTreeSet;
+use tributary_domain::access::Actor;
+use tributary_domain::access::person::{Email, User, change_member, remove_any_member};
+use tributary_domain::audit::{Action, AuditContext};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_store::records::audit_row;
+use tributary_store::{LastOwner, NewPasswordReset};
+
+/// Locks a person out of all accounts, and stores a link for setting a new password.
+pub async fn reset_accounts<T: Tables>(
+    tables: &T,
+    new: &NewPasswordReset,
+    locked_hash: &str,
+    origin: &AuditContext,
+) -> Result<Vec<User>, T::Failure> {
+    let email = &new.reset.email;
+    let users = tables.lock_accounts(email).await?;
+    if users.is_empty() {
+        return Err(Refusal::AccountNotFound.into());
+    }
+    tables.remove_password_resets(email, origin.at).await?;
+    tables.insert_password_reset(new).await?;
+    for user in &users {
+        let written = tables.write_password(user.id, locked_hash, origin.at);
+        written.await?;
+    }
+    audit_accounts(tables, &users, Action::PasswordResetCreated, origin).await?;
+    Ok(users)
+}
+
+/// Writes an audit entry about each account.
+async fn audit_accounts<T: Tables>(
+    tables: &T,
+    users: &[User],
+    action: Action,
+    origin: &AuditContext,
+) -> Result<(), T::Failure> {
+    let mut origin = origin.clone();
+    for user in users {
+        let row = audit_row(user.organization, &origin, action, None, user.id, &[]);
+        tables.insert_audit(&row).await?;
+        origin = origin.following();
+    }
+    Ok(())
+}
+
+/// Sets the password of all accounts with the address of a link, which works once.
+pub async fn redeem_password_reset<T: Tables>(
+    tables: &T,
+    digest: Digest,
+    password_hash: &str,
+    origin: &AuditContext,
+) -> Result<Vec<User>, T::Failure> {
+    let found = tables.password_reset(digest).await?;
+    let reset = found
+        .filter(|reset| reset.is_valid(origin.at))
+        .ok_or(Refusal::ResetLinkInvalid)?;
+    // Everything that writes links locks the accounts first.
+    let users = tables.lock_accounts(&reset.email).await?;
+    if users.is_empty() || !tables.remove_password_reset(digest).await? {
+        return Err(Refusal::ResetLinkInvalid.into());
+    }
+    let (email, at) = (&reset.email, origin.at);
+    tables.remove_password_resets(email, at).await?;
+    for user in &users {
+        tables.write_password(user.id, password_hash, at).await?;
+    }
+    let mut origin = origin.clone();
+    for user in &users {
+        origin.actor = Actor::User(user.id);
+        let action = Action::UserPasswordReset;
+        let row = audit_row(user.organization, &origin, action, None, user.id, &[]);
+        tables.insert_audit(&row).await?;
+        origin = origin.following();
+    }
+    Ok(users)
+}
+
+/// Removes all accounts with an email address, with their keys, invitations and links.
+pub async fn remove_accounts<T: Tables>(
+    tables: &T,
+    email: &Email,
+    last_owner: LastOwner,
+    origin: &AuditContext,
+) -> Result<Vec<User>, T::Failure> {
+    let mut removed = Vec::new();
+    // By organization, so that two removals lock organizations in the same order.
+    for account in tables.accounts_of(email).await? {
+        let organization = account.organization;
+        let members = tables.lock_members(organization).await?;
+        let (user, changes) = match last_owner {
+            LastOwner::Stays => change_member(&members, account.id, None)?,
+            LastOwner::Goes => remove_any_member(&members, account.id)?,
+        };
+        let (of, nothing) = ((organization, origin), BTreeSet::new());
+        let keys = change_owned_keys(tables, &members, (user.id, None), &nothing, of).await?;
+        remove_for_good(tables, &user, origin).await?;
+        removed.push((user, changes, keys));
+    }
+    if removed.is_empty() {
+        return Err(Refusal::AccountNotFound.into());
+    }
+    tables.remove_password_resets(email, origin.at).await?;
+    let withdrawn = tables.withdraw_setup_links(email, origin.at).await?;
+    let mut origin = origin.clone();
+    for organization in withdrawn {
+        let action = Action::SetupLinkRevoked;
+        let row = audit_row(organization, &origin, action, None, organization, &[]);
+        tables.insert_audit(&row).await?;
+        origin = origin.following();
+    }
+    for (user, changes, keys) in &removed {
+        let (organization, action) = (user.organization, Action::UserRemoved);
+        let row = audit_row(organization, &origin, action, None, user.id, changes);
+        tables.insert_audit(&row).await?;
+        origin = audit_owned_keys(tables, keys, &origin).await?;
+    }
+    Ok(removed.into_iter().map(|(user, ..)| user).collect())
+}

@@ -1,0 +1,173 @@
+//! Second factors and recovery codes.
+
+use crate::tables::Tables;
+use tributary_domain::access::factor::totp::is_new_step;
+use tributary_domain::access::factor::{self, Factor, FactorVerifier, admit_factor, may_require};
+use tributary_domain::audit::{Action, AuditContext, Changes};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::{FactorId, OrganizationId, UserId};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::audit_row;
+
+/// A user's factors while they are changed.
+struct LockedFactors {
+    organization: OrganizationId,
+    is_required: bool,
+    factors: Vec<Factor>,
+}
+
+async fn lock<T: Tables>(tables: &T, user: UserId) -> Result<LockedFactors, T::Failure> {
+    let found = tables.lock_factors(user).await?;
+    let (organization, is_required) = found.ok_or(Refusal::MemberNotFound)?;
+    Ok(LockedFactors {
+        organization,
+        is_required,
+        factors: tables.factors(user).await?,
+    })
+}
+
+/// Adds a factor, with recovery codes if it is the first one. Returns whether the codes are stored.
+pub async fn add_factor<T: Tables>(
+    tables: &T,
+    new: &Factor,
+    recovery_codes: &[Digest],
+    origin: &AuditContext,
+) -> Result<bool, T::Failure> {
+    let locked = lock(tables, new.user).await?;
+    admit_factor(&locked.factors, new.kind())?;
+    tables.insert_factor(new).await?;
+    let is_first = locked.factors.is_empty();
+    if is_first {
+        tables
+            .write_recovery_codes(new.user, recovery_codes)
+            .await?;
+    }
+    let (organization, changes) = (locked.organization, new.creation_changes());
+    let action = Action::FactorAdded;
+    let row = audit_row(organization, origin, action, None, new.user, &changes);
+    tables.insert_audit(&row).await?;
+    Ok(is_first)
+}
+
+/// Records that the code of a step was accepted. Returns false if it is not new.
+pub async fn use_totp<T: Tables>(
+    tables: &T,
+    (user, factor): (UserId, FactorId),
+    step: i64,
+    at: Timestamp,
+) -> Result<bool, T::Failure> {
+    let locked = lock(tables, user).await?;
+    let found = locked.factors.into_iter().find(|one| one.id == factor);
+    let Some(mut found) = found else {
+        return Ok(false);
+    };
+    let FactorVerifier::Totp { last_step, .. } = &mut found.verifier;
+    if !is_new_step(step, *last_step) {
+        return Ok(false);
+    }
+    *last_step = Some(step);
+    found.last_used_at = Some(at);
+    tables.write_factor_use(&found).await?;
+    Ok(true)
+}
+
+/// Uses a recovery code. Returns false if it is unknown or was used.
+pub async fn use_recovery_code<T: Tables>(
+    tables: &T,
+    user: UserId,
+    code: Digest,
+    origin: &AuditContext,
+) -> Result<bool, T::Failure> {
+    let locked = lock(tables, user).await?;
+    let is_spent = tables.spend_recovery_code(user, code, origin.at).await?;
+    if is_spent {
+        let action = Action::RecoveryCodeUsed;
+        let row = audit_row(locked.organization, origin, action, None, user, &[]);
+        tables.insert_audit(&row).await?;
+    }
+    Ok(is_spent)
+}
+
+/// Replaces a user's recovery codes.
+pub async fn replace_recovery_codes<T: Tables>(
+    tables: &T,
+    user: UserId,
+    codes: &[Digest],
+    origin: &AuditContext,
+) -> Result<(), T::Failure> {
+    let locked = lock(tables, user).await?;
+    if locked.factors.is_empty() {
+        return Err(Refusal::FactorNotFound.into());
+    }
+    tables.write_recovery_codes(user, codes).await?;
+    let action = Action::RecoveryCodesReplaced;
+    let row = audit_row(locked.organization, origin, action, None, user, &[]);
+    tables.insert_audit(&row).await
+}
+
+/// Removes a factor, and the recovery codes with the last one.
+pub async fn remove_factor<T: Tables>(
+    tables: &T,
+    user: UserId,
+    factor: FactorId,
+    origin: &AuditContext,
+) -> Result<(), T::Failure> {
+    let locked = lock(tables, user).await?;
+    let removed = factor::remove_factor(&locked.factors, factor, locked.is_required)?;
+    tables.delete_factor(factor).await?;
+    if locked.factors.len() == 1 {
+        tables.write_recovery_codes(user, &[]).await?;
+    }
+    let (organization, changes) = (locked.organization, removed.removal_changes());
+    let action = Action::FactorRemoved;
+    let row = audit_row(organization, origin, action, None, user, &changes);
+    tables.insert_audit(&row).await
+}
+
+/// Removes all factors and recovery codes of a user. Returns the number of factors.
+pub async fn remove_factors<T: Tables>(
+    tables: &T,
+    user: UserId,
+    origin: &AuditContext,
+) -> Result<u64, T::Failure> {
+    let locked = lock(tables, user).await?;
+    let mut origin = origin.clone();
+    for removed in &locked.factors {
+        tables.delete_factor(removed.id).await?;
+        let (organization, changes) = (locked.organization, removed.removal_changes());
+        let action = Action::FactorRemoved;
+        let row = audit_row(organization, &origin, action, None, user, &changes);
+        tables.insert_audit(&row).await?;
+        origin = origin.following();
+    }
+    tables.write_recovery_codes(user, &[]).await?;
+    Ok(locked.factors.len() as u64)
+}
+
+/// Requires a second factor of an organization's members, or no longer.
+pub async fn require_second_factor<T: Tables>(
+    tables: &T,
+    (organization, owner): (OrganizationId, UserId),
+    is_required: bool,
+    origin: &AuditContext,
+) -> Result<(), T::Failure> {
+    tables.lock_members(organization).await?;
+    let locked = lock(tables, owner).await?;
+    if locked.organization != organization {
+        return Err(Refusal::MemberNotFound.into());
+    }
+    may_require(is_required, !locked.factors.is_empty())?;
+    let mut changes = Changes::new();
+    changes.compare_values("requiresSecondFactor", locked.is_required, is_required);
+    let changes = changes.into_vec();
+    if changes.is_empty() {
+        return Ok(());
+    }
+    tables
+        .write_factor_requirement(organization, is_required)
+        .await?;
+    let action = Action::OrganizationUpdated;
+    let row = audit_row(organization, origin, action, None, organization, &changes);
+    tables.insert_audit(&row).await
+}
