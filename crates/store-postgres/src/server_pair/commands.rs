@@ -1,16 +1,24 @@
 //! Starts programs that refuse to run as root.
 
 use std::fs;
+use std::io::{Read as _, Seek as _};
 use std::net::TcpListener;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 
 /// Where Debian installs the programs of the server.
 const PROGRAMS: &str = "/usr/lib/postgresql";
 /// User for the programs if the tests run as root.
 const SERVER_USER: &str = "postgres";
+/// Ports of the servers. The system gives higher ones to outgoing connections: such a connection could
+/// take the port of a server that is about to start again.
+const PORTS: Range<u16> = 20_000..32_000;
+/// Distance between the first ports of two processes with adjacent ids.
+const PORTS_PER_PROCESS: u32 = 64;
 
 /// Creates a folder that the programs may write to.
 pub(crate) fn server_folder() -> TempDir {
@@ -22,10 +30,18 @@ pub(crate) fn server_folder() -> TempDir {
     folder
 }
 
-/// Returns a port without a listener.
+/// Returns a port without a listener, which this process has not returned before.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
+    static RETURNED: AtomicU32 = AtomicU32::new(0);
+    // Runs at the same time search in different places.
+    let first = std::process::id().wrapping_mul(PORTS_PER_PROCESS);
+    loop {
+        let number = first.wrapping_add(RETURNED.fetch_add(1, Ordering::Relaxed));
+        let port = PORTS.start + (number % PORTS.len() as u32) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 fn is_root() -> bool {
@@ -58,12 +74,17 @@ fn program(name: &str) -> PathBuf {
 
 /// Runs a command to its end. Its output goes to a file, because a started server keeps it open.
 pub(crate) fn run(command: &mut Command) {
-    let output = tempfile::tempfile().expect("a file");
-    let errors = output.try_clone().expect("a file");
-    command.stdin(Stdio::null()).stdout(output).stderr(errors);
+    let mut output = tempfile::tempfile().expect("a file");
+    let [copy, errors] = [0; 2].map(|_| output.try_clone().expect("a file"));
+    command.stdin(Stdio::null()).stdout(copy).stderr(errors);
     let status = command
         .current_dir("/")
         .status()
         .expect("the program is installed");
-    assert!(status.success(), "{command:?}: {status}");
+    if !status.success() {
+        let mut text = String::new();
+        output.rewind().expect("the output");
+        output.read_to_string(&mut text).expect("the output");
+        panic!("{command:?}: {status}: {text}");
+    }
 }

@@ -153,9 +153,9 @@ impl PairedServer {
              -c autovacuum=off -c max_standby_streaming_delay=0 {more}",
             self.port
         );
-        let log = self.data.with_extension("log");
         let mut command = self.control("start");
-        run(command.arg("-o").arg(settings).arg("-l").arg(log));
+        // Without `-l`, the server's messages are in the output of the failed command.
+        run(command.arg("-o").arg(settings));
     }
 
     /// Stops the server as if its machine had failed.
@@ -209,7 +209,7 @@ impl PairedServer {
         command
             .arg("-D")
             .arg(&self.data)
-            .args(["-w", "-t", "60", action]);
+            .args(["-w", "-t", "180", action]);
         command
     }
 }
