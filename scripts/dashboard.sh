@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the dashboard in Chromium, from set-up to sign-out, and checks every page with axe.
+# Tests the dashboard and the ways to sign in in Chromium, and checks every page with axe.
 #
 # TRIBUTARY_BIN overrides target/debug/tributary, and CHROMIUM_BIN the installed browser. Screenshots of every page, at
 # two widths in light and dark mode, are written to target/dashboard-screenshots or SCREENSHOTS_DIR.
@@ -10,7 +10,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 TRIBUTARY_BIN=$(realpath -m "${TRIBUTARY_BIN:-$target/debug/tributary}")
 export TRIBUTARY_BIN CARGO_TARGET_DIR=$target
 # The tests only connect to this host, so they bypass any proxy.
-export no_proxy=127.0.0.1 NO_PROXY=127.0.0.1
+export no_proxy=127.0.0.1,localhost NO_PROXY=127.0.0.1,localhost
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -22,7 +22,7 @@ find_node "$target/node-venv"
 cd acceptance/browser
 install_packages
 status=0
-node --test --test-reporter=spec --test-timeout=540000 journey.test.mjs | tee "$work/tests" || status=$?
+node --test --test-reporter=spec --test-timeout=540000 --test-concurrency=1 journey.test.mjs accounts.test.mjs | tee "$work/tests" || status=$?
 
 # ./test counts results in cargo's format.
 count() { awk -v what="$1" '$2 == what { found = $3 } END { print found + 0 }' "$work/tests"; }

@@ -36,18 +36,19 @@ async function until(what, attempt) {
 
 /** A server and a simulator in a temporary folder. */
 export class Service {
-  static async start() {
+  static async start({ host = "127.0.0.1", env = {} } = {}) {
     if (!existsSync(binary)) throw new Error(`no binary at ${binary}; run cargo build`);
     const service = new Service();
     service.folder = mkdtempSync(join(tmpdir(), "tributary-browser-"));
     const [port, simulatorPort] = [await freePort(), await freePort()];
-    service.url = `http://127.0.0.1:${port}`;
+    service.url = `http://${host}:${port}`;
     service.simulator = `http://127.0.0.1:${simulatorPort}`;
     // The caller's settings must not reach the server under test.
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("TRIBUTARY_"));
     service.env = {
       ...Object.fromEntries(inherited),
       TRIBUTARY_LISTEN: `127.0.0.1:${port}`,
+      TRIBUTARY_BASE_URL: service.url,
       TRIBUTARY_DATA_DIR: join(service.folder, "data"),
       TRIBUTARY_RATES__URL: "",
       TRIBUTARY_RATES__SECOND_URL: "",
@@ -55,6 +56,7 @@ export class Service {
       TRIBUTARY_NETWORKS__NETWORK_B__TOKEN_URL: `${service.simulator}/token`,
       TRIBUTARY_NETWORKS__NETWORK_B__REPORTS_URL: service.simulator,
       ...Object.fromEntries(["A", "B", "C", "D"].map((name) => [`TRIBUTARY_NETWORKS__NETWORK_${name}__BASE_URL`, service.simulator])),
+      ...env,
     };
     service.children = [
       service.run("simulator", ["simulator", "--listen", `127.0.0.1:${simulatorPort}`]),

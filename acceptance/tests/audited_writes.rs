@@ -79,6 +79,7 @@ const WITHOUT_ENTRY: [(&str, &[&str]); 6] = [
             "note_session_proof",
             "note_session_use",
             "take_back_guess",
+            "use_passkey",
             "use_totp",
         ],
     ),

@@ -11,7 +11,7 @@ mod service;
 mod values;
 
 pub use requests::{body, csv, postback, query_string, webhook};
-pub use values::{click_id, cursor, jws, referrer};
+pub use values::{click_id, cursor, jws, passkey, referrer};
 
 /// A function that takes any bytes.
 pub type Target = fn(&[u8]);
@@ -23,6 +23,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("csv", csv),
     ("cursor", cursor),
     ("jws", jws),
+    ("passkey", passkey),
     ("postback", postback),
     ("query_string", query_string),
     ("referrer", referrer),

@@ -2,12 +2,16 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use tributary_domain::access::factor::passkey::{
+    Assertion, Ceremony, ClientData, CredentialId, PasskeyChallenge, PasskeyExpectation,
+    PasskeyKey, Registration, RelyingParty, check_assertion, check_registration,
+};
 use tributary_domain::attribution::referrer::{GoogleAd, Referrer};
 use tributary_domain::billing::certificate::{TrustedRoots, is_signed};
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::link::CAMPAIGN_ID_CHARS_MAX;
-use tributary_domain::vocabulary::id::{AppId, ClickId, OrganizationId};
+use tributary_domain::vocabulary::id::{AppId, ClickId, OrganizationId, UserId};
 use tributary_domain::vocabulary::jws::Jws;
 use tributary_domain::vocabulary::page::ListScope;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -98,6 +102,52 @@ pub fn cursor(bytes: &[u8]) {
     assert_eq!(keyring.open_cursor(&scope("events"), &sent), None);
 }
 
+/// Reads an attestation object for a challenge that the browser answered rightly. An accepted passkey keeps
+/// to the limits, and arbitrary bytes never sign in with it.
+pub fn passkey(bytes: &[u8]) {
+    let relying_party = RelyingParty::of("https://example.org").expect("a host name");
+    let challenge = PasskeyChallenge::new([1; 32], Timestamp::from_millis(0));
+    let expected = PasskeyExpectation {
+        challenge: &challenge,
+        relying_party: &relying_party,
+    };
+    let client_data = |ceremony: Ceremony| ClientData {
+        json: Vec::new(),
+        ceremony: ceremony.as_str().to_owned(),
+        challenge: challenge.text(),
+        origin: relying_party.origin().to_owned(),
+        is_cross_origin: false,
+    };
+    let registration = Registration {
+        client_data: client_data(Ceremony::Registration),
+        attestation_object: bytes.to_vec(),
+    };
+    let Ok(passkey) = check_registration(&registration, &expected) else {
+        return;
+    };
+    let id = passkey.credential.as_bytes().to_vec();
+    assert_eq!(
+        CredentialId::from_bytes(id),
+        Some(passkey.credential.clone())
+    );
+    assert_eq!(
+        PasskeyKey::parse(passkey.key.as_cose()),
+        Some(passkey.key.clone())
+    );
+    assert!(passkey.can_sync || !passkey.is_synced);
+    let user = UserId::from_bytes([1; 16]);
+    for (data, signature) in [(bytes, [0; 64].as_slice()), (&bytes[..37], bytes)] {
+        let assertion = Assertion {
+            credential: passkey.credential.clone(),
+            client_data: client_data(Ceremony::SignIn),
+            authenticator_data: data.to_vec(),
+            signature: signature.to_vec(),
+            user_handle: None,
+        };
+        assert!(check_assertion(&assertion, (user, &passkey), Some(user), &expected).is_err());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +167,21 @@ mod tests {
         let sealed = Keyring::new(SECRET).seal_cursor(&scope, &[9; 16]);
         let cursor = include_str!("../corpus/cursor/genuine");
         assert_eq!(cursor, URL_SAFE_NO_PAD.encode(sealed));
+        let registration = Registration {
+            client_data: ClientData {
+                json: Vec::new(),
+                ceremony: Ceremony::Registration.as_str().to_owned(),
+                challenge: PasskeyChallenge::new([1; 32], Timestamp::from_millis(0)).text(),
+                origin: "https://example.org".to_owned(),
+                is_cross_origin: false,
+            },
+            attestation_object: include_bytes!("../corpus/passkey/self_attestation").to_vec(),
+        };
+        let expected = PasskeyExpectation {
+            challenge: &PasskeyChallenge::new([1; 32], Timestamp::from_millis(0)),
+            relying_party: &RelyingParty::of("https://example.org").expect("a host name"),
+        };
+        assert!(check_registration(&registration, &expected).is_ok());
         assert!(Jws::split(include_str!("../corpus/jws/three_parts")).is_ok());
     }
 }

@@ -84,6 +84,7 @@ replayed!(
     csv,
     cursor,
     jws,
+    passkey,
     postback,
     query_string,
     referrer,

@@ -44,7 +44,8 @@ impl<'a> Person<'a> {
 
     /// Opens a one-time link and submits its form. Returns the cookies.
     async fn redeem(&self, link: &str, password: &str) -> (u16, String) {
-        let path = link.trim().splitn(4, '/').last().unwrap();
+        let first = link.lines().next().unwrap();
+        let path = first.splitn(4, '/').last().unwrap();
         let body = format!("email={}&password={password}", self.email);
         let response = self.post(&format!("/{path}"), "", &body).await;
         (response.status().as_u16(), cookies(&response))
@@ -112,9 +113,11 @@ on_both_engines! {
         let session = join(&database, &person, "owner").await;
         assert!(person.is_signed_in(&session).await);
 
-        let first = run(&database, "admin user reset you@example.com").unwrap();
+        let first = run(&database, "admin user reset you@example.com --remove-factors").unwrap();
+        assert!(first.contains("removed 0 passkeys"), "{first}");
         let link = run(&database, "admin user reset You@example.com").unwrap();
         assert!(link.contains("/reset/reset_"), "{link}");
+        assert!(link.contains("kept 0 passkeys"), "{link}");
         assert!(!person.is_signed_in(&session).await);
         assert_eq!(person.sign_in(PASSWORD).await.0, 422, "the old password ended");
         assert_eq!(person.redeem(&first, NEW_PASSWORD).await.0, 404, "it was replaced");

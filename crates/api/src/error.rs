@@ -369,6 +369,8 @@ impl From<Refusal> for ApiError {
             | Refusal::AuthenticatorExists
             | Refusal::TooManyFactors
             | Refusal::LastFactor
+            | Refusal::LastPasskey
+            | Refusal::PasskeyExists
             | Refusal::OwnFactorMissing
             | Refusal::SetupLinkInvalid
             | Refusal::TooManyViews

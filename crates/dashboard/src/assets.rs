@@ -36,6 +36,12 @@ pub(crate) static PALETTE: Asset = Asset::new(
     "text/javascript; charset=utf-8",
     include_bytes!("../static/palette.js"),
 );
+/// Passkeys.
+pub(crate) static PASSKEYS: Asset = Asset::new(
+    "passkeys.js",
+    "text/javascript; charset=utf-8",
+    include_bytes!("../static/passkeys.js"),
+);
 /// htmx (<https://htmx.org>, 0BSD): swaps fragments of a page.
 pub(crate) static HTMX: Asset = Asset::new(
     "htmx.min.js",
@@ -49,7 +55,7 @@ pub(crate) static ICON: Asset = Asset::new(
     include_bytes!("../static/icon.svg"),
 );
 
-static ALL: [&Asset; 6] = [&STYLE, &SCRIPT, &FORMS, &PALETTE, &HTMX, &ICON];
+static ALL: [&Asset; 7] = [&STYLE, &SCRIPT, &FORMS, &PALETTE, &PASSKEYS, &HTMX, &ICON];
 
 const CACHE_IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const CACHE_ONE_MINUTE: &str = "public, max-age=60";

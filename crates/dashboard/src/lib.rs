@@ -66,9 +66,9 @@ use axum::routing::{get, post};
 use failure::Failure;
 use pages::{
     account, app, audit_log, confirm, conversion_values, deliveries, device, device_erasure,
-    events, factors, front, held, home, integrations, keys, links, notices, personal_data,
-    portfolio, reset, second_step, settings, setup, sign_in, sign_out, single_sign_on, team,
-    undelivered, what_if,
+    events, factors, front, held, home, integrations, keys, links, notices, passkeys,
+    personal_data, portfolio, reset, second_step, settings, setup, sign_in, sign_out,
+    single_sign_on, team, undelivered, what_if,
 };
 use state::DashboardHandles;
 
@@ -127,11 +127,15 @@ fn organization_routes() -> Router<DashboardHandles> {
             "/sign-in/code",
             get(second_step::show).post(second_step::submit),
         )
+        .route("/sign-in/passkey", post(passkeys::sign_in))
+        .route("/passkey/challenge", post(passkeys::challenge))
         .merge(single_sign_on_routes())
         .route("/sign-out", post(sign_out::sign_out))
         .route("/home", get(home::show))
         .route("/account", get(account::show))
         .route("/account/password", post(account::change_password))
+        .route("/account/first-password", post(account::choose_password))
+        .route("/account/passkeys", get(passkeys::show).post(passkeys::add))
         .route(
             "/account/authenticator",
             get(factors::show_authenticator).post(factors::add_authenticator),
@@ -329,6 +333,8 @@ fn settings_routes() -> Router<DashboardHandles> {
 mod conflict_tests;
 #[cfg(test)]
 mod factor_tests;
+#[cfg(test)]
+mod passkey_tests;
 #[cfg(test)]
 mod proof_tests;
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::sign_on::SignOnProviders;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tributary_domain::access::factor::passkey::RelyingParty;
 use tributary_domain::access::known_browser::KnownBrowsers;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::integration::{Integration, TestEventResult};
@@ -87,6 +88,8 @@ pub(crate) struct DashboardHandles {
     pub(crate) base_url: Arc<str>,
     pub(crate) body_timeout: Duration,
     pub(crate) own_origin: OwnOrigin,
+    /// `None` if browsers cannot use passkeys on this server.
+    pub(crate) relying_party: Option<RelyingParty>,
     pub(crate) hasher: Hasher,
     pub(crate) known_browsers: KnownBrowsers,
 }
@@ -95,6 +98,7 @@ impl DashboardHandles {
     pub(crate) fn new(state: DashboardState) -> Self {
         Self {
             own_origin: OwnOrigin::of(&state.base_url),
+            relying_party: RelyingParty::of(&state.base_url),
             store: state.store,
             runtime: state.runtime,
             click_tokens: ClickTokens::new(&state.keyring),

@@ -292,6 +292,7 @@ impl TestDashboard {
             user,
             email,
             password_hash,
+            passkey: None,
             first_key: None,
         };
         let origin = || self.source.origin(Actor::User(user), None, None);

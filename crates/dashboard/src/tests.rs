@@ -15,6 +15,7 @@ pub(crate) const FORMS: &[(&str, Role)] = &[
     ("/account/sessions", Role::Viewer),
     ("/account/confirm", Role::Viewer),
     ("/account/authenticator", Role::Viewer),
+    ("/account/passkeys", Role::Viewer),
     ("/account/recovery-codes", Role::Viewer),
     ("/account/factors/fct_0/remove", Role::Viewer),
     ("/team/second-factor", Role::Owner),

@@ -84,7 +84,9 @@ pub enum Refusal {
     #[error("You have an authenticator app. Remove it before you set up another one.")]
     AuthenticatorExists,
     /// The user has as many factors as a user may have.
-    #[error("An account can have at most 10 second factors. Remove one that is no longer needed.")]
+    #[error(
+        "An account can have at most 10 passkeys and other second factors. Remove one that is no longer needed."
+    )]
     TooManyFactors,
     /// The organization requires a factor, and it is the user's last one.
     #[error(
@@ -92,6 +94,12 @@ pub enum Refusal {
          first."
     )]
     LastFactor,
+    /// The passkey is the user's only way to sign in.
+    #[error("You sign in with this passkey only. Add another passkey first.")]
+    LastPasskey,
+    /// The device's passkey is registered already.
+    #[error("This passkey is registered already.")]
+    PasskeyExists,
     /// The owner who requires second factors has none.
     #[error("Set up a second factor for your own account before you require one of all members.")]
     OwnFactorMissing,

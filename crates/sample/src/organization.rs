@@ -191,6 +191,7 @@ async fn create_owner(
         user,
         email: owner.email,
         password_hash: owner.password_hash,
+        passkey: None,
         first_key: Some(NewKey {
             key,
             digest: owner.key.digest(),

@@ -6,6 +6,7 @@ use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use std::collections::BTreeSet;
 use tributary_domain::access::factor::Factor;
+use tributary_domain::access::factor::passkey::{CredentialId, PasskeyUse};
 use tributary_domain::access::person::User;
 use tributary_domain::access::{Authorized, MembersWrite};
 use tributary_domain::audit::AuditContext;
@@ -27,8 +28,11 @@ async fn find_factors(tx: &Tx, user: UserId) -> Result<Vec<Factor>, Failure> {
 }
 
 impl FactorTable for Tx {
-    async fn lock_factors(&self, user: UserId) -> Result<Option<(OrganizationId, bool)>, Failure> {
-        let sql = "select o.organization_id, o.is_factor_required from users u
+    async fn lock_factors(
+        &self,
+        user: UserId,
+    ) -> Result<Option<(OrganizationId, bool, String)>, Failure> {
+        let sql = "select o.organization_id, o.is_factor_required, u.password_hash from users u
                    join organizations o on o.organization_id = u.organization_id
                    where u.user_id = $1 for no key update of u";
         let found = self.query_opt(sql, &[&uuid(user.as_bytes())]).await?;
@@ -36,40 +40,58 @@ impl FactorTable for Tx {
             return Ok(None);
         };
         let organization = OrganizationId::from_bytes(id(&row, 0)?);
-        Ok(Some((organization, row.try_get(1)?)))
+        Ok(Some((organization, row.try_get(1)?, row.try_get(2)?)))
     }
 
     async fn factors(&self, user: UserId) -> Result<Vec<Factor>, Failure> {
         find_factors(self, user).await
     }
 
-    async fn insert_factor(&self, factor: &Factor) -> Result<(), Failure> {
+    async fn insert_factor(&self, factor: &Factor) -> Result<bool, Failure> {
         let row = FactorRow::write(factor);
         let sql = format!(
-            "insert into factors ({}) values ($1, $2, $3, $4, $5, $6, $7, $8)",
+            "insert into factors ({})
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+             on conflict (credential_id) do nothing returning 1",
             FactorRow::COLUMNS
         );
-        self.execute(
-            &sql,
-            &[
-                &uuid(&row.factor_id),
-                &uuid(&row.user_id),
-                &row.kind,
-                &row.name,
-                &row.created_at,
-                &row.last_used_at,
-                &row.sealed_secret.as_deref(),
-                &row.last_step,
-            ],
-        )
-        .await
+        let inserted = self
+            .query_opt(
+                &sql,
+                &[
+                    &uuid(&row.factor_id),
+                    &uuid(&row.user_id),
+                    &row.kind,
+                    &row.name,
+                    &row.created_at,
+                    &row.last_used_at,
+                    &row.sealed_secret.as_deref(),
+                    &row.last_step,
+                    &row.credential_id.as_deref(),
+                    &row.public_key.as_deref(),
+                    &row.counter,
+                    &row.is_syncable,
+                    &row.is_synced,
+                    &row.last_challenge_at,
+                ],
+            )
+            .await?;
+        Ok(inserted.is_some())
     }
 
     async fn write_factor_use(&self, factor: &Factor) -> Result<(), Failure> {
         let row = FactorRow::write(factor);
         self.execute(
-            "update factors set last_used_at = $2, last_step = $3 where factor_id = $1",
-            &[&uuid(&row.factor_id), &row.last_used_at, &row.last_step],
+            "update factors set last_used_at = $2, last_step = $3, counter = $4, is_synced = $5,
+                 last_challenge_at = $6 where factor_id = $1",
+            &[
+                &uuid(&row.factor_id),
+                &row.last_used_at,
+                &row.last_step,
+                &row.counter,
+                &row.is_synced,
+                &row.last_challenge_at,
+            ],
         )
         .await
     }
@@ -174,6 +196,37 @@ impl Factors for PostgresStore {
     ) -> StoreResult<bool> {
         self.write("use_totp", async move |tx| {
             admin::use_totp(tx, (user, factor), step, at).await
+        })
+        .await
+    }
+
+    async fn passkey(&self, credential: &CredentialId) -> StoreResult<Option<(User, Factor)>> {
+        let credential = credential.as_bytes().to_vec();
+        self.read("passkey", async move |tx| {
+            let sql = format!(
+                "select {} from factors where credential_id = $1",
+                FactorRow::COLUMNS
+            );
+            let Some(row) = tx.query_opt(&sql, &[&credential.as_slice()]).await? else {
+                return Ok(None);
+            };
+            let factor = read_row::<FactorRow>(&row)?.read()?;
+            let sql = format!("select {} from users where user_id = $1", UserRow::COLUMNS);
+            let row = tx.query_one(&sql, &[&uuid(factor.user.as_bytes())]).await?;
+            Ok(Some((read_row::<UserRow>(&row)?.read()?, factor)))
+        })
+        .await
+    }
+
+    async fn use_passkey(
+        &self,
+        user: UserId,
+        factor: FactorId,
+        used: PasskeyUse,
+        at: Timestamp,
+    ) -> StoreResult<bool> {
+        self.write("use_passkey", async move |tx| {
+            admin::use_passkey(tx, (user, factor), used, at).await
         })
         .await
     }

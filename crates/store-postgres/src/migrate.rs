@@ -256,6 +256,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "single_sign_on",
         sql: include_str!("../migrations/0049_single_sign_on.sql"),
     },
+    Migration {
+        number: 51,
+        name: "passkeys",
+        sql: include_str!("../migrations/0051_passkeys.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeSet;
 use tributary_domain::access::factor::Factor;
+use tributary_domain::access::factor::passkey::{CredentialId, PasskeyUse};
 use tributary_domain::access::person::User;
 use tributary_domain::access::{Authorized, MembersWrite};
 use tributary_domain::audit::AuditContext;
@@ -28,12 +29,16 @@ fn find_factors(connection: &Connection, user: UserId) -> Result<Vec<Factor>, Fa
 }
 
 impl FactorTable for SqliteTables<'_> {
-    async fn lock_factors(&self, user: UserId) -> Result<Option<(OrganizationId, bool)>, Failure> {
-        let sql = "select o.organization_id, o.is_factor_required from users u
+    async fn lock_factors(
+        &self,
+        user: UserId,
+    ) -> Result<Option<(OrganizationId, bool, String)>, Failure> {
+        let sql = "select o.organization_id, o.is_factor_required, u.password_hash from users u
                    join organizations o on o.organization_id = u.organization_id
                    where u.user_id = ?1";
         let found = self.0.query_row(sql, [user.as_bytes()], |row| {
-            Ok((OrganizationId::from_bytes(row.get(0)?), row.get(1)?))
+            let organization = OrganizationId::from_bytes(row.get(0)?);
+            Ok((organization, row.get(1)?, row.get(2)?))
         });
         Ok(found.optional()?)
     }
@@ -42,13 +47,15 @@ impl FactorTable for SqliteTables<'_> {
         find_factors(self.0, user)
     }
 
-    async fn insert_factor(&self, factor: &Factor) -> Result<(), Failure> {
+    async fn insert_factor(&self, factor: &Factor) -> Result<bool, Failure> {
         let row = FactorRow::write(factor);
         let sql = format!(
-            "insert into factors ({}) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "insert into factors ({})
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+             on conflict (credential_id) do nothing",
             FactorRow::COLUMNS
         );
-        self.0.execute(
+        let inserted = self.0.execute(
             &sql,
             params![
                 row.factor_id,
@@ -58,17 +65,31 @@ impl FactorTable for SqliteTables<'_> {
                 row.created_at,
                 row.last_used_at,
                 row.sealed_secret,
-                row.last_step
+                row.last_step,
+                row.credential_id,
+                row.public_key,
+                row.counter,
+                row.is_syncable,
+                row.is_synced,
+                row.last_challenge_at
             ],
         )?;
-        Ok(())
+        Ok(inserted > 0)
     }
 
     async fn write_factor_use(&self, factor: &Factor) -> Result<(), Failure> {
         let row = FactorRow::write(factor);
         self.0.execute(
-            "update factors set last_used_at = ?2, last_step = ?3 where factor_id = ?1",
-            params![row.factor_id, row.last_used_at, row.last_step],
+            "update factors set last_used_at = ?2, last_step = ?3, counter = ?4, is_synced = ?5,
+                 last_challenge_at = ?6 where factor_id = ?1",
+            params![
+                row.factor_id,
+                row.last_used_at,
+                row.last_step,
+                row.counter,
+                row.is_synced,
+                row.last_challenge_at
+            ],
         )?;
         Ok(())
     }
@@ -179,6 +200,40 @@ impl Factors for SqliteStore {
         self.write("use_totp", move |connection| {
             let tables = SqliteTables(connection);
             run(admin::use_totp(&tables, (user, factor), step, at))
+        })
+        .await
+    }
+
+    async fn passkey(&self, credential: &CredentialId) -> StoreResult<Option<(User, Factor)>> {
+        let credential = credential.as_bytes().to_vec();
+        self.read("passkey", move |connection| {
+            let sql = format!(
+                "select {} from factors where credential_id = ?1",
+                FactorRow::COLUMNS
+            );
+            let found = connection.query_row(&sql, [credential], read_row::<FactorRow>);
+            let Some(row) = found.optional()? else {
+                return Ok(None);
+            };
+            let factor = row.read()?;
+            let sql = format!("select {} from users where user_id = ?1", UserRow::COLUMNS);
+            let owner = [factor.user.as_bytes()];
+            let user = connection.query_row(&sql, owner, read_row::<UserRow>)?;
+            Ok(Some((user.read()?, factor)))
+        })
+        .await
+    }
+
+    async fn use_passkey(
+        &self,
+        user: UserId,
+        factor: FactorId,
+        used: PasskeyUse,
+        at: Timestamp,
+    ) -> StoreResult<bool> {
+        self.write("use_passkey", move |connection| {
+            let tables = SqliteTables(connection);
+            run(admin::use_passkey(&tables, (user, factor), used, at))
         })
         .await
     }

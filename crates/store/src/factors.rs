@@ -4,6 +4,7 @@ use crate::StoreResult;
 use async_trait::async_trait;
 use std::collections::BTreeSet;
 use tributary_domain::access::factor::Factor;
+use tributary_domain::access::factor::passkey::{CredentialId, PasskeyUse};
 use tributary_domain::access::person::User;
 use tributary_domain::access::{Authorized, MembersWrite};
 use tributary_domain::audit::AuditContext;
@@ -23,7 +24,8 @@ pub trait Factors: Send + Sync {
     /// Returns the number of recovery codes that a user has not used.
     async fn unused_recovery_codes(&self, user: UserId) -> StoreResult<u64>;
 
-    /// Adds a factor (`domain::access::factor::admit_factor`). With the first one, the user gets these
+    /// Adds a factor (`domain::access::factor::admit_factor`). Refused if another user, or the same one,
+    /// has registered the passkey. With the first one, the user gets these
     /// recovery codes. Returns whether the codes are stored.
     async fn add_factor(
         &self,
@@ -39,6 +41,19 @@ pub trait Factors: Send + Sync {
         user: UserId,
         factor: FactorId,
         step: i64,
+        at: Timestamp,
+    ) -> StoreResult<bool>;
+
+    /// Returns the passkey with an id, and its user.
+    async fn passkey(&self, credential: &CredentialId) -> StoreResult<Option<(User, Factor)>>;
+
+    /// Records a use of a passkey (`domain::access::factor::passkey::Passkey::after_use`). Returns false
+    /// if it is not new: each challenge is accepted once, on all nodes together.
+    async fn use_passkey(
+        &self,
+        user: UserId,
+        factor: FactorId,
+        used: PasskeyUse,
         at: Timestamp,
     ) -> StoreResult<bool>;
 

@@ -2,6 +2,7 @@
 
 use crate::StoreResult;
 use async_trait::async_trait;
+use tributary_domain::access::factor::Factor;
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Email, SetupLink, User};
 use tributary_domain::audit::{AuditContext, Changes, FieldChange};
@@ -59,8 +60,10 @@ pub struct Redemption {
     pub user: UserId,
     /// Validated email address.
     pub email: Email,
-    /// Hashed password.
+    /// Hashed password, or `no_password_hash` with a passkey.
     pub password_hash: String,
+    /// Passkey of an account that is set up without a password.
+    pub passkey: Option<Factor>,
     /// API key of a first owner, who has no other way in until the dashboard is set up. Its
     /// organization is replaced with the setup link's. Stored only if the link is for a first owner;
     /// invited members create their keys themselves.

@@ -109,6 +109,22 @@ pub(crate) async fn trusted_browser(
     Ok((!browser.is_forgotten(at)).then_some(browser))
 }
 
+/// Counts a guess that belongs to no account. Returns the wait if there were too many.
+pub(crate) async fn count_network_guess(
+    handles: &DashboardHandles,
+    address: Option<IpAddr>,
+) -> StoreResult<Option<Duration>> {
+    let Some(address) = address else {
+        return Ok(None);
+    };
+    let counters = vec![GuessCounter::of_network(subnet(address))];
+    let decision = handles.store.count_guess(counters, handles.runtime.now());
+    Ok(match decision.await? {
+        GuessDecision::Allowed(_) => None,
+        GuessDecision::Wait(wait) => Some(wait),
+    })
+}
+
 /// Returns whether a counter has to wait. Nothing is counted.
 pub(crate) async fn is_guessing(
     handles: &DashboardHandles,

@@ -9,6 +9,7 @@ mod form_submission;
 mod guess;
 mod link_token;
 mod page_context;
+pub(crate) mod passkey;
 mod proof;
 mod second_step;
 pub(crate) mod sign_on_cookie;
@@ -18,7 +19,7 @@ pub(crate) use failed_request::{FailedRequest, keep_menu};
 pub(crate) use form_submission::FormSubmission;
 pub(crate) use guess::{
     AllowedSignIn, PasswordCheck, allow_sign_in, audit_failure, check_own_password,
-    count_new_password, is_guessing, trusted_browser,
+    count_network_guess, count_new_password, is_guessing, trusted_browser,
 };
 pub(crate) use link_token::link_token;
 pub(crate) use page_context::{ExportContext, LogContext, PageContext, ReportContext};

@@ -4,6 +4,7 @@
 //! sent back.
 
 use super::guess::{PasswordCheck, check_own_password};
+use super::passkey::{PasskeyOffer, check_own_passkey, has_passkey};
 use super::second_step::{CodeCheck, check_own_code};
 use super::{CurrentSession, PageContext, audit_failure};
 use crate::failure::Failure;
@@ -12,15 +13,16 @@ use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::{FromRequestParts, MatchedPath};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use std::time::Duration;
-use tributary_domain::access::factor::may_open;
+use tributary_domain::access::factor::{FactorKind, may_open};
 use tributary_domain::access::proof::{
     PROOF_LIFETIME, SensitiveAction, is_recent_proof, sensitive_action,
 };
 use tributary_domain::access::session::SignInMethod;
+use tributary_domain::access::single_sign_on::has_password;
 use tributary_fields::Form;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
@@ -45,8 +47,12 @@ struct ConfirmPage {
     continued: (&'static str, String),
     fault: Option<String>,
     minutes: u64,
+    /// Whether the user has a password.
+    has_password: bool,
     /// Whether a code of an authenticator app is a proof as well.
     takes_code: bool,
+    /// How to use a passkey instead.
+    passkey: Option<PasskeyOffer>,
     /// Sign-in page of the organization's provider, if the session began there. A new sign-in is a
     /// proof as well.
     provider: Option<String>,
@@ -63,12 +69,21 @@ pub(crate) enum ProofOutcome {
 }
 
 impl ProofOutcome {
+    const fn of(check: CodeCheck) -> Self {
+        match check {
+            CodeCheck::Wait(wait) => Self::Wait(wait),
+            CodeCheck::Wrong => Self::Wrong,
+            CodeCheck::Right => Self::Right,
+        }
+    }
+
     fn fault(&self) -> Option<String> {
         match self {
             Self::Right => None,
-            Self::Wrong => {
-                Some("This is not your password, or not the current code of your app.".to_owned())
-            }
+            Self::Wrong => Some(
+                "This is not your password, not the current code of your app, or not your passkey."
+                    .to_owned(),
+            ),
             Self::Wait(wait) => Some(crate::text::retry_message(*wait)),
         }
     }
@@ -86,21 +101,21 @@ impl ProofOutcome {
 async fn check(
     session: &CurrentSession,
     form: &Form,
+    headers: &HeaderMap,
     handles: &DashboardHandles,
 ) -> Result<ProofOutcome, Failure> {
     let (user, code) = (&session.user, form.field(CODE));
-    let outcome = if code.is_empty() {
+    let outcome = if has_passkey(form) {
+        let checked = check_own_passkey(handles, user.id, form, headers);
+        ProofOutcome::of(checked.await?)
+    } else if code.is_empty() {
         match check_own_password(handles, user, form.field(PASSWORD)).await? {
             PasswordCheck::Wait(wait) => ProofOutcome::Wait(wait),
             PasswordCheck::Wrong => ProofOutcome::Wrong,
             PasswordCheck::Right => ProofOutcome::Right,
         }
     } else {
-        match check_own_code(handles, user, &code).await? {
-            CodeCheck::Wait(wait) => ProofOutcome::Wait(wait),
-            CodeCheck::Wrong => ProofOutcome::Wrong,
-            CodeCheck::Right => ProofOutcome::Right,
-        }
+        ProofOutcome::of(check_own_code(handles, user, &code).await?)
     };
     if matches!(outcome, ProofOutcome::Wrong) {
         audit_failure(handles, vec![user.clone()], session.client());
@@ -115,13 +130,13 @@ async fn check(
 }
 
 /// Renders the page that asks. `outcome` is that of an earlier answer.
-fn ask<S>(
-    context: &PageContext<S>,
+async fn ask<S>(
+    (context, handles): (&PageContext<S>, &DashboardHandles),
     purpose: &'static str,
     target: String,
     continued: (&'static str, String),
     outcome: Option<&ProofOutcome>,
-) -> Response {
+) -> Result<Response, Failure> {
     let status = outcome.map_or(StatusCode::FORBIDDEN, ProofOutcome::status);
     let session = &context.session;
     let is_page = continued.0 == NEXT;
@@ -129,6 +144,8 @@ fn ask<S>(
     let next: String = byte_serialize(next.as_bytes()).collect();
     let provider = sign_in_path(session.organization.id);
     let is_provided = session.method == SignInMethod::SingleSignOn;
+    let account = handles.store.account(session.user.id).await?;
+    let factors = handles.store.factors_of(session.user.id).await?;
     let page = ConfirmPage {
         provider: is_provided.then(|| format!("{provider}?next={next}")),
         shell: context.shell(Section::Unlisted),
@@ -137,9 +154,11 @@ fn ask<S>(
         continued,
         fault: outcome.and_then(ProofOutcome::fault),
         minutes: PROOF_LIFETIME.as_secs() / 60,
-        takes_code: context.session.factors.is_set_up,
+        has_password: account.is_none_or(|(_, hash)| has_password(&hash)),
+        takes_code: factors.iter().any(|one| one.kind() == FactorKind::Totp),
+        passkey: PasskeyOffer::of_user(handles, &factors),
     };
-    context.page_with(status, &page)
+    Ok(context.page_with(status, &page))
 }
 
 async fn action_of(
@@ -184,7 +203,7 @@ pub(super) async fn require_for_page<S>(
         return Ok(());
     };
     let (target, next) = (CONFIRM.to_owned(), (NEXT, context.target()));
-    let page = ask(context, action.purpose, target, next, None);
+    let page = ask((context, handles), action.purpose, target, next, None).await?;
     Err(Failure::ProofNeeded(Box::new(page)))
 }
 
@@ -214,19 +233,21 @@ pub(super) async fn require_for_form<S>(
         return Ok(form);
     }
     let outcome = match proof {
-        Some(proof) => Some(check(session, &proof, handles).await?),
+        Some(proof) => Some(check(session, &proof, &parts.headers, handles).await?),
         None => None,
     };
     if matches!(outcome, Some(ProofOutcome::Right)) {
         return Ok(form);
     }
-    let mut body = Serializer::new(String::new());
-    body.extend_pairs(form.fields());
+    let body = Serializer::new(String::new())
+        .extend_pairs(form.fields())
+        .finish();
     let nonce = handles.runtime.random_bytes();
     let keyring = &handles.keyring;
-    let sealed = keyring.seal_form(session.token_digest, &target, nonce, &body.finish());
+    let sealed = keyring.seal_form(session.token_digest, &target, nonce, &body);
     let continued = (CONTINUED_FORM, sealed);
-    let page = ask(context, action.purpose, target, continued, outcome.as_ref());
+    let (purpose, outcome) = (action.purpose, outcome.as_ref());
+    let page = ask((context, handles), purpose, target, continued, outcome).await?;
     Err(Failure::ProofNeeded(Box::new(page)))
 }
 
@@ -234,14 +255,16 @@ pub(super) async fn require_for_form<S>(
 pub(crate) async fn confirm_page<S>(
     context: &PageContext<S>,
     form: &Form,
+    headers: &HeaderMap,
     handles: &DashboardHandles,
 ) -> Result<Option<Response>, Failure> {
-    let outcome = check(&context.session, form, handles).await?;
+    let outcome = check(&context.session, form, headers, handles).await?;
     if matches!(outcome, ProofOutcome::Right) {
         return Ok(None);
     }
     let next = (NEXT, form.field(NEXT));
     let target = CONFIRM.to_owned();
-    let page = ask(context, "open this page", target, next, Some(&outcome));
+    let purpose = "open this page";
+    let page = ask((context, handles), purpose, target, next, Some(&outcome)).await?;
     Ok(Some(page))
 }

@@ -8,10 +8,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 use tributary_domain::access::factor::recovery::RecoveryCode;
 use tributary_domain::access::factor::totp::{TotpSecret, is_code};
-use tributary_domain::access::factor::{Factor, FactorVerifier, secret_scope};
+use tributary_domain::access::factor::{FactorVerifier, secret_scope};
 use tributary_domain::access::person::User;
 use tributary_domain::access::sign_in::{CountedGuess, GuessCounter, GuessDecision};
 use tributary_domain::audit::AuditContext;
+use tributary_domain::keyring::seal::SealedSecret;
+use tributary_domain::vocabulary::id::FactorId;
 use tributary_domain::vocabulary::subnet::subnet;
 
 /// Whether a code is right.
@@ -99,8 +101,10 @@ async fn uses_app(handles: &DashboardHandles, user: &User, typed: &str) -> Resul
     let now = handles.runtime.now();
     let factors = handles.store.factors_of(user.id).await?;
     for factor in &factors {
-        let FactorVerifier::Totp { last_step, .. } = &factor.verifier;
-        let secret = open_secret(handles, user, factor)?;
+        let FactorVerifier::Totp { sealed, last_step } = &factor.verifier else {
+            continue;
+        };
+        let secret = open_secret(handles, user, factor.id, sealed)?;
         if let Some(step) = secret.accepted_step(typed, now, *last_step) {
             return Ok(handles
                 .store
@@ -114,15 +118,15 @@ async fn uses_app(handles: &DashboardHandles, user: &User, typed: &str) -> Resul
 fn open_secret(
     handles: &DashboardHandles,
     user: &User,
-    factor: &Factor,
+    factor: FactorId,
+    sealed: &SealedSecret,
 ) -> Result<TotpSecret, Failure> {
-    let FactorVerifier::Totp { sealed, .. } = &factor.verifier;
-    let scope = secret_scope(user.organization, user.id, factor.id);
+    let scope = secret_scope(user.organization, user.id, factor);
     let scope = scope.each_ref().map(String::as_str);
     let opened = handles.keyring.open(&scope, sealed).ok();
     let secret = opened.and_then(|bytes| TotpSecret::from_slice(&bytes));
     secret.ok_or_else(|| {
-        tracing::error!(factor = %factor.id, "failed to decrypt the secret of an authenticator app");
+        tracing::error!(%factor, "failed to decrypt the secret of an authenticator app");
         Failure::Internal
     })
 }

@@ -37,6 +37,8 @@ struct AccountPage {
     sessions: Vec<SessionLine>,
     factors: Vec<FactorLine>,
     has_app: bool,
+    /// Whether browsers can use passkeys on this server.
+    offers_passkeys: bool,
     /// Unused recovery codes.
     recovery_codes: u64,
     keys: Vec<KeyLine>,
@@ -49,8 +51,8 @@ struct SessionLine {
     network: String,
     signed_in: String,
     last_used: String,
-    /// Whether the session began at the organization's provider.
-    is_single_sign_on: bool,
+    /// How the session began, if not with a password.
+    method: Option<&'static str>,
     is_current: bool,
 }
 
@@ -75,7 +77,11 @@ async fn page(
         network: session.client.network.unwrap_or_else(|| "–".to_owned()),
         signed_in: text::moment_utc(session.created_at),
         last_used: text::ago(session.last_seen_at, now),
-        is_single_sign_on: session.method == SignInMethod::SingleSignOn,
+        method: match session.method {
+            SignInMethod::Password => None,
+            SignInMethod::SingleSignOn => Some("single sign-on"),
+            SignInMethod::Passkey => Some("passkey"),
+        },
         is_current: digest == current,
     };
     let sessions = valid_sessions(handles, context).await?;
@@ -96,6 +102,7 @@ async fn page(
         form: FormState::default().with_faults(faults),
         password_min: PASSWORD_CHARS_MIN,
         sessions: sessions.into_iter().map(line).collect(),
+        offers_passkeys: handles.relying_party.is_some(),
         has_app: factors.iter().any(|one| one.kind() == FactorKind::Totp),
         factors: factors.iter().map(|one| FactorLine::of(one, now)).collect(),
         recovery_codes,
@@ -149,32 +156,49 @@ pub(crate) async fn change_password(
     headers: HeaderMap,
     submission: FormSubmission<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let user = &submission.session.user;
-    let bug = |error| {
-        tracing::error!(%error, "failed to hash password");
-        Failure::Internal
-    };
-    let (current, new) = (
-        submission.form.field("current"),
-        submission.form.field("password"),
-    );
-    let mut faults = Faults::new();
-    let form = password_form(&handles, user).await?;
-    let fault = match form {
-        PasswordForm::ChooseFirst => None,
-        PasswordForm::None => Some("You have no password.".to_owned()),
+    let (user, current) = (&submission.session.user, submission.form.field("current"));
+    let fault = match password_form(&handles, user).await? {
+        PasswordForm::ChooseFirst | PasswordForm::None => Some("You have no password.".to_owned()),
         PasswordForm::Change => match check_own_password(&handles, user, current).await? {
             PasswordCheck::Right => None,
             PasswordCheck::Wrong => Some("This is not your current password.".to_owned()),
             PasswordCheck::Wait(wait) => Some(text::retry_message(wait)),
         },
     };
+    set_password(&handles, &headers, &submission, fault).await
+}
+
+/// Stores the first password. A recent proof replaces the current password.
+pub(crate) async fn choose_password(
+    State(handles): State<DashboardHandles>,
+    headers: HeaderMap,
+    submission: FormSubmission<AnalyticsRead>,
+) -> Result<Response, Failure> {
+    let form = password_form(&handles, &submission.session.user).await?;
+    let is_allowed = form == PasswordForm::ChooseFirst;
+    let fault = (!is_allowed).then(|| "You cannot choose a first password.".to_owned());
+    set_password(&handles, &headers, &submission, fault).await
+}
+
+/// Stores a new password, unless there is a fault.
+async fn set_password(
+    handles: &DashboardHandles,
+    headers: &HeaderMap,
+    submission: &FormSubmission<AnalyticsRead>,
+    fault: Option<String>,
+) -> Result<Response, Failure> {
+    let (user, new) = (&submission.session.user, submission.form.field("password"));
+    let bug = |error| {
+        tracing::error!(%error, "failed to hash password");
+        Failure::Internal
+    };
+    let mut faults = Faults::new();
     if let Some(message) = fault {
         faults.add("current", Problem::new(FaultCode::NotAllowed, message));
     }
     faults.check("password", check_password(&new, user.email.as_str()));
     if !faults.is_empty() {
-        let page = page(&handles, &submission.context, faults).await?;
+        let page = page(handles, &submission.context, faults).await?;
         return Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
     }
     // The accounts of an address share their salt; see `password::Hasher::verify`.
@@ -183,16 +207,16 @@ pub(crate) async fn change_password(
     let salt = salt.unwrap_or_else(|| handles.runtime.random_bytes());
     let hash = handles.hasher.hash(new, salt).await.map_err(bug)?;
     let token = handles.runtime.new_key(KeyKind::Session, Environment::Live);
-    let seen = submission.session.session_client(&headers);
+    let seen = submission.session.session_client(headers);
     let session = NewSession {
         session: Session::begin(user.id, handles.runtime.now(), seen),
         digest: token.digest(),
     };
-    let origin = submission.origin(&handles);
+    let origin = submission.origin(handles);
     // Before the change, which ends the session: a failure afterwards would sign the user out.
-    count_new_password(&handles, &user.email).await?;
+    count_new_password(handles, &user.email).await?;
     handles.store.change_password(session, hash, origin).await?;
-    let cookie = cookie::set(&handles, &token);
+    let cookie = cookie::set(handles, &token);
     let changed = see_other("/account?notice=password");
     Ok(with_cookies(changed, [cookie]))
 }

@@ -15,7 +15,7 @@ use axum::response::Response;
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::access::factor::recovery::{RECOVERY_CODES, RecoveryCode};
 use tributary_domain::access::factor::totp::TotpSecret;
-use tributary_domain::access::factor::{Factor, FactorKind, FactorVerifier, secret_scope};
+use tributary_domain::access::factor::{Factor, FactorVerifier, secret_scope};
 use tributary_domain::link::qr::QrCode;
 use tributary_domain::vocabulary::digest::{from_hex, hex};
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
@@ -91,8 +91,10 @@ impl FactorLine {
         Self {
             id: factor.id.to_string(),
             name: factor.name.as_str().to_owned(),
-            kind: match factor.kind() {
-                FactorKind::Totp => "Authenticator app",
+            kind: match factor.passkey() {
+                None => "Authenticator app",
+                Some(passkey) if passkey.is_synced => "Passkey, synced",
+                Some(_) => "Passkey on one device",
             },
             created: text::moment_utc(factor.created_at),
             last_used: factor
@@ -102,12 +104,15 @@ impl FactorLine {
     }
 }
 
-fn new_codes(handles: &DashboardHandles) -> Vec<RecoveryCode> {
+pub(crate) fn new_codes(handles: &DashboardHandles) -> Vec<RecoveryCode> {
     let code = |_| RecoveryCode::new(handles.runtime.random_bytes());
     (0..RECOVERY_CODES).map(code).collect()
 }
 
-fn codes_page(submission: &FormSubmission<AnalyticsRead>, codes: &[RecoveryCode]) -> Response {
+pub(crate) fn codes_page(
+    submission: &FormSubmission<AnalyticsRead>,
+    codes: &[RecoveryCode],
+) -> Response {
     let page = RecoveryCodesPage {
         shell: submission.shell(Section::Account),
         codes: codes.iter().map(RecoveryCode::reveal).collect(),

@@ -25,6 +25,7 @@ pub(crate) mod held;
 pub(crate) mod integrations;
 pub(crate) mod links;
 pub(crate) mod notices;
+pub(crate) mod passkeys;
 pub(crate) mod personal_data;
 pub(crate) mod portfolio;
 pub(crate) mod reset;

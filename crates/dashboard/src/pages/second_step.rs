@@ -1,6 +1,7 @@
 //! `/sign-in/code` — the second step of a sign-in, after the password.
 
 use super::sign_in::{begin_session, local_path, with_cookies, with_wait};
+use crate::access::passkey::{PasskeyOffer, check_user_passkey, has_passkey};
 use crate::access::{
     CodeCheck, audit_failure, change_origin, check_code, cookie, count_code_guess,
 };
@@ -16,11 +17,13 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use tributary_domain::access::Actor;
+use tributary_domain::access::factor::FactorKind;
 use tributary_domain::access::factor::pending::PendingSignIn;
 use tributary_domain::access::person::User;
 use tributary_domain::audit::Client;
 use tributary_domain::vocabulary::id::UserId;
 use tributary_fields::Form;
+use tributary_store::StoreResult;
 use url::form_urlencoded::Serializer;
 
 /// The page of the second step.
@@ -31,9 +34,28 @@ const PATH: &str = "/sign-in/code";
 struct SecondStepPage<'a> {
     next: &'a str,
     fault: Option<String>,
+    /// Whether the user has an authenticator app. Otherwise, only a recovery code can be typed.
+    has_app: bool,
+    /// How to use a passkey instead.
+    passkey: Option<PasskeyOffer>,
 }
 
-impl SecondStepPage<'_> {
+impl<'a> SecondStepPage<'a> {
+    async fn load(handles: &DashboardHandles, user: &User, next: &'a str) -> StoreResult<Self> {
+        let factors = handles.store.factors_of(user.id).await?;
+        Ok(Self {
+            next,
+            fault: None,
+            has_app: factors.iter().any(|one| one.kind() == FactorKind::Totp),
+            passkey: PasskeyOffer::of_user(handles, &factors),
+        })
+    }
+
+    fn refuse(mut self, status: StatusCode, fault: String, handles: &DashboardHandles) -> Response {
+        self.fault = Some(fault);
+        self.answer(status, handles)
+    }
+
     fn answer(&self, status: StatusCode, handles: &DashboardHandles) -> Response {
         app_page(status, self, handles.own_origin.is_trustworthy())
     }
@@ -90,14 +112,14 @@ pub(crate) async fn show(
 ) -> Result<Response, Failure> {
     let query = UrlQuery::of(query.as_deref());
     let next = local_path(query.get("next").unwrap_or_default());
-    if pending_user(&headers, &handles).await?.is_none() {
+    let Some(user) = pending_user(&headers, &handles).await? else {
         return Ok(see_other(&path_with_next("/sign-in", next)));
-    }
-    let page = SecondStepPage { next, fault: None };
+    };
+    let page = SecondStepPage::load(&handles, &user, next).await?;
     Ok(page.answer(StatusCode::OK, &handles))
 }
 
-/// Checks the code and starts a session.
+/// Checks the code or the passkey, and starts a session.
 pub(crate) async fn submit(
     _: SameOrigin,
     State(handles): State<DashboardHandles>,
@@ -112,18 +134,23 @@ pub(crate) async fn submit(
     };
     let client = client.map(|Extension(client)| client);
     let address = client.as_ref().map(|client| client.address);
-    let refuse = |status, fault| SecondStepPage { next, fault }.answer(status, &handles);
-    let wait_page = |wait| {
-        let page = refuse(StatusCode::TOO_MANY_REQUESTS, Some(retry_message(wait)));
-        with_wait(page, wait)
+    let page = SecondStepPage::load(&handles, &user, next).await?;
+    let wait_page = |page: SecondStepPage<'_>, wait| {
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        with_wait(page.refuse(status, retry_message(wait), &handles), wait)
     };
     let guess = match count_code_guess(&handles, &user, address, &headers).await? {
         Ok(guess) => guess,
-        Err(wait) => return Ok(wait_page(wait)),
+        Err(wait) => return Ok(wait_page(page, wait)),
     };
-    let origin = change_origin(Actor::User(user.id), client.as_ref(), &handles);
-    let typed = form.field("code");
-    match check_code(&handles, &user, &typed, guess, origin).await? {
+    let is_passkey = has_passkey(&form);
+    let checked = if is_passkey {
+        check_user_passkey(&handles, user.id, &form, &headers, guess).await?
+    } else {
+        let origin = change_origin(Actor::User(user.id), client.as_ref(), &handles);
+        check_code(&handles, &user, &form.field("code"), guess, origin).await?
+    };
+    match checked {
         CodeCheck::Right => {
             let cookies = begin_session(&handles, user.id, client.as_ref(), &headers).await?;
             let signed_in = with_cookies(see_other(next), cookies);
@@ -131,10 +158,14 @@ pub(crate) async fn submit(
         }
         CodeCheck::Wrong => {
             audit_failure(&handles, vec![user], client.as_ref());
-            let fault = "Wrong code. A code of the app works once; wait for the next one.";
+            let fault = if is_passkey {
+                "This passkey was not accepted. Try again."
+            } else {
+                "Wrong code. A code of the app works once; wait for the next one."
+            };
             let status = StatusCode::UNPROCESSABLE_ENTITY;
-            Ok(refuse(status, Some(fault.to_owned())))
+            Ok(page.refuse(status, fault.to_owned(), &handles))
         }
-        CodeCheck::Wait(wait) => Ok(wait_page(wait)),
+        CodeCheck::Wait(wait) => Ok(wait_page(page, wait)),
     }
 }

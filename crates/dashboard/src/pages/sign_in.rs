@@ -3,6 +3,7 @@
 //! Neither the text nor the timing of a response reveals whether the address or the password was
 //! wrong. Each sign-in creates a new session token.
 
+use crate::access::passkey::PasskeyOffer;
 use crate::access::{
     AllowedSignIn, CurrentSession, allow_sign_in, audit_failure, cookie, session_client,
     sign_on_cookie, trusted_browser,
@@ -46,6 +47,8 @@ struct SignInPage<'a> {
     choices: Vec<(String, String)>,
     /// Sign-in page of the organization whose provider this browser used last.
     provider: Option<String>,
+    /// How to sign in with a passkey.
+    passkey: Option<PasskeyOffer>,
 }
 
 impl SignInPage<'_> {
@@ -72,6 +75,7 @@ pub(crate) async fn show(
                 fault: None,
                 choices: Vec::new(),
                 provider: sign_on_cookie::organization(&headers, &handles).map(sign_in_path),
+                passkey: PasskeyOffer::of(&handles, &[]),
             };
             Ok(form.answer(StatusCode::OK, &handles))
         }
@@ -96,6 +100,7 @@ pub(crate) async fn sign_in(
             fault: Some(fault),
             choices: Vec::new(),
             provider: sign_on_cookie::organization(&headers, &handles).map(sign_in_path),
+            passkey: PasskeyOffer::of(&handles, &[]),
         };
         form.answer(status, &handles)
     };
@@ -137,6 +142,7 @@ pub(crate) async fn sign_in(
             fault: None,
             choices,
             provider: None,
+            passkey: None,
         };
         return Ok(form.answer(StatusCode::OK, &handles));
     };
@@ -146,6 +152,25 @@ pub(crate) async fn sign_in(
         Err(Failure::Refused(Refusal::MemberNotFound)) => Ok(wrong()),
         other => other,
     }
+}
+
+/// Shows the form after a refused sign-in with a passkey.
+pub(crate) fn refuse_sign_in(
+    handles: &DashboardHandles,
+    headers: &HeaderMap,
+    next: &str,
+    status: StatusCode,
+    fault: String,
+) -> Response {
+    let form = SignInPage {
+        email: "",
+        next,
+        fault: Some(fault),
+        choices: Vec::new(),
+        provider: sign_on_cookie::organization(headers, handles).map(sign_in_path),
+        passkey: PasskeyOffer::of(handles, &[]),
+    };
+    form.answer(status, handles)
 }
 
 /// Returns the accounts whose password this is, with its hashes.

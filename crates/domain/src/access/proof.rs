@@ -71,8 +71,14 @@ pub const SENSITIVE_ACTIONS: &[SensitiveAction] = &[
     form("/team/{member}/remove", "remove a member"),
     page("/account/authenticator", "set up an authenticator app"),
     form("/account/authenticator", "set up an authenticator app"),
+    page("/account/passkeys", "add a passkey"),
+    form("/account/passkeys", "add a passkey"),
+    form("/account/first-password", "choose a password"),
     form("/account/recovery-codes", "create new recovery codes"),
-    form("/account/factors/{factor}/remove", "remove a second factor"),
+    form(
+        "/account/factors/{factor}/remove",
+        "remove a passkey or another second factor",
+    ),
     form(
         "/team/second-factor",
         "change whether members need a second factor",

@@ -59,7 +59,7 @@ resources! {
     /// Scope for one's own account.
     AccountRead = AnalyticsRead {
         endpoints: [],
-        pages: ["/account", "/account/authenticator"]
+        pages: ["/account", "/account/authenticator", "/account/passkeys"]
     }
     /// Scope for the comparison of all apps.
     PortfolioRead = AppsRead { endpoints: ["/api/v1/portfolio"], pages: ["/portfolio"] }

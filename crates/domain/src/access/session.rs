@@ -33,12 +33,15 @@ pub enum SignInMethod {
     Password,
     /// At the organization's provider.
     SingleSignOn,
+    /// With a passkey, which is two factors at once.
+    Passkey,
 }
 
 crate::keywords! {
     SignInMethod {
         Password => "password",
         SingleSignOn => "single_sign_on",
+        Passkey => "passkey",
     }
 }
 

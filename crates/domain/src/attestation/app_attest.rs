@@ -1,9 +1,9 @@
 //! Apple App Attest: checks an attestation object offline, by the steps that Apple documents.
 
 use super::AttestationFailure;
-use super::cbor::CborValue;
 use crate::billing::certificate::{TrustedRoots, is_chained};
 use crate::keyring::constant_time_eq;
+use crate::vocabulary::cbor::CborValue;
 use crate::vocabulary::time::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -9,7 +9,6 @@
 //! device invents.
 
 mod app_attest;
-mod cbor;
 mod challenge;
 mod key_unwrap;
 mod outcome;

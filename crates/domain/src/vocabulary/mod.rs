@@ -2,6 +2,7 @@
 
 pub mod address_range;
 pub mod calendar;
+pub(crate) mod cbor;
 pub mod change;
 pub mod country;
 pub mod currency;

@@ -1,8 +1,10 @@
 //! Second factors and recovery codes.
 
 use crate::tables::Tables;
+use tributary_domain::access::factor::passkey::PasskeyUse;
 use tributary_domain::access::factor::totp::is_new_step;
 use tributary_domain::access::factor::{self, Factor, FactorVerifier, admit_factor, may_require};
+use tributary_domain::access::single_sign_on::has_password;
 use tributary_domain::audit::{Action, AuditContext, Changes};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
@@ -14,15 +16,17 @@ use tributary_store::records::audit_row;
 struct LockedFactors {
     organization: OrganizationId,
     is_required: bool,
+    has_password: bool,
     factors: Vec<Factor>,
 }
 
 async fn lock<T: Tables>(tables: &T, user: UserId) -> Result<LockedFactors, T::Failure> {
     let found = tables.lock_factors(user).await?;
-    let (organization, is_required) = found.ok_or(Refusal::MemberNotFound)?;
+    let (organization, is_required, password_hash) = found.ok_or(Refusal::MemberNotFound)?;
     Ok(LockedFactors {
         organization,
         is_required,
+        has_password: has_password(&password_hash),
         factors: tables.factors(user).await?,
     })
 }
@@ -36,7 +40,9 @@ pub async fn add_factor<T: Tables>(
 ) -> Result<bool, T::Failure> {
     let locked = lock(tables, new.user).await?;
     admit_factor(&locked.factors, new.kind())?;
-    tables.insert_factor(new).await?;
+    if !tables.insert_factor(new).await? {
+        return Err(Refusal::PasskeyExists.into());
+    }
     let is_first = locked.factors.is_empty();
     if is_first {
         tables
@@ -62,13 +68,39 @@ pub async fn use_totp<T: Tables>(
     let Some(mut found) = found else {
         return Ok(false);
     };
-    let FactorVerifier::Totp { last_step, .. } = &mut found.verifier;
+    let FactorVerifier::Totp { last_step, .. } = &mut found.verifier else {
+        return Ok(false);
+    };
     if !is_new_step(step, *last_step) {
         return Ok(false);
     }
     *last_step = Some(step);
     found.last_used_at = Some(at);
     tables.write_factor_use(&found).await?;
+    Ok(true)
+}
+
+/// Records a use of a passkey whose signature is right. Returns false if it is not new.
+pub async fn use_passkey<T: Tables>(
+    tables: &T,
+    (user, factor): (UserId, FactorId),
+    used: PasskeyUse,
+    at: Timestamp,
+) -> Result<bool, T::Failure> {
+    let locked = lock(tables, user).await?;
+    let found = locked.factors.into_iter().find(|one| one.id == factor);
+    let after = found.and_then(|found| {
+        let passkey = found.passkey()?.after_use(used)?;
+        Some(Factor {
+            last_used_at: Some(at),
+            verifier: FactorVerifier::Passkey(passkey),
+            ..found
+        })
+    });
+    let Some(after) = after else {
+        return Ok(false);
+    };
+    tables.write_factor_use(&after).await?;
     Ok(true)
 }
 
@@ -114,7 +146,9 @@ pub async fn remove_factor<T: Tables>(
     origin: &AuditContext,
 ) -> Result<(), T::Failure> {
     let locked = lock(tables, user).await?;
-    let removed = factor::remove_factor(&locked.factors, factor, locked.is_required)?;
+    let has_other_sign_in = locked.has_password || tables.is_linked(user).await?;
+    let (factors, is_required) = (&locked.factors, locked.is_required);
+    let removed = factor::remove_factor(factors, factor, is_required, has_other_sign_in)?;
     tables.delete_factor(factor).await?;
     if locked.factors.len() == 1 {
         tables.write_recovery_codes(user, &[]).await?;

@@ -31,7 +31,7 @@ pub use costs::put_costs;
 pub use deliveries::{retry_deliveries, retry_delivery};
 pub use factors::{
     add_factor, remove_factor, remove_factors, replace_recovery_codes, require_second_factor,
-    use_recovery_code, use_totp,
+    use_passkey, use_recovery_code, use_totp,
 };
 pub use guesses::{add_guess, audit_failed_sign_in, count_guess, take_back_guess};
 pub(crate) use integrations::read_integration;

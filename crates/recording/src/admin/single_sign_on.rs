@@ -37,10 +37,11 @@ pub async fn replace_single_sign_on<T: Tables>(
         unlink_all(tables, organization).await?;
     }
     if !after.allows_passwords {
-        let (owners, method) = (Some(Role::Owner), SignInMethod::Password);
-        tables
-            .end_member_sessions(organization, owners, method)
-            .await?;
+        for method in [SignInMethod::Password, SignInMethod::Passkey] {
+            tables
+                .end_member_sessions(organization, Some(Role::Owner), method)
+                .await?;
+        }
     }
     tables.write_single_sign_on(&after).await?;
     let (action, changes) = (Action::SingleSignOnUpdated, &changed.changes);

@@ -1,5 +1,6 @@
 //! Organizations and their setup links.
 
+use super::factors::add_factor;
 use super::keys::insert_key;
 use crate::tables::Tables;
 use tributary_domain::access::Actor;
@@ -104,6 +105,12 @@ pub async fn redeem_setup_link<T: Tables>(
     let (action, changes) = (Action::UserCreated, user.creation_changes());
     let row = audit_row(organization, origin, action, None, user.id, &changes);
     tables.insert_audit(&row).await?;
+    let mut origin = origin.clone();
+    if let Some(passkey) = &redemption.passkey {
+        origin = origin.following();
+        // No recovery codes: they follow a password, and the account has none.
+        add_factor(tables, passkey, &[], &origin).await?;
+    }
     // An invited member creates keys in the dashboard, and gets no key without asking.
     let is_first_owner = link.email.is_none();
     if let Some(mut first_key) = redemption.first_key.clone().filter(|_| is_first_owner) {

@@ -8,17 +8,18 @@ use tributary_domain::vocabulary::time::Timestamp;
 
 /// Second factors and recovery codes.
 pub trait FactorTable: EngineTransaction {
-    /// Locks the factors of a user. Returns the user's organization, and whether it requires a factor.
+    /// Locks the factors of a user. Returns the user's organization, whether it requires a factor, and
+    /// the hash of the user's password.
     async fn lock_factors(
         &self,
         user: UserId,
-    ) -> Result<Option<(OrganizationId, bool)>, Self::Failure>;
+    ) -> Result<Option<(OrganizationId, bool, String)>, Self::Failure>;
 
     /// Returns a user's factors, oldest first.
     async fn factors(&self, user: UserId) -> Result<Vec<Factor>, Self::Failure>;
 
-    /// Stores a factor.
-    async fn insert_factor(&self, factor: &Factor) -> Result<(), Self::Failure>;
+    /// Stores a factor. Returns false if it is a passkey that is registered already.
+    async fn insert_factor(&self, factor: &Factor) -> Result<bool, Self::Failure>;
 
     /// Writes the last use of a factor, and what proofs it no longer accepts.
     async fn write_factor_use(&self, factor: &Factor) -> Result<(), Self::Failure>;

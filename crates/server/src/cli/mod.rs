@@ -336,10 +336,11 @@ pub enum UserCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Remove the second factors and recovery codes of a person who lost them.
+    /// Remove the passkeys, other second factors and recovery codes of a person who lost them.
     ///
     /// In all organizations. The password alone signs in again, until the person sets up another factor.
-    /// An organization that requires one asks for that first.
+    /// An organization that requires one asks for that first. A person without a password needs a link
+    /// for one: use `reset --remove-factors` instead.
     RemoveFactors {
         /// Email address of the person.
         #[arg(value_parser = arguments::email)]
@@ -349,11 +350,15 @@ pub enum UserCommand {
     ///
     /// For people who lost their password, and for accounts that a stranger may have used. The old
     /// password, all sessions and all known browsers end at once, in all organizations. The link works
-    /// once, for 24 hours, and replaces earlier ones.
+    /// once, for 24 hours, and replaces earlier ones. Passkeys and other second factors stay, because a
+    /// stranger with the password does not have them.
     Reset {
         /// Email address of the person.
         #[arg(value_parser = arguments::email)]
         email: Email,
+        /// Remove the passkeys and other second factors as well, for a lost or stolen device.
+        #[arg(long)]
+        remove_factors: bool,
     },
     /// Remove a person from all organizations.
     ///

@@ -1,4 +1,5 @@
-//! `tributary admin user remove-factors` — for people who lost their second factors and recovery codes.
+//! `tributary admin user remove-factors` — for people who lost their passkeys, or other second factors and
+//! recovery codes.
 
 use super::print_line;
 use tributary_domain::access::Actor;
@@ -22,6 +23,8 @@ pub(super) async fn remove_factors(
         let origin = runtime.origin(Actor::Operator, None, None);
         removed += store.remove_factors(user.id, origin).await?;
     }
-    print_line(format!("removed {removed} second factors"));
+    print_line(format!(
+        "removed {removed} passkeys and other second factors"
+    ));
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::cli::{CreateUser, RemoveUser, UserCommand};
 use crate::first_run;
 use anyhow::Context as _;
 use serde_json::{Value, json};
+use tributary_domain::access::factor::FactorKind;
 use tributary_domain::access::key::KeyKind;
 use tributary_domain::access::password_reset::{OPERATOR_RESET_LIFETIME, PasswordReset, reset_url};
 use tributary_domain::access::person::{Email, Role};
@@ -27,7 +28,10 @@ pub(super) async fn execute(
         UserCommand::Create(user) => create(store, runtime, base_url, user).await,
         UserCommand::List { json } => list(store, json).await,
         UserCommand::RemoveFactors { email } => remove_factors(store, runtime, &email).await,
-        UserCommand::Reset { email } => reset(store, runtime, base_url, email).await,
+        UserCommand::Reset {
+            email,
+            remove_factors,
+        } => reset(store, runtime, base_url, email, remove_factors).await,
         UserCommand::Remove(user) => remove(store, runtime, user).await,
     }
 }
@@ -133,12 +137,13 @@ async fn reset(
     runtime: &Runtime,
     base_url: Option<&str>,
     email: Email,
+    removes_factors: bool,
 ) -> anyhow::Result<()> {
     let base_url = link_base(base_url)?;
     let token = runtime.new_key(KeyKind::Reset, Environment::Live);
     let new = NewPasswordReset {
         reset: PasswordReset {
-            email,
+            email: email.clone(),
             expires_at: runtime.now().plus(OPERATOR_RESET_LIFETIME),
         },
         digest: token.digest(),
@@ -150,7 +155,29 @@ async fn reset(
     let origin = runtime.origin(Actor::Operator, None, None);
     store.reset_accounts(new, locked, origin).await?;
     print_line(reset_url(base_url, &token));
-    Ok(())
+    if removes_factors {
+        remove_factors(store, runtime, &email).await
+    } else {
+        print_line(kept_factors(store, &email).await?);
+        Ok(())
+    }
+}
+
+/// Says which second factors a reset keeps.
+async fn kept_factors(store: &dyn Store, email: &Email) -> anyhow::Result<String> {
+    let (mut passkeys, mut others) = (0, 0);
+    for (user, _) in store.users_by_email(email).await? {
+        for factor in store.factors_of(user.id).await? {
+            match factor.kind() {
+                FactorKind::Passkey => passkeys += 1,
+                FactorKind::Totp => others += 1,
+            }
+        }
+    }
+    Ok(format!(
+        "kept {passkeys} passkeys, which still sign in, and {others} other second factors; \
+         --remove-factors removes them"
+    ))
 }
 
 async fn remove(store: &dyn Store, runtime: &Runtime, user: RemoveUser) -> anyhow::Result<()> {

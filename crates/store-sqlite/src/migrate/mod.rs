@@ -253,6 +253,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "single_sign_on",
         sql: include_str!("../../migrations/0049_single_sign_on.sql"),
     },
+    Migration {
+        number: 51,
+        name: "passkeys",
+        sql: include_str!("../../migrations/0051_passkeys.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

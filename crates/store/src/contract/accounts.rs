@@ -26,6 +26,7 @@ async fn same_person(store: &SharedStore, organization: OrganizationId, person: 
         user: UserId::new(at(2), unique()),
         email: person.email.clone(),
         password_hash: "second".to_owned(),
+        passkey: None,
         first_key: None,
     };
     let redeemed = store.redeem_setup_link(digest, redemption, origin(2)).await;

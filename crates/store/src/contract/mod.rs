@@ -48,6 +48,7 @@ pub mod notices;
 pub mod outbox;
 pub mod outbox_fixtures;
 pub mod ownership;
+pub mod passkeys;
 pub mod personal_data;
 pub mod personal_data_fixtures;
 pub mod pivots;

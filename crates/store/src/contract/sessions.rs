@@ -26,6 +26,7 @@ pub async fn user(store: &SharedStore, organization: OrganizationId, role: Role)
         user: UserId::new(at(2), unique()),
         email: Email::parse(&email).expect("an address"),
         password_hash: "first".to_owned(),
+        passkey: None,
         first_key: None,
     };
     let redeemed = store.redeem_setup_link(digest, redemption, origin(2)).await;

@@ -16,6 +16,7 @@ fn redemption(email: &str, organization: OrganizationId) -> Redemption {
         user: UserId::new(at(3), unique()),
         email: Email::parse(email).expect("an address"),
         password_hash: "$argon2id$…".to_owned(),
+        passkey: None,
         first_key: Some(new_key(organization)),
     }
 }

@@ -1,8 +1,9 @@
 //! The setup form with its validation errors.
 
 use super::ValidLink;
+use crate::access::passkey::PasskeyOffer;
 use crate::response::app_page;
-use crate::state::OwnOrigin;
+use crate::state::{DashboardHandles, OwnOrigin};
 use askama::Template;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -18,6 +19,8 @@ pub(super) struct FormPage<'a> {
     /// Whether the address comes from the link and cannot be changed.
     email_is_given: bool,
     password_min: usize,
+    /// How to use a passkey instead of a password.
+    passkey: Option<PasskeyOffer>,
     faults: SetupFormErrors,
 }
 
@@ -26,11 +29,17 @@ pub(super) struct FormPage<'a> {
 pub(super) struct SetupFormErrors {
     pub(super) email: Option<String>,
     pub(super) password: Option<String>,
+    pub(super) passkey: Option<String>,
 }
 
 impl<'a> FormPage<'a> {
     /// Builds the form. `typed` is the address to show, unless the link was created for an address.
-    pub(super) fn new(link: &'a ValidLink, typed: &'a str, faults: SetupFormErrors) -> Self {
+    pub(super) fn new(
+        handles: &DashboardHandles,
+        link: &'a ValidLink,
+        typed: &'a str,
+        faults: SetupFormErrors,
+    ) -> Self {
         let given = link.link.email.as_ref();
         Self {
             role: match link.link.role {
@@ -42,14 +51,19 @@ impl<'a> FormPage<'a> {
             email: given.map_or(typed, Email::as_str),
             email_is_given: given.is_some(),
             password_min: PASSWORD_CHARS_MIN,
+            passkey: PasskeyOffer::of(handles, &[]),
             faults,
         }
     }
 
+    fn has_fault(&self) -> bool {
+        let faults = &self.faults;
+        faults.email.is_some() || faults.password.is_some() || faults.passkey.is_some()
+    }
+
     /// Renders the form, with status 422 if there are errors.
     pub(super) fn answer(&self, own_origin: &OwnOrigin) -> Response {
-        let has_fault = self.faults.email.is_some() || self.faults.password.is_some();
-        let status = if has_fault {
+        let status = if self.has_fault() {
             StatusCode::UNPROCESSABLE_ENTITY
         } else {
             StatusCode::OK

@@ -16,7 +16,8 @@ pub(crate) async fn show(
     if let Some(provider) = link.provider(&handles).await? {
         return Ok(see_other(&provider));
     }
-    Ok(FormPage::new(&link, "", SetupFormErrors::default()).answer(&handles.own_origin))
+    let page = FormPage::new(&handles, &link, "", SetupFormErrors::default());
+    Ok(page.answer(&handles.own_origin))
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Second factors: an authenticator app (TOTP), passkeys, and recovery codes for those who lose them.
 
+pub mod passkey;
 pub mod pending;
 pub mod recovery;
 pub mod totp;
 
+use self::passkey::Passkey;
 use crate::access::session::SignInMethod;
 use crate::audit::{Changes, FieldChange};
 use crate::keyring::seal::SealedSecret;
@@ -20,11 +22,14 @@ pub const FACTORS_MAX: usize = 10;
 pub enum FactorKind {
     /// An authenticator app that shows time-based codes.
     Totp,
+    /// A passkey. It replaces the password as well.
+    Passkey,
 }
 
 crate::keywords! {
     FactorKind {
         Totp => "totp",
+        Passkey => "passkey",
     }
 }
 
@@ -55,6 +60,8 @@ pub enum FactorVerifier {
         /// Codes of this step and earlier ones are refused.
         last_step: Option<i64>,
     },
+    /// The public key of a passkey.
+    Passkey(Passkey),
 }
 
 impl Factor {
@@ -62,6 +69,15 @@ impl Factor {
     pub const fn kind(&self) -> FactorKind {
         match self.verifier {
             FactorVerifier::Totp { .. } => FactorKind::Totp,
+            FactorVerifier::Passkey(_) => FactorKind::Passkey,
+        }
+    }
+
+    /// Returns the passkey, if the factor is one.
+    pub const fn passkey(&self) -> Option<&Passkey> {
+        match &self.verifier {
+            FactorVerifier::Totp { .. } => None,
+            FactorVerifier::Passkey(passkey) => Some(passkey),
         }
     }
 
@@ -105,13 +121,18 @@ impl FactorState {
     /// Returns whether the user must set up a factor before anything else. After a sign-in at the
     /// organization's provider, the provider is responsible for it.
     pub const fn must_set_up(self, method: SignInMethod) -> bool {
-        self.is_required && !self.is_set_up && matches!(method, SignInMethod::Password)
+        let is_ours = matches!(method, SignInMethod::Password | SignInMethod::Passkey);
+        self.is_required && !self.is_set_up && is_ours
     }
 }
 
 /// Routes that a user may use who must set up a factor: the set-up, its proof, and the sign-out.
-const ALLOWED_WITHOUT_FACTOR: [&str; 3] =
-    ["/account/authenticator", "/account/confirm", "/sign-out"];
+const ALLOWED_WITHOUT_FACTOR: [&str; 4] = [
+    "/account/authenticator",
+    "/account/passkeys",
+    "/account/confirm",
+    "/sign-out",
+];
 
 /// Returns whether a user who signed in with this method may use a route of the dashboard.
 pub fn may_open(state: FactorState, method: SignInMethod, path: &str) -> bool {
@@ -131,16 +152,23 @@ pub fn admit_factor(existing: &[Factor], new: FactorKind) -> Result<(), Refusal>
     Ok(())
 }
 
-/// Returns the factor that a user removes. The last one stays while the organization requires one.
+/// Returns the factor that a user removes. The last one stays while the organization requires one, and
+/// the last passkey while the user cannot sign in with anything else. `has_other_sign_in`: the user has a
+/// password, or is linked to the organization's provider.
 pub fn remove_factor(
     existing: &[Factor],
     factor: FactorId,
     is_required: bool,
+    has_other_sign_in: bool,
 ) -> Result<&Factor, Refusal> {
     let found = existing.iter().find(|one| one.id == factor);
     let found = found.ok_or(Refusal::FactorNotFound)?;
     if is_required && existing.len() == 1 {
         return Err(Refusal::LastFactor);
+    }
+    let mut passkeys = existing.iter().filter(|one| one.passkey().is_some());
+    if !has_other_sign_in && passkeys.all(|one| one.id == factor) {
+        return Err(Refusal::LastPasskey);
     }
     Ok(found)
 }
@@ -156,6 +184,8 @@ pub const fn may_require(is_required: bool, owner_has_factor: bool) -> Result<()
 
 #[cfg(test)]
 mod tests {
+    use super::passkey::samples::SampleDevice;
+    use super::passkey::{CredentialId, PasskeyKey, RelyingParty};
     use super::*;
     use rstest::rstest;
 
@@ -180,6 +210,49 @@ mod tests {
         assert_eq!(second, Err(Refusal::AuthenticatorExists));
     }
 
+    fn passkey(id: u8) -> Factor {
+        let here = RelyingParty::of("https://example.com").unwrap();
+        let device = SampleDevice::new(id, UserId::from_bytes([1; 16]), &here);
+        Factor {
+            verifier: FactorVerifier::Passkey(Passkey {
+                credential: CredentialId::from_bytes(device.credential.clone()).unwrap(),
+                key: PasskeyKey::parse(&device.cose_key()).unwrap(),
+                counter: 0,
+                can_sync: true,
+                is_synced: false,
+                last_challenge_at: None,
+            }),
+            ..factor(id)
+        }
+    }
+
+    #[test]
+    fn a_user_has_several_passkeys() {
+        let app_and_passkey = [factor(1), passkey(2)];
+        assert_eq!(admit_factor(&app_and_passkey, FactorKind::Passkey), Ok(()));
+        let many: Vec<Factor> = (1..=10).map(passkey).collect();
+        for kind in FactorKind::ALL {
+            assert_eq!(admit_factor(&many, *kind), Err(Refusal::TooManyFactors));
+        }
+    }
+
+    #[rstest]
+    #[case::with_a_password(&[1], 1, true, Ok(()))]
+    #[case::the_last(&[1], 1, false, Err(Refusal::LastPasskey))]
+    #[case::one_of_two(&[1, 2], 1, false, Ok(()))]
+    fn the_last_passkey_stays_without_another_way_to_sign_in(
+        #[case] passkeys: &[u8],
+        #[case] removed: u8,
+        #[case] has_other_sign_in: bool,
+        #[case] expected: Result<(), Refusal>,
+    ) {
+        let passkeys = passkeys.iter().map(|id| passkey(*id));
+        let existing: Vec<Factor> = passkeys.chain([factor(9)]).collect();
+        let id = FactorId::from_bytes([removed; 16]);
+        let found = remove_factor(&existing, id, false, has_other_sign_in);
+        assert_eq!(found.map(|_| ()), expected);
+    }
+
     #[rstest]
     #[case::one_of_two(2, 1, true, Ok(1))]
     #[case::last(1, 1, false, Ok(1))]
@@ -193,7 +266,7 @@ mod tests {
     ) {
         let existing: Vec<Factor> = (1..=count).map(factor).collect();
         let id = FactorId::from_bytes([removed; 16]);
-        let found = remove_factor(&existing, id, is_required).map(|one| one.id);
+        let found = remove_factor(&existing, id, is_required, true).map(|one| one.id);
         assert_eq!(found, expected.map(|id| FactorId::from_bytes([id; 16])));
     }
 
@@ -214,6 +287,8 @@ mod tests {
     #[case(true, true, SignInMethod::Password, false)]
     #[case(false, false, SignInMethod::Password, false)]
     #[case(true, false, SignInMethod::SingleSignOn, false)]
+    #[case(true, false, SignInMethod::Passkey, true)]
+    #[case(true, true, SignInMethod::Passkey, false)]
     fn members_without_a_required_factor_set_one_up(
         #[case] is_required: bool,
         #[case] is_set_up: bool,
@@ -229,6 +304,7 @@ mod tests {
 
     #[rstest]
     #[case::set_up(true, false, "/account/authenticator", true)]
+    #[case::passkey(true, false, "/account/passkeys", true)]
     #[case::sign_out(true, false, "/sign-out", true)]
     #[case::account(true, false, "/account", false)]
     #[case::report(true, false, "/apps/{app}", false)]

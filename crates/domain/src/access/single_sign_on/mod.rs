@@ -15,6 +15,7 @@ pub use decision::{
     IdentityState, MemberFacts, ProvenIdentity, SINGLE_SIGN_ON_MEMBERS_MAX, SignOnDecision,
     SignOnFacts, SignOnRefusal, allows_password, decide,
 };
+pub(crate) use id_token::rsa_public_key;
 pub use id_token::{
     IdTokenClaims, IdTokenHeader, ProviderKey, TokenExpectation, TokenFault, check_claims,
     check_signature,

@@ -72,6 +72,11 @@ macro_rules! administration_cases {
                 a_required_factor_stays,
                 the_operator_removes_factors,
             }
+            passkeys: {
+                a_passkey_belongs_to_one_user,
+                a_challenge_is_accepted_once,
+                a_passkey_replaces_the_password,
+            }
             sign_ins: {
                 guesses_at_the_same_time_are_limited,
                 a_refused_guess_is_not_counted,

@@ -2,15 +2,15 @@
 //! which is shown once; invited members create theirs in the dashboard.
 use tributary_fields::Form;
 
+mod credentials;
 #[cfg(test)]
 mod tests;
 
 use super::ValidLink;
 use super::form_page::{FormPage, SetupFormErrors};
-use crate::access::{change_origin, count_new_password};
+use crate::access::change_origin;
 use crate::failure::Failure;
-use crate::pages::sign_in::{begin_session, with_cookies};
-use crate::password::salt_of;
+use crate::pages::sign_in::{begin_session_by, with_cookies};
 use crate::response::{page, see_other};
 use crate::same_origin::SameOrigin;
 use crate::state::DashboardHandles;
@@ -19,12 +19,12 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use credentials::NewAccount;
 use tributary_domain::access::key::{ApiKey, KeyText};
-use tributary_domain::access::person::{Email, Role, SetupLink, check_password};
+use tributary_domain::access::person::{Role, SetupLink};
 use tributary_domain::access::{Actor, Environment, Permission};
 use tributary_domain::audit::Client;
 use tributary_domain::refusal::Refusal;
-use tributary_domain::vocabulary::id::UserId;
 use tributary_store::{NewKey, Redemption, StoreError};
 
 #[derive(Template)]
@@ -69,41 +69,20 @@ pub(crate) async fn redeem(
         return Ok(see_other(&provider));
     }
     let typed = form.field("email");
-    // An address in the link overrides the form.
-    let email = link
-        .link
-        .email
-        .clone()
-        .map_or_else(|| Email::parse(&typed), Ok);
-    let password = form.field("password");
-    let known = email.as_ref().map_or(typed.as_str(), Email::as_str);
-    let checked = check_password(&password, known);
-    let email = match (email, checked) {
-        (Ok(email), Ok(())) => email,
-        (email, checked) => {
-            let faults = SetupFormErrors {
-                email: email.err().map(|problem| problem.message),
-                password: checked.err().map(|problem| problem.message),
-            };
-            return Ok(FormPage::new(&link, &typed, faults).answer(&handles.own_origin));
+    let new = match NewAccount::read(&handles, &link, &form, &headers).await? {
+        Ok(new) => new,
+        Err(faults) => {
+            let page = FormPage::new(&handles, &link, &typed, faults);
+            return Ok(page.answer(&handles.own_origin));
         }
     };
-    // The accounts of an address share their salt; see `password::Hasher::verify`.
-    let accounts = handles.store.users_by_email(&email).await?;
-    let salt = accounts.iter().find_map(|(_, hash)| salt_of(hash));
-    let salt = salt.unwrap_or_else(|| handles.runtime.random_bytes());
-    let password_hash = handles.hasher.hash(password, salt).await.map_err(|error| {
-        tracing::error!(%error, "failed to hash password");
-        Failure::Internal
-    })?;
-
-    let at = handles.runtime.now();
-    let user = UserId::new(at, handles.runtime.random_bytes());
+    let (user, email, method) = (new.user, new.email.clone(), new.method());
     let key = first_key(&handles, &link.link);
     let redemption = Redemption {
         user,
-        email: email.clone(),
-        password_hash,
+        email: new.email,
+        password_hash: new.password_hash,
+        passkey: new.passkey,
         first_key: key.as_ref().map(|(key, text)| NewKey {
             key: key.clone(),
             digest: text.digest(),
@@ -111,8 +90,6 @@ pub(crate) async fn redeem(
     };
     let client = client.map(|Extension(client)| client);
     let origin = change_origin(Actor::User(user), client.as_ref(), &handles);
-    // Before the account exists: a failure afterwards would hide the key, which is shown once.
-    count_new_password(&handles, &email).await?;
     let redeemed = handles
         .store
         .redeem_setup_link(link.digest, redemption, origin);
@@ -127,7 +104,7 @@ pub(crate) async fn redeem(
             };
             // Sign the new user in. The account exists even if that fails.
             let ready = page(StatusCode::OK, &ready);
-            match begin_session(&handles, user.id, client.as_ref(), &headers).await {
+            match begin_session_by(&handles, user.id, method, client.as_ref(), &headers).await {
                 Ok(cookies) => Ok(with_cookies(ready, cookies)),
                 Err(error) => {
                     tracing::warn!(%error, "failed to sign in after account setup");
@@ -138,9 +115,10 @@ pub(crate) async fn redeem(
         Err(StoreError::Refused(taken @ Refusal::EmailTaken)) => {
             let faults = SetupFormErrors {
                 email: Some(taken.to_string()),
-                password: None,
+                ..SetupFormErrors::default()
             };
-            Ok(FormPage::new(&link, &typed, faults).answer(&handles.own_origin))
+            let page = FormPage::new(&handles, &link, &typed, faults);
+            Ok(page.answer(&handles.own_origin))
         }
         Err(error) => Err(error.into()),
     }

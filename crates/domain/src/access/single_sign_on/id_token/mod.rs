@@ -170,7 +170,7 @@ impl ProviderKey {
 }
 
 /// Encodes an RSA public key in DER: a sequence of two integers.
-fn rsa_public_key(modulus: &[u8], exponent: &[u8]) -> Vec<u8> {
+pub(crate) fn rsa_public_key(modulus: &[u8], exponent: &[u8]) -> Vec<u8> {
     let numbers = [der_integer(modulus), der_integer(exponent)].concat();
     der(0x30, &numbers)
 }

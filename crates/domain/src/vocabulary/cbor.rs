@@ -1,43 +1,68 @@
-//! Reads the CBOR of attestation objects: definite lengths only, within limits.
+//! Reads the CBOR of attestation objects and passkeys: definite lengths only, within limits.
 
 /// Maximum nesting. An attestation object has three levels: the object, `attStmt` and `x5c`.
 const DEPTH_MAX: usize = 4;
-/// Maximum number of values. An attestation object has about 14.
+/// Maximum number of values. An attestation object has about 14, and a public key 10.
 const VALUES_MAX: usize = 64;
 
 /// A value that borrows from the input.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum CborValue<'a> {
+pub(crate) enum CborValue<'a> {
     Bytes(&'a [u8]),
     Text(&'a str),
     Array(Vec<CborValue<'a>>),
     Map(Vec<(CborValue<'a>, CborValue<'a>)>),
-    /// A number or a simple value. Attestation objects contain none that matter.
+    /// An integer within the range of `i64`.
+    Integer(i64),
+    /// A larger integer, or a simple value. None of them matters.
     Other,
 }
 
 impl<'a> CborValue<'a> {
     /// Parses a value. Returns `None` if the input is not a single value within the limits.
-    pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let (value, rest) = Self::parse_first(bytes)?;
+        rest.is_empty().then_some(value)
+    }
+
+    /// Parses the value that the input begins with. Returns it with the rest of the input.
+    pub(crate) fn parse_first(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let mut reader = CborReader {
             rest: bytes,
             values_left: VALUES_MAX,
         };
         let value = reader.value(DEPTH_MAX)?;
-        reader.rest.is_empty().then_some(value)
+        Some((value, reader.rest))
     }
 
     /// Returns the value of a key in a map.
-    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
+        self.find(&CborValue::Text(key))
+    }
+
+    /// Returns the value of a numbered key in a map.
+    pub(crate) fn get_numbered(&self, key: i64) -> Option<&Self> {
+        self.find(&CborValue::Integer(key))
+    }
+
+    fn find(&self, key: &CborValue<'_>) -> Option<&Self> {
         let Self::Map(pairs) = self else {
             return None;
         };
-        let found = pairs.iter().find(|(name, _)| *name == CborValue::Text(key));
+        let found = pairs.iter().find(|(name, _)| name == key);
         found.map(|(_, value)| value)
     }
 
+    /// Returns an integer.
+    pub(crate) const fn integer(&self) -> Option<i64> {
+        match self {
+            Self::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+
     /// Returns the bytes of a byte string.
-    pub(super) const fn bytes(&self) -> Option<&'a [u8]> {
+    pub(crate) const fn bytes(&self) -> Option<&'a [u8]> {
         match self {
             Self::Bytes(bytes) => Some(bytes),
             _ => None,
@@ -58,6 +83,11 @@ impl<'a> CborReader<'a> {
         };
         let argument = self.argument(initial & 0x1f)?;
         match initial >> 5 {
+            0 => Some(i64::try_from(argument).map_or(CborValue::Other, CborValue::Integer)),
+            1 => {
+                let number = i64::try_from(argument).map(|number| -1 - number);
+                Some(number.map_or(CborValue::Other, CborValue::Integer))
+            }
             2 => self.take(argument).map(CborValue::Bytes),
             3 => {
                 let text = std::str::from_utf8(self.take(argument)?);
@@ -117,8 +147,24 @@ mod tests {
         let value = CborValue::parse(&bytes).unwrap();
         let list = vec![CborValue::Bytes(&[1, 2]), CborValue::Text("b")];
         assert_eq!(value.get("a"), Some(&CborValue::Array(list)));
-        assert_eq!(value.get("c"), Some(&CborValue::Other));
+        assert_eq!(value.get("c"), Some(&CborValue::Integer(500)));
         assert_eq!(value.get("d"), None);
+    }
+
+    #[test]
+    fn reads_numbers_and_numbered_keys() {
+        // {1: 2, -1: -257, 3: true, 4: 2^64 - 1}, and another value.
+        let bytes = [
+            0xa4, 1, 2, 0x20, 0x39, 1, 0, 3, 0xf5, 4, 0x1b, 255, 255, 255, 255, 255, 255, 255, 255,
+            9,
+        ];
+        let (value, rest) = CborValue::parse_first(&bytes).unwrap();
+        let number = |key| value.get_numbered(key).and_then(CborValue::integer);
+        assert_eq!((number(1), number(-1)), (Some(2), Some(-257)));
+        assert_eq!(value.get_numbered(4), Some(&CborValue::Other));
+        assert_eq!((number(3), number(5)), (None, None));
+        assert_eq!(rest, [9]);
+        assert_eq!(CborValue::parse(&bytes), None);
     }
 
     #[rstest]
