@@ -7,6 +7,7 @@ mod password_guesses;
 mod people;
 mod request_ids;
 mod roles;
+mod secret_key_rotation;
 mod shared_queue;
 mod starting;
 mod upgrade;

@@ -46,6 +46,8 @@ fn is_transient_cause(cause: &(dyn Error + 'static)) -> bool {
         matches!(error, StoreError::Unavailable { .. })
     } else if let Some(SecretKeyError::Io { source, .. }) = cause.downcast_ref() {
         source.kind() == io::ErrorKind::StorageFull
+    } else if let Some(SecretKeyError::Command { .. }) = cause.downcast_ref() {
+        true
     } else if let Some(error) = cause.downcast_ref::<io::Error>() {
         // Another program may release the port, and a full disk may be cleaned up.
         matches!(

@@ -101,6 +101,9 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Move(options) => {
             runtime.block_on(commands::move_database::run(&config, &options))?;
         }
+        Command::SecretKey(command) => {
+            runtime.block_on(commands::secret_key::run(&config, command))?;
+        }
         Command::Backup(options) => commands::backup::run(&config, &options)?,
         Command::Restore { file } => commands::restore::run(&config, &file)?,
         Command::Migrate(options) => {

@@ -25,7 +25,8 @@ use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
 use tributary_domain::attestation::app_attest_roots;
 use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::click::token::ClickTokens;
-use tributary_domain::keyring::Keyring;
+use tributary_domain::keyring::rotation::StoredCheck;
+use tributary_domain::keyring::{Keyring, KnownKeys};
 use tributary_domain::node_role::{NodeRole, NodeRoles};
 use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
@@ -50,32 +51,32 @@ pub async fn open(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Keyring)> 
 /// Loads the secret key for this database. A new key is written only for a database that was set up
 /// without one.
 async fn load_keyring(config: &Config, store: &dyn Store) -> anyhow::Result<Keyring> {
-    let key = match secret_key::load(config)? {
-        Some(key) => key,
-        None if store.has_secret().await? => {
+    let keys = match secret_key::load(config)? {
+        Some(keys) => keys,
+        None if store.stored_keys().await?.check.is_some() => {
             return Err(SecretKeyError::Missing(config.data_dir.join(SECRET_KEY_FILE)).into());
         }
         None => secret_key::load_or_create(config, &system::runtime())?,
     };
-    let keyring = Keyring::new(key);
-    check_secret(store, &keyring).await?;
-    Ok(keyring)
+    open_keyring(store, keys).await
 }
 
-/// Rejects a secret key that does not match the database. A database without a key adopts this key.
-pub async fn check_secret(store: &dyn Store, keyring: &Keyring) -> anyhow::Result<()> {
-    let fits = store.secret_fits(keyring.check_value()).await;
-    let fits = fits.context(
+/// Opens the keyring of a database. Rejects secret keys that do not match it. A database without a
+/// key adopts the current one.
+pub async fn open_keyring(store: &dyn Store, keys: KnownKeys) -> anyhow::Result<Keyring> {
+    let adopted = store
+        .adopt_key(StoredCheck::of_first_key(&keys.current))
+        .await;
+    adopted.context(
         "cannot write to the database; its file and folder must be writable by the server's user, \
          and the disk must not be full",
     )?;
-    if !fits {
-        anyhow::bail!(
-            "secret_key does not match the database; use the key that it was set up with (all \
-             nodes of a database share it), or restore the key file"
-        );
-    }
-    Ok(())
+    let stored = store.stored_keys().await?;
+    Ok(Keyring::for_database(
+        keys,
+        &stored,
+        system::runtime().now(),
+    )?)
 }
 
 /// Same as [`open`], for commands that work on a server's data. A missing SQLite database is an

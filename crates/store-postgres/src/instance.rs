@@ -1,4 +1,4 @@
-//! Instance-wide state: secret check, commit probe, report and shutdown.
+//! Instance-wide state: commit probe, report and shutdown.
 
 use crate::background_task::BackgroundTask;
 use crate::distributed::find_worker_warnings;
@@ -102,33 +102,6 @@ pub(crate) async fn write_configuration_version(tx: &Tx, version: AuditId) -> Re
 
 #[async_trait]
 impl Instance for PostgresStore {
-    async fn secret_fits(&self, check_value: [u8; 32]) -> StoreResult<bool> {
-        self.write("secret_fits", async move |tx| {
-            tx.execute(
-                "insert into instance (name, value) values ('secret_check', $1)
-                 on conflict (name) do nothing",
-                &[&check_value.as_slice()],
-            )
-            .await?;
-            let sql = "select value from instance where name = 'secret_check'";
-            let row = tx.query_one(sql, &[]).await?;
-            let stored: &[u8] = row.try_get(0)?;
-            Ok(tributary_domain::keyring::constant_time_eq(
-                stored,
-                &check_value,
-            ))
-        })
-        .await
-    }
-
-    async fn has_secret(&self) -> StoreResult<bool> {
-        self.read("has_secret", async move |tx| {
-            let sql = "select exists (select 1 from instance where name = 'secret_check')";
-            Ok(tx.query_one(sql, &[]).await?.try_get(0)?)
-        })
-        .await
-    }
-
     async fn commit_probe(&self, at: Timestamp) -> StoreResult<()> {
         self.write("commit_probe", async move |tx| {
             tx.execute(

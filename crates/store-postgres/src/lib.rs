@@ -110,6 +110,7 @@ mod rates;
 mod reports;
 mod rollups;
 mod sdk_events;
+mod secret_keys;
 mod sessions;
 mod sign_ins;
 mod single_sign_on;

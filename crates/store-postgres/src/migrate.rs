@@ -257,6 +257,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0049_single_sign_on.sql"),
     },
     Migration {
+        number: 50,
+        name: "secret_key_rotation",
+        sql: include_str!("../migrations/0050_secret_key_rotation.sql"),
+    },
+    Migration {
         number: 51,
         name: "passkeys",
         sql: include_str!("../migrations/0051_passkeys.sql"),

@@ -9,12 +9,17 @@ use crate::connection::{BUSY_WAIT, SqliteOpenError};
 use crate::{integrity, leftover_wal, migrate};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use std::path::Path;
+use tributary_domain::keyring::KeyId;
+use tributary_domain::keyring::rotation::KeyRotation;
+use tributary_recording::KeyRecord;
 use tributary_store::migration::MigrationRefusal;
 
 /// The row of `instance` that holds the secret key. Only backups have this row.
 const KEY_ROW: &str = "backup_secret_key";
 /// The row of `instance` that identifies the secret key.
-const CHECK_ROW: &str = "secret_check";
+const CHECK_ROW: &str = KeyRecord::Check.name();
+/// The row of `instance` with an unfinished rotation of the secret key.
+const ROTATION_ROW: &str = KeyRecord::Rotation.name();
 /// What SQLite reports when an integrity check finds no errors.
 const SOUND: &str = "ok";
 
@@ -47,6 +52,37 @@ pub struct BackupContents {
     pub secret_key: Option<Vec<u8>>,
     /// Check value of the secret key; `None` if no server has ever used the database.
     pub secret_check: Option<Vec<u8>>,
+    /// The old secret key, if a rotation was unfinished.
+    pub rotating_from: Option<KeyId>,
+}
+
+/// What a database says about its secret key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyState {
+    /// Check value of the key in use.
+    pub check: Option<Vec<u8>>,
+    /// The old key of an unfinished rotation.
+    pub rotating_from: Option<KeyId>,
+}
+
+/// Returns what a database says about its secret key. A server may be using the database.
+pub fn key_state(database: &Path) -> Result<KeyState, BackupError> {
+    read_key_state(&open(database)?)
+}
+
+fn read_key_state(connection: &Connection) -> Result<KeyState, BackupError> {
+    let rotation = instance_row(connection, ROTATION_ROW)?;
+    let rotation = rotation.as_deref().and_then(KeyRotation::from_bytes);
+    Ok(KeyState {
+        check: instance_row(connection, CHECK_ROW)?,
+        rotating_from: rotation.map(|rotation| rotation.from),
+    })
+}
+
+fn instance_row(connection: &Connection, name: &str) -> Result<Option<Vec<u8>>, BackupError> {
+    let question = "select value from instance where name = ?1";
+    let answer = connection.query_row(question, [name], |row| row.get(0));
+    Ok(answer.optional()?)
 }
 
 /// Copies a database into an empty file. A server may be using the database. Includes the secret
@@ -107,15 +143,12 @@ pub fn check(file: &Path) -> Result<BackupContents, BackupError> {
         return Err(BackupError::Damaged(found));
     }
     let schema = migrate::newest_known(&connection)??;
-    let row = |name: &str| {
-        let question = "select value from instance where name = ?1";
-        let answer = connection.query_row(question, [name], |row| row.get(0));
-        answer.optional()
-    };
+    let keys = read_key_state(&connection)?;
     Ok(BackupContents {
         schema,
-        secret_key: row(KEY_ROW)?,
-        secret_check: row(CHECK_ROW)?,
+        secret_key: instance_row(&connection, KEY_ROW)?,
+        secret_check: keys.check,
+        rotating_from: keys.rotating_from,
     })
 }
 

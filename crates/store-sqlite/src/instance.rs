@@ -1,4 +1,4 @@
-//! Instance-wide state: secret check, commit probe, report and shutdown.
+//! Instance-wide state: commit probe, report and shutdown.
 
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
@@ -24,34 +24,6 @@ pub(crate) fn write_configuration_version(
 
 #[async_trait]
 impl Instance for SqliteStore {
-    async fn secret_fits(&self, check_value: [u8; 32]) -> StoreResult<bool> {
-        self.write("secret_fits", move |connection| {
-            connection.execute(
-                "insert into instance (name, value) values ('secret_check', ?1)
-                 on conflict (name) do nothing",
-                [check_value],
-            )?;
-            let stored: Vec<u8> = connection.query_row(
-                "select value from instance where name = 'secret_check'",
-                (),
-                |row| row.get(0),
-            )?;
-            Ok(tributary_domain::keyring::constant_time_eq(
-                &stored,
-                &check_value,
-            ))
-        })
-        .await
-    }
-
-    async fn has_secret(&self) -> StoreResult<bool> {
-        self.read("has_secret", |connection| {
-            let sql = "select exists (select 1 from instance where name = 'secret_check')";
-            Ok(connection.query_row(sql, (), |row| row.get(0))?)
-        })
-        .await
-    }
-
     async fn commit_probe(&self, at: Timestamp) -> StoreResult<()> {
         self.write("commit_probe", move |connection| {
             connection

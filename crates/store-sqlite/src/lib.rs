@@ -64,6 +64,7 @@ mod postbacks;
 mod rates;
 mod reports;
 mod sdk_events;
+mod secret_keys;
 mod sessions;
 mod sign_ins;
 mod single_sign_on;

@@ -42,6 +42,12 @@ pub struct DatabaseDamaged;
 #[error("the query took longer than the time limit for reports")]
 pub struct ReportTimeout;
 
+/// Source of [`StoreError::Unavailable`] when a value is encrypted with another secret key than the one
+/// in use. A node that knows both keys uses the new one within seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the secret key was replaced; this node uses the new one within seconds, if it knows it")]
+pub struct KeyReplaced;
+
 impl StoreError {
     /// Returns whether a report took too long.
     pub fn is_report_timeout(&self) -> bool {

@@ -1,4 +1,4 @@
-//! The instance: its secret, its readiness, and the health of its database.
+//! The instance: its readiness, and the health of its database.
 
 use crate::{Store, StoreResult};
 use async_trait::async_trait;
@@ -68,13 +68,6 @@ pub struct PartitionReport {
 /// The instance.
 #[async_trait]
 pub trait Instance: Send + Sync {
-    /// Compares the secret's check value with the stored one. Stores the check value if none is
-    /// stored. Returns false when the database was set up with another secret.
-    async fn secret_fits(&self, check_value: [u8; 32]) -> StoreResult<bool>;
-
-    /// Returns whether a secret's check value is stored.
-    async fn has_secret(&self) -> StoreResult<bool>;
-
     /// Commits a row. Readiness checks use this.
     async fn commit_probe(&self, at: Timestamp) -> StoreResult<()>;
 

@@ -55,6 +55,7 @@ mod pivots;
 mod postbacks;
 mod rates;
 mod reports;
+mod secret_keys;
 mod sessions;
 mod sign_ins;
 mod single_sign_on;
@@ -82,7 +83,7 @@ pub use devices::{
     DeviceDetails, Devices, EraseRequest, INSTALL_BURST_WINDOW, LeasedToken, SdkApp, TokenOutcome,
 };
 pub use due_kinds::DueKinds;
-pub use error::{DatabaseDamaged, ReportTimeout, StoreError};
+pub use error::{DatabaseDamaged, KeyReplaced, ReportTimeout, StoreError};
 pub use events::{EventPage, Events};
 pub use factors::Factors;
 pub use holds::{HOLD_REVIEWS_MAX, HeldInstall, HoldReviewCount, Holds};
@@ -106,6 +107,10 @@ pub use postbacks::{
 };
 pub use rates::Rates;
 pub use reports::{LogPart, RebuildReport, Reports, RollupDay};
+pub use secret_keys::{
+    KEY_HOLDER_KEPT, REENCRYPTED_AT_ONCE, ReencryptRequest, ReencryptedRows, RotationEnd,
+    SecretKeys,
+};
 pub use sessions::{NewSession, Sessions, UserSession};
 pub use sign_ins::SignIns;
 pub use single_sign_on::{SignOn, SingleSignOns};
@@ -125,6 +130,7 @@ pub use what_if::{ReplayPart, ReplaySpan, Replays, WhatIfRequest, run_what_if};
 /// All operations on a database.
 pub trait Store:
     Instance
+    + SecretKeys
     + Tenants
     + ApiKeys
     + Accounts
@@ -165,6 +171,7 @@ pub trait Store:
 
 impl<T> Store for T where
     T: Instance
+        + SecretKeys
         + Tenants
         + ApiKeys
         + Accounts

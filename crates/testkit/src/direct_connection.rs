@@ -35,6 +35,14 @@ impl DirectConnection {
         })
     }
 
+    /// Returns the engine.
+    pub const fn engine(&self) -> Engine {
+        match &self.0 {
+            Connection::Sqlite(_) => Engine::Sqlite,
+            Connection::Postgres(_) => Engine::Postgres,
+        }
+    }
+
     /// Runs statements.
     pub async fn run(&self, sql: &str) {
         match &self.0 {

@@ -4,11 +4,9 @@
 //! therefore counted separately, and strangers cannot lock the user out there.
 
 use super::sign_in::GuessCounter;
-use crate::keyring::{Keyring, constant_time_eq};
+use crate::keyring::{Keyring, Purpose, Signer};
 use crate::vocabulary::id::{UserId, decode, encode};
 use crate::vocabulary::time::Timestamp;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
 use std::time::Duration;
 
 /// How long a browser stays known after a sign-in.
@@ -48,7 +46,7 @@ impl KnownBrowser {
 
 /// Signer and verifier of known browsers.
 #[derive(Clone)]
-pub struct KnownBrowsers(Hmac<Sha256>);
+pub struct KnownBrowsers(Signer);
 
 impl std::fmt::Debug for KnownBrowsers {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -59,16 +57,16 @@ impl std::fmt::Debug for KnownBrowsers {
 impl KnownBrowsers {
     /// Creates a signer with the instance's secret.
     pub fn new(keyring: &Keyring) -> Self {
-        let key = keyring.derive("known-browser/2");
-        Self(Hmac::new_from_slice(&key).expect("HMAC takes keys of any length"))
+        Self(Signer::new(keyring, Purpose::KnownBrowser))
     }
 
     /// Returns the signed text for a cookie.
     pub fn sign(&self, browser: &KnownBrowser) -> String {
         let (user, since) = (browser.user.as_bytes(), browser.since.as_millis());
         let since = since.to_be_bytes();
-        let tag = self.tag(user, since, &browser.random);
-        let parts = [user.as_slice(), &since, &browser.random, &tag].concat();
+        let signed = self.0.sign(&[user, &since, &browser.random]);
+        let tag = &signed[..TAG_BYTES];
+        let parts = [user.as_slice(), &since, &browser.random, tag].concat();
         let bytes: [u8; TOKEN_BYTES] = parts.try_into().expect("the parts have these lengths");
         encode(PREFIX, &bytes)
     }
@@ -79,27 +77,12 @@ impl KnownBrowsers {
         let (user, rest) = bytes.split_first_chunk::<ID_BYTES>()?;
         let (since, rest) = rest.split_first_chunk::<TIME_BYTES>()?;
         let (random, tag) = rest.split_first_chunk::<BROWSER_RANDOM_BYTES>()?;
-        constant_time_eq(&self.tag(user, *since, random), tag).then(|| KnownBrowser {
+        let is_signed = tag.len() == TAG_BYTES && self.0.verifies(&[user, since, random], tag);
+        is_signed.then(|| KnownBrowser {
             user: UserId::from_bytes(*user),
             since: Timestamp::from_millis(i64::from_be_bytes(*since)),
             random: *random,
         })
-    }
-
-    fn tag(
-        &self,
-        user: &[u8; ID_BYTES],
-        since: [u8; TIME_BYTES],
-        random: &[u8; BROWSER_RANDOM_BYTES],
-    ) -> [u8; TAG_BYTES] {
-        let mut mac = self.0.clone();
-        mac.update(user);
-        mac.update(&since);
-        mac.update(random);
-        let whole: [u8; 32] = mac.finalize().into_bytes().into();
-        let mut tag = [0; TAG_BYTES];
-        tag.copy_from_slice(&whole[..TAG_BYTES]);
-        tag
     }
 }
 

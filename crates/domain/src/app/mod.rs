@@ -242,6 +242,15 @@ impl AppSecret {
         }
     }
 
+    /// Returns the field that a secret is encrypted for. A previous secret was the current one then.
+    pub fn sealed_field(self) -> &'static str {
+        match self {
+            Self::BillingPrevious(provider) => Self::Billing(provider).as_str(),
+            Self::IdentityPrevious => Self::Identity.as_str(),
+            other => other.as_str(),
+        }
+    }
+
     /// All valid secrets. Not every provider has every kind.
     pub const ALL: &'static [Self] = &[
         Self::SocialReferrerKey,

@@ -7,7 +7,7 @@
 use super::AttestationFailure;
 use crate::access::Environment;
 use crate::device::DeviceKey;
-use crate::keyring::{Keyring, constant_time_eq};
+use crate::keyring::{Keyring, Purpose};
 use crate::vocabulary::id::AppId;
 use crate::vocabulary::time::Timestamp;
 use base64::Engine as _;
@@ -39,7 +39,10 @@ impl Keyring {
         at: Timestamp,
     ) -> String {
         let time = at.as_millis().to_be_bytes();
-        let tag = self.challenge_tag(scope, time, &random);
+        let tag = self.tag(
+            Purpose::AttestationChallenge,
+            &challenge_parts(&scope, &time, &random),
+        );
         let bytes = [&time[..], &random[..], &tag[..TAG_BYTES]].concat();
         URL_SAFE_NO_PAD.encode(bytes)
     }
@@ -59,8 +62,8 @@ impl Keyring {
         let (random, tag) = rest
             .split_first_chunk::<CHALLENGE_RANDOM_BYTES>()
             .ok_or_else(invalid)?;
-        let expected = self.challenge_tag(scope, *time, random);
-        if !constant_time_eq(tag, &expected[..TAG_BYTES]) {
+        let parts = challenge_parts(&scope, time, random);
+        if tag.len() != TAG_BYTES || !self.is_tag(Purpose::AttestationChallenge, &parts, tag) {
             return Err(invalid());
         }
         let issued_at = Timestamp::from_millis(i64::from_be_bytes(*time));
@@ -69,22 +72,16 @@ impl Keyring {
         }
         Ok(())
     }
+}
 
-    fn challenge_tag(
-        &self,
-        (app, environment, device): ChallengeScope<'_>,
-        time: [u8; TIME_BYTES],
-        random: &[u8; CHALLENGE_RANDOM_BYTES],
-    ) -> [u8; 32] {
-        let parts: [&[u8]; 5] = [
-            app.as_bytes(),
-            environment.as_str().as_bytes(),
-            device.as_str().as_bytes(),
-            &time,
-            random,
-        ];
-        self.tag("attestation-challenge/1", &parts)
-    }
+/// Returns what a challenge's tag covers.
+fn challenge_parts<'a>(
+    (app, environment, device): &'a ChallengeScope<'a>,
+    time: &'a [u8; TIME_BYTES],
+    random: &'a [u8],
+) -> [&'a [u8]; 5] {
+    let (app, environment) = (app.as_bytes(), environment.as_str().as_bytes());
+    [app, environment, device.as_str().as_bytes(), time, random]
 }
 
 #[cfg(test)]

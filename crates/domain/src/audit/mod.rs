@@ -50,6 +50,8 @@ pub enum Action {
     SingleSignOnUpdated,
     /// The settings for single sign-on were removed.
     SingleSignOnRemoved,
+    /// The operator replaced the secret key of the server.
+    SecretKeyRotated,
     /// A one-time setup link was created.
     SetupLinkCreated,
     /// A one-time setup link was revoked.
@@ -140,6 +142,7 @@ crate::keywords! {
         UserRemoved => "user.removed",
         SingleSignOnUpdated => "single_sign_on.updated",
         SingleSignOnRemoved => "single_sign_on.removed",
+        SecretKeyRotated => "secret_key.rotated",
         SetupLinkCreated => "setup_link.created",
         SetupLinkRevoked => "setup_link.revoked",
         KeyCreated => "key.created",
@@ -317,6 +320,7 @@ impl Action {
             | Self::UserRemoved
             | Self::SingleSignOnUpdated
             | Self::SingleSignOnRemoved
+            | Self::SecretKeyRotated
             | Self::SetupLinkCreated
             | Self::SetupLinkRevoked
             | Self::KeyCreated

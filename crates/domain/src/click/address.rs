@@ -6,7 +6,7 @@
 
 use crate::app::PROBABILISTIC_WINDOW_HOURS;
 use crate::device::AdvertisingId;
-use crate::keyring::{Keyring, Tagger};
+use crate::keyring::{Keyring, Purpose, Tagger};
 use crate::vocabulary::day::Day;
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::time::Timestamp;
@@ -108,8 +108,8 @@ impl AddressHasher {
     /// Creates a hasher with the instance's secret.
     pub fn new(keyring: &Keyring) -> Self {
         Self {
-            addresses: keyring.tagger("address/1"),
-            advertising_ids: keyring.tagger("advertising-id/1"),
+            addresses: keyring.tagger(Purpose::Address),
+            advertising_ids: keyring.tagger(Purpose::AdvertisingId),
         }
     }
 

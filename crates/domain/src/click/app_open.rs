@@ -7,7 +7,7 @@
 
 use crate::access::Environment;
 use crate::device::DeviceKey;
-use crate::keyring::Keyring;
+use crate::keyring::{Keyring, Purpose};
 use crate::vocabulary::id::{AppId, ClickId};
 use crate::vocabulary::time::Timestamp;
 
@@ -36,7 +36,7 @@ pub fn app_open_click_id(
         device.as_str().as_bytes(),
         url.as_bytes(),
     ];
-    let tag = keyring.tag("opened-click/2", &parts);
+    let tag = keyring.tag(Purpose::OpenedClick, &parts);
     let mut hash = [0; HASH_BYTES];
     hash.copy_from_slice(&tag[..HASH_BYTES]);
     ClickId::new(begin, hash)

@@ -5,11 +5,9 @@
 //! both. All three use the alphabet of every other id, which survives any number of URL encodings.
 //! A wrong tag is rejected without a lookup, and another app's click is recognised without one.
 
-use crate::keyring::{Keyring, constant_time_eq};
+use crate::keyring::{Keyring, Purpose, Signer};
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{AppId, ClickId, decode, encode};
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
 
 /// Length of the id in bytes.
 const ID_BYTES: usize = 16;
@@ -25,7 +23,7 @@ const TOKEN_BYTES: usize = ID_BYTES + APP_CHECK_BYTES + TAG_BYTES;
 #[derive(Clone)]
 pub struct ClickTokens {
     /// Keyed in advance, because an export signs thousands of click ids.
-    mac: Hmac<Sha256>,
+    signer: Signer,
 }
 
 /// A click id with a valid tag.
@@ -45,9 +43,8 @@ impl std::fmt::Debug for ClickTokens {
 impl ClickTokens {
     /// Creates a signer with the instance's secret.
     pub fn new(keyring: &Keyring) -> Self {
-        let key = keyring.derive("click-id/1");
         Self {
-            mac: Hmac::new_from_slice(&key).expect("HMAC takes keys of any length"),
+            signer: Signer::new(keyring, Purpose::ClickId),
         }
     }
 
@@ -59,7 +56,8 @@ impl ClickTokens {
         let (check, tag) = rest.split_at_mut(APP_CHECK_BYTES);
         id.copy_from_slice(click.as_bytes());
         check.copy_from_slice(&app_check);
-        tag.copy_from_slice(&self.tag(click.as_bytes(), app_check));
+        let whole = self.signer.sign(&[click.as_bytes(), &app_check]);
+        tag.copy_from_slice(&whole[..TAG_BYTES]);
         encode(ClickId::PREFIX, &bytes)
     }
 
@@ -68,7 +66,8 @@ impl ClickTokens {
         let bytes: [u8; TOKEN_BYTES] = decode(ClickId::PREFIX, text).ok()?;
         let (id, rest) = bytes.split_first_chunk::<ID_BYTES>()?;
         let (app_check, tag) = rest.split_first_chunk::<APP_CHECK_BYTES>()?;
-        constant_time_eq(&self.tag(id, *app_check), tag).then(|| AuthenticClick {
+        let is_signed = tag.len() == TAG_BYTES && self.signer.verifies(&[id, app_check], tag);
+        is_signed.then(|| AuthenticClick {
             click: ClickId::from_bytes(*id),
             app_check: *app_check,
         })
@@ -80,16 +79,6 @@ impl ClickTokens {
         let bytes: [u8; TOKEN_BYTES] = decode(ClickId::PREFIX, text).ok()?;
         let (id, _) = bytes.split_first_chunk::<ID_BYTES>()?;
         Some(ClickId::from_bytes(*id))
-    }
-
-    fn tag(&self, id: &[u8; ID_BYTES], app_check: [u8; APP_CHECK_BYTES]) -> [u8; TAG_BYTES] {
-        let mut mac = self.mac.clone();
-        mac.update(id);
-        mac.update(&app_check);
-        let whole: [u8; 32] = mac.finalize().into_bytes().into();
-        let mut tag = [0; TAG_BYTES];
-        tag.copy_from_slice(&whole[..TAG_BYTES]);
-        tag
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pagination cursors: the last id of a page with a tag that binds it to its list.
 
-use super::{Keyring, constant_time_eq};
+use super::{Keyring, Purpose};
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::page::ListScope;
 
@@ -10,18 +10,10 @@ const CURSOR_VERSION: u8 = 1;
 const CURSOR_TAG_BYTES: usize = 16;
 
 impl Keyring {
-    fn cursor_tag(&self, scope: &ListScope, last: &[u8; 16]) -> [u8; 32] {
-        let filter_digest = Digest::of(scope.filters.as_bytes());
-        let (list, organization) = (scope.list.as_bytes(), scope.organization.as_bytes());
-        self.tag(
-            "cursor/1",
-            &[list, organization, filter_digest.as_bytes(), last],
-        )
-    }
-
     /// Returns a cursor that continues after `last`.
     pub fn seal_cursor(&self, scope: &ListScope, last: &[u8; 16]) -> Vec<u8> {
-        let tag = self.cursor_tag(scope, last);
+        let filters = Digest::of(scope.filters.as_bytes());
+        let tag = self.tag(Purpose::Cursor, &cursor_parts(scope, &filters, last));
         let mut bytes = vec![CURSOR_VERSION];
         bytes.extend_from_slice(last);
         bytes.extend_from_slice(&tag[..CURSOR_TAG_BYTES]);
@@ -36,9 +28,20 @@ impl Keyring {
         if *version != CURSOR_VERSION || tag.len() != CURSOR_TAG_BYTES {
             return None;
         }
-        let expected = self.cursor_tag(scope, last);
-        constant_time_eq(tag, &expected[..CURSOR_TAG_BYTES]).then_some(*last)
+        let filters = Digest::of(scope.filters.as_bytes());
+        let parts = cursor_parts(scope, &filters, last);
+        self.is_tag(Purpose::Cursor, &parts, tag).then_some(*last)
     }
+}
+
+/// Returns what a cursor's tag covers.
+fn cursor_parts<'a>(
+    scope: &'a ListScope,
+    filters: &'a Digest,
+    last: &'a [u8; 16],
+) -> [&'a [u8]; 4] {
+    let (list, organization) = (scope.list.as_bytes(), scope.organization.as_bytes());
+    [list, organization, filters.as_bytes(), last]
 }
 
 #[cfg(test)]

@@ -1,16 +1,20 @@
 //! Encrypts secrets at rest with XChaCha20-Poly1305 and a random nonce per value. The scope is part
 //! of the associated data, so a row copied to another app, network or field cannot be decrypted.
 
-use super::Keyring;
+use super::purpose::Purpose;
+use super::{KeyId, Keyring, SecretKeyBytes, derive};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 
 /// Length of a nonce in bytes, long enough to be chosen at random.
 pub const NONCE_BYTES: usize = 24;
-/// Version of key and layout; the first byte of an encrypted value.
-const SEAL_VERSION: u8 = 1;
+/// Layout of a value that does not name its key; the first byte. Written until the first rotation of
+/// the secret key, because earlier versions know no other layout.
+const UNNAMED_KEY: u8 = 1;
+/// Layout of a value that names its key.
+const NAMED_KEY: u8 = 2;
 
-/// An encrypted secret: version, nonce, ciphertext and tag.
+/// An encrypted secret: layout, id of the key in the second layout, nonce, ciphertext and tag.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SealedSecret(Vec<u8>);
 
@@ -23,6 +27,21 @@ impl SealedSecret {
     /// Returns the bytes to store.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// Returns the key that the value names, if it names one.
+    pub fn key(&self) -> Option<KeyId> {
+        let rest = self.0.strip_prefix(&[NAMED_KEY])?;
+        rest.first_chunk().copied().map(KeyId::from_bytes)
+    }
+
+    /// Returns the bytes that every value begins with that names this key.
+    pub fn start(key: KeyId) -> [u8; 1 + KeyId::BYTES] {
+        let mut bytes = [NAMED_KEY; 1 + KeyId::BYTES];
+        if let Some(id) = bytes.last_chunk_mut() {
+            *id = *key.as_bytes();
+        }
+        bytes
     }
 }
 
@@ -37,8 +56,8 @@ impl std::fmt::Debug for SealedSecret {
 #[error("a stored secret cannot be decrypted with this secret_key in this scope")]
 pub struct UnsealError;
 
-fn associated_data(scope: &[&str]) -> Vec<u8> {
-    let mut bytes = vec![SEAL_VERSION];
+fn associated_data(layout: u8, scope: &[&str]) -> Vec<u8> {
+    let mut bytes = vec![layout];
     for part in scope {
         bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
         bytes.extend_from_slice(part.as_bytes());
@@ -46,38 +65,59 @@ fn associated_data(scope: &[&str]) -> Vec<u8> {
     bytes
 }
 
+fn cipher(key: &SecretKeyBytes) -> XChaCha20Poly1305 {
+    XChaCha20Poly1305::new(&derive(key, Purpose::Seal.as_str()).into())
+}
+
 impl Keyring {
-    /// Encrypts a secret for a scope: organization, app, owner and field.
+    /// Encrypts a secret for a scope: organization, app, owner and field. Uses the key in use.
     pub fn seal(&self, scope: &[&str], nonce: [u8; NONCE_BYTES], secret: &[u8]) -> SealedSecret {
-        let cipher = XChaCha20Poly1305::new(&self.derive("credential/1").into());
+        let in_use = self.in_use();
+        let mut bytes = if in_use.is_named {
+            SealedSecret::start(KeyId::of(in_use.key)).to_vec()
+        } else {
+            vec![UNNAMED_KEY]
+        };
+        let layout = if in_use.is_named {
+            NAMED_KEY
+        } else {
+            UNNAMED_KEY
+        };
         let payload = Payload {
             msg: secret,
-            aad: &associated_data(scope),
+            aad: &associated_data(layout, scope),
         };
-        let ciphertext = cipher
+        let ciphertext = cipher(in_use.key)
             .encrypt(&XNonce::from(nonce), payload)
             .expect("messages below 256 GiB can be encrypted");
-        let mut bytes = vec![SEAL_VERSION];
         bytes.extend_from_slice(&nonce);
         bytes.extend_from_slice(&ciphertext);
         SealedSecret(bytes)
     }
 
-    /// Decrypts a secret that was encrypted for this scope.
+    /// Decrypts a secret that was encrypted for this scope, with any known key.
     pub fn open(&self, scope: &[&str], sealed: &SealedSecret) -> Result<Vec<u8>, UnsealError> {
-        let (version, rest) = sealed.0.split_first().ok_or(UnsealError)?;
-        let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(UnsealError)?;
-        if *version != SEAL_VERSION {
-            return Err(UnsealError);
-        }
-        let cipher = XChaCha20Poly1305::new(&self.derive("credential/1").into());
-        let payload = Payload {
-            msg: ciphertext,
-            aad: &associated_data(scope),
+        let (&layout, rest) = sealed.0.split_first().ok_or(UnsealError)?;
+        let (named, rest) = match layout {
+            UNNAMED_KEY => (None, rest),
+            NAMED_KEY => {
+                let (id, rest) = rest.split_first_chunk().ok_or(UnsealError)?;
+                (Some(KeyId::from_bytes(*id)), rest)
+            }
+            _ => return Err(UnsealError),
         };
-        cipher
-            .decrypt(&XNonce::from(*nonce), payload)
-            .map_err(|_| UnsealError)
+        let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(UnsealError)?;
+        let aad = associated_data(layout, scope);
+        let decrypt = |key: &SecretKeyBytes| {
+            let payload = Payload {
+                msg: ciphertext,
+                aad: &aad,
+            };
+            cipher(key).decrypt(&XNonce::from(*nonce), payload).ok()
+        };
+        let may_fit = |key: &&SecretKeyBytes| named.is_none_or(|id| id == KeyId::of(key));
+        let mut keys = self.known().iter().filter(may_fit);
+        keys.find_map(decrypt).ok_or(UnsealError)
     }
 }
 

@@ -1,19 +1,25 @@
 //! CSRF tokens for the forms of signed-in users.
 
-use super::{Keyring, constant_time_eq};
+use super::{Keyring, Purpose};
 use crate::vocabulary::digest::{Digest, from_hex, hex};
+
+/// Length of a token in bytes.
+const TOKEN_BYTES: usize = 32;
 
 impl Keyring {
     /// Returns the form token for a session. It is derived from the session and not stored, and is
     /// invalid in other sessions.
     pub fn form_token(&self, session: Digest) -> String {
-        hex(&self.tag("form-token/1", &[session.as_bytes()]))
+        hex(&self.tag(Purpose::FormToken, &[session.as_bytes()]))
     }
 
     /// Returns whether a form token belongs to this session.
     pub fn is_form_token(&self, session: Digest, token: &str) -> bool {
-        let expected = self.tag("form-token/1", &[session.as_bytes()]);
-        from_hex(token).is_some_and(|bytes| constant_time_eq(&bytes, &expected))
+        let is_tag = |bytes: &Vec<u8>| {
+            bytes.len() == TOKEN_BYTES
+                && self.is_tag(Purpose::FormToken, &[session.as_bytes()], bytes)
+        };
+        from_hex(token).as_ref().is_some_and(is_tag)
     }
 }
 

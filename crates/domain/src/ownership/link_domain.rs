@@ -1,6 +1,6 @@
 //! Link domains. A DNS TXT record below the domain proves that the organization controls it.
 
-use crate::keyring::Keyring;
+use crate::keyring::{Keyring, Purpose};
 use crate::vocabulary::digest::hex;
 use crate::vocabulary::id::AppId;
 use crate::vocabulary::web_url::HostName;
@@ -48,7 +48,7 @@ impl DomainChallenge {
     /// nothing.
     pub fn new(keyring: &Keyring, app: AppId, host: &HostName) -> Self {
         let tag = keyring.tag(
-            "domain-verification/1",
+            Purpose::DomainVerification,
             &[app.as_bytes(), host.as_str().as_bytes()],
         );
         let token = tag.first_chunk::<TOKEN_BYTES>().map_or(&tag[..], |it| it);

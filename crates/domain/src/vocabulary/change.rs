@@ -22,6 +22,14 @@ impl<T> Change<T> {
         }
     }
 
+    /// Returns the new value, if there is one.
+    pub const fn value(&self) -> Option<&T> {
+        match self {
+            Self::Keep | Self::Reset => None,
+            Self::Set(value) => Some(value),
+        }
+    }
+
     /// Applies the change to a field with a default.
     pub fn apply(self, field: &mut T, default: T) {
         match self {

@@ -1,5 +1,6 @@
 //! Apps, their link domains and their secrets.
 
+use super::secret_keys::admit_sealed;
 use super::store_ids::claim_store_id;
 use crate::day_values::learn;
 use crate::tables::Tables;
@@ -21,6 +22,7 @@ pub async fn create_app<T: Tables>(
     secrets: &[(AppSecret, SealedSecret)],
     origin: &AuditContext,
 ) -> Result<(), T::Failure> {
+    admit_sealed(tables, secrets.iter().map(|(_, sealed)| sealed)).await?;
     tables.insert_app(app).await?;
     claim_store_id(tables, app, None, origin.at).await?;
     claim_link_domain(tables, app).await?;
@@ -43,6 +45,8 @@ pub async fn update_app<T: Tables>(
     precondition: &Precondition,
     origin: &AuditContext,
 ) -> Result<App, T::Failure> {
+    let new = change.secrets.iter().filter_map(|(_, new)| new.value());
+    admit_sealed(tables, new).await?;
     let current = tables.lock_managed_app(organization, app).await?;
     let changed = current.changed(change.clone(), precondition, origin.at)?;
     if changed.changes.is_empty() {

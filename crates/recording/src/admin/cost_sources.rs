@@ -1,11 +1,13 @@
 //! Cost sources, and the costs that are imported from them.
 
 use super::costs::store_costs;
+use super::secret_keys::admit_sealed;
 use crate::tables::Tables;
 use tributary_domain::audit::{Action, AuditContext, FieldChange};
 use tributary_domain::cost_source::{CostSource, CostSourceDraft, DaySpan, PullOutcome};
 use tributary_domain::integration::Network;
 use tributary_domain::report::cost::Cost;
+use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -21,6 +23,8 @@ pub async fn put_cost_source<T: Tables>(
     origin: &AuditContext,
 ) -> Result<CostSource, T::Failure> {
     let of = (organization, app, network);
+    let new = draft.credentials.values().filter_map(Change::value);
+    admit_sealed(tables, new.map(|credential| &credential.sealed)).await?;
     let current = lock(tables, of).await?;
     let changed = current.replaced(draft.clone(), precondition, origin.at)?;
     tables.write_cost_source(&changed.after).await?;

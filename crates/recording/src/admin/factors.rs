@@ -1,5 +1,6 @@
 //! Second factors and recovery codes.
 
+use super::secret_keys::admit_sealed;
 use crate::tables::Tables;
 use tributary_domain::access::factor::passkey::PasskeyUse;
 use tributary_domain::access::factor::totp::is_new_step;
@@ -38,6 +39,7 @@ pub async fn add_factor<T: Tables>(
     recovery_codes: &[Digest],
     origin: &AuditContext,
 ) -> Result<bool, T::Failure> {
+    admit_sealed(tables, new.sealed()).await?;
     let locked = lock(tables, new.user).await?;
     admit_factor(&locked.factors, new.kind())?;
     if !tables.insert_factor(new).await? {

@@ -1,10 +1,12 @@
 //! Integrations with ad networks, and their health.
 
+use super::secret_keys::admit_sealed;
 use crate::day_values::learn;
 use crate::tables::Tables;
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::integration::{Integration, IntegrationChange, Network};
 use tributary_domain::report::cardinality_cap::ValueKind;
+use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -19,6 +21,8 @@ pub async fn update_integration<T: Tables>(
     precondition: &Precondition,
     origin: &AuditContext,
 ) -> Result<Integration, T::Failure> {
+    let new = change.credentials.values().filter_map(Change::value);
+    admit_sealed(tables, new.map(|credential| &credential.sealed)).await?;
     tables.require_app(organization, queue.app).await?;
     let current = read_integration(tables, queue).await?;
     let changed = current.changed(change.clone(), precondition, origin.at)?;

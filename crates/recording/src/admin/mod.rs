@@ -14,6 +14,7 @@ mod keys;
 mod links;
 mod members;
 mod notices;
+mod secret_keys;
 mod single_sign_on;
 mod skan;
 mod store_ids;
@@ -45,6 +46,10 @@ pub use members::{change_member_role, remove_member, withdraw_invitation};
 pub use notices::{
     create_notice, delete_notice, queue_alert_messages, replace_notice, settle_message,
     settle_notice,
+};
+pub use secret_keys::{
+    begin_key_rotation, count_outdated_rows, finish_key_rotation, keep_alert_secret, reencrypt,
+    stored_keys,
 };
 pub use single_sign_on::{
     audit_failed_sign_on, remove_single_sign_on, replace_single_sign_on, sign_on,

@@ -1,8 +1,10 @@
 //! Notices.
 
+use super::secret_keys::admit_sealed;
 use crate::tables::Tables;
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::forwarding::alert::Alert;
+use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::notice::{Notice, NoticeSettings, Occasion, admit_another};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, NoticeId, OrganizationId};
@@ -18,6 +20,7 @@ pub async fn create_notice<T: Tables>(
     notice: &Notice,
     origin: &AuditContext,
 ) -> Result<(), T::Failure> {
+    admit_sealed(tables, sealed_url(&notice.settings)).await?;
     tables.require_app(organization, notice.app).await?;
     admit_another(tables.notices_of(notice.app).await?.len())?;
     tables.write_notice(notice, notice.first_look()).await?;
@@ -35,9 +38,12 @@ pub async fn replace_notice<T: Tables>(
     precondition: &Precondition,
     origin: &AuditContext,
 ) -> Result<Notice, T::Failure> {
+    admit_sealed(tables, []).await?;
     tables.require_app(organization, app).await?;
     let stored = tables.app(app).await?.ok_or(Refusal::AppNotFound)?;
     let current = find(tables, app, notice).await?;
+    let is_new = |url: &&SealedSecret| Some(*url) != sealed_url(&current.settings);
+    admit_sealed(tables, sealed_url(settings).filter(is_new)).await?;
     let (settings, zone) = (settings.clone(), &stored.timezone);
     let changed = current.changed(settings, precondition, zone, origin.at)?;
     if changed.changes.is_empty() {
@@ -114,6 +120,11 @@ pub async fn settle_message<T: Tables>(tables: &T, sent: &SentMessage) -> Result
     tables.write_attempt(sent).await?;
     let before = sent.at.minus(FINISHED_MESSAGES_KEPT);
     tables.forget_messages(sent.app, before).await
+}
+
+/// Returns the encrypted URL of a notice's channel.
+fn sealed_url(settings: &NoticeSettings) -> Option<&SealedSecret> {
+    settings.channel.url().map(|url| &url.sealed)
 }
 
 async fn find<T: Tables>(tables: &T, app: AppId, notice: NoticeId) -> Result<Notice, T::Failure> {

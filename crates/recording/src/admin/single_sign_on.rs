@@ -1,5 +1,6 @@
 //! Single sign-on.
 
+use super::secret_keys::admit_sealed;
 use crate::tables::Tables;
 use tributary_domain::access::Actor;
 use tributary_domain::access::person::{Role, User};
@@ -28,6 +29,7 @@ pub async fn replace_single_sign_on<T: Tables>(
     precondition: &Precondition,
     origin: &AuditContext,
 ) -> Result<SingleSignOn, T::Failure> {
+    admit_sealed(tables, &draft.client_secret).await?;
     tables.lock_members(organization).await?;
     let stored = tables.single_sign_on(organization).await?;
     let is_first = stored.is_none();

@@ -22,6 +22,7 @@ mod queue_leases;
 mod replay;
 mod rollup_values;
 mod rollups;
+mod secret_keys;
 mod single_sign_on;
 mod store_ids;
 
@@ -48,6 +49,7 @@ pub use queue_leases::QueueLeaseTable;
 pub use replay::{AdvertisingSearch, ReplayTable};
 pub use rollup_values::{RollupValueTable, ValueCounts};
 pub use rollups::{RollupPart, RollupTable};
+pub use secret_keys::{CheckLock, KeyRecord, SecretKeyTable};
 pub use single_sign_on::SingleSignOnTable;
 pub use store_ids::StoreIdTable;
 pub use tributary_domain::event::SharedId;
@@ -107,6 +109,7 @@ pub trait Tables:
     + QueueLeaseTable
     + RollupTable
     + RollupValueTable
+    + SecretKeyTable
     + SingleSignOnTable
     + SkanTable
     + StatusCheckTable

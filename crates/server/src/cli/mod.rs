@@ -87,6 +87,9 @@ pub enum Command {
     /// event that is stored already is skipped, so the import can be repeated. Prints an account;
     /// exits with 1 if a line was rejected.
     Import(ImportOptions),
+    /// Replace the secret key while the servers run.
+    #[command(subcommand)]
+    SecretKey(SecretKeyCommand),
     /// Back up the SQLite database to a file. The server may be running.
     ///
     /// The file contains everything acknowledged before the command started, and is verified before
@@ -459,6 +462,23 @@ pub enum FxCommand {
         files: Vec<PathBuf>,
     },
     /// Show how recent the rates are.
+    Status,
+}
+
+/// Secret key commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+pub enum SecretKeyCommand {
+    /// Generate the next secret key.
+    ///
+    /// With SQLite and a key in the data folder, writes it there, to `secret_key.next`. Otherwise
+    /// prints it, for `next_secret_key`. Then restart the servers, so that they know it.
+    Generate,
+    /// Replace the secret key by the next one, and encrypt all stored credentials again.
+    ///
+    /// All servers must know both keys first. Run the command again to continue after an
+    /// interruption. Prints what is left to do.
+    Rotate,
+    /// Show which keys are known, and whether a rotation is unfinished.
     Status,
 }
 

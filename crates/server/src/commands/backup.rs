@@ -8,7 +8,9 @@ use anyhow::Context as _;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
-use tributary_store_sqlite::backup;
+use tributary_domain::keyring::KnownKeys;
+use tributary_domain::keyring::rotation::StoredCheck;
+use tributary_store_sqlite::backup::{self, KeyState};
 
 /// Prefix of temporary files, so that a file left behind by a killed backup is recognisable.
 const PREFIX: &str = ".tributary-backup-";
@@ -25,12 +27,22 @@ pub fn run(config: &Config, options: &BackupOptions) -> anyhow::Result<()> {
             file.display()
         );
     }
-    let key = match config.secret_key {
-        // The operator deliberately keeps a key in the settings apart from the data, so it is not
-        // copied.
-        None if !options.without_key => secret_key::load(config)?,
-        _ => None,
+    let state = backup::key_state(&database)
+        .with_context(|| format!("cannot read {}", database.display()))?;
+    // The operator deliberately keeps a key in the settings apart from the data, so it is not copied.
+    let copies_key = !options.without_key && !config.has_secret_key();
+    if copies_key && state.rotating_from.is_some() {
+        anyhow::bail!(
+            "a rotation of the secret key is unfinished, and a backup contains one key; run `tributary \
+             secret-key rotate` again first, or use --without-key and keep both keys elsewhere"
+        );
+    }
+    let keys = if copies_key {
+        secret_key::load(config)?
+    } else {
+        None
     };
+    let key = keys.and_then(|keys| key_in_use(&keys, &state));
     let folder = parent_folder(file);
     let unfinished = create_temp_file(folder)?;
     backup::copy(
@@ -40,6 +52,9 @@ pub fn run(config: &Config, options: &BackupOptions) -> anyhow::Result<()> {
     )
     .with_context(|| format!("cannot copy {}", database.display()))?;
     let contents = backup::check(unfinished.path()).context("the copy is damaged")?;
+    if key.is_some() && contents.secret_check != state.check {
+        anyhow::bail!("the secret key was replaced during the backup; run the command again");
+    }
     unfinished.as_file().sync_all()?;
     let bytes = unfinished.as_file().metadata()?.len();
     let named = if options.force {
@@ -63,6 +78,15 @@ pub fn run(config: &Config, options: &BackupOptions) -> anyhow::Result<()> {
         }
     });
     Ok(())
+}
+
+/// Returns the key that the values in the database are encrypted with: the next one after a rotation
+/// whose last step, the rename of its file, is missing.
+fn key_in_use(keys: &KnownKeys, state: &KeyState) -> Option<[u8; 32]> {
+    match state.check.as_deref().and_then(StoredCheck::from_bytes) {
+        None => Some(keys.current),
+        Some(check) => keys.iter().copied().find(|key| check.fits(key)),
+    }
 }
 
 /// Returns the path of the SQLite database. PostgreSQL has its own backup tools.

@@ -15,6 +15,7 @@ mod ownership;
 pub mod restore;
 pub mod rollups;
 mod second_factors;
+pub mod secret_key;
 pub mod serve;
 pub mod simulator;
 mod users;

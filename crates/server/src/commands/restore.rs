@@ -6,7 +6,8 @@ use crate::config::Config;
 use crate::secret_key;
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
-use tributary_domain::keyring::{Keyring, constant_time_eq};
+use tributary_domain::keyring::KnownKeys;
+use tributary_domain::keyring::rotation::StoredCheck;
 use tributary_store_sqlite::backup::{self, BackupContents};
 
 /// Verifies the backup first, then writes the key, and the database last. A server that starts in
@@ -77,12 +78,19 @@ fn key_to_write(config: &Config, contents: &BackupContents) -> anyhow::Result<Op
     let in_backup = contents.secret_key.as_deref();
     let in_backup = in_backup.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
     let existing = secret_key::load(config)?;
-    let fits = |key: [u8; 32]| {
-        let check = contents.secret_check.as_deref();
-        check.is_none_or(|check| constant_time_eq(check, &Keyring::new(key).check_value()))
+    let check = contents.secret_check.as_deref();
+    let check = check.and_then(StoredCheck::from_bytes);
+    let fits = |keys: &KnownKeys| {
+        let is_known = |id| keys.ids().contains(&id);
+        check.is_none_or(|check| is_known(check.key()))
+            && contents.rotating_from.is_none_or(is_known)
     };
     match (existing, in_backup) {
-        (Some(existing), _) if fits(existing) => Ok(None),
+        (Some(existing), _) if fits(&existing) => Ok(None),
+        (Some(_) | None, _) if contents.rotating_from.is_some() => anyhow::bail!(
+            "the backup was made during a rotation of the secret key; set secret_key to the old key and \
+             next_secret_key to the new one, and run `tributary secret-key rotate` after the restore"
+        ),
         (Some(_), _) => anyhow::bail!(
             "the secret key in the data folder or the settings does not match the backup; move the \
              file secret_key away, or set secret_key to the backup's key"

@@ -13,6 +13,7 @@ use crate::probe::NetworkProbe;
 use crate::shutdown::StopSignals;
 use crate::transport::NetworkTransport;
 use crate::wiring::{self, ServerParts};
+use crate::workers::KeyWatch;
 use crate::{descriptors, first_run, system, workers};
 use anyhow::Context as _;
 use axum::Router;
@@ -25,6 +26,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tributary_api::RateLimits;
 use tributary_domain::keyring::Keyring;
+use tributary_domain::keyring::rotation::KeyMismatch;
 use tributary_domain::node_role::NodeRole;
 use tributary_forwarder::{Forwarder, Poller};
 use tributary_store::Store;
@@ -88,11 +90,27 @@ pub(super) async fn serve_until_stopped(
 ) -> anyhow::Result<()> {
     let (store, base_url) = (started.store.clone(), started.base_url.clone());
     let (stop, stopped) = watch::channel(false);
+    let keys = KeyWatch::new(
+        config,
+        store.clone(),
+        system::runtime(),
+        started.keyring.clone(),
+    );
+    // Before the first request, so that no rotation of the secret key begins without this node.
+    keys.note().await?;
+    let (failed, mut failure) = watch::channel(None);
     let mut tasks = spawn_tasks(config, started, wire, metrics, stopped.clone())?;
+    tasks.spawn(keys.run(failed, wait_for_stop(stopped.clone())));
     beside(&mut tasks, stopped);
     tracing::info!(base_url, roles = %config.roles, "ready");
-    signals.wait().await;
-    tracing::info!("stopping; draining requests");
+    let mismatch = tokio::select! {
+        () = signals.wait() => None,
+        mismatch = wait_for_mismatch(&mut failure) => Some(mismatch),
+    };
+    match &mismatch {
+        None => tracing::info!("stopping; draining requests"),
+        Some(mismatch) => tracing::error!("stopping, because {mismatch}"),
+    }
     stop.send_replace(true);
     let finishing = async {
         while tasks.join_next().await.is_some() {}
@@ -105,7 +123,20 @@ pub(super) async fn serve_until_stopped(
             tracing::warn!("second stop signal received; dropping unfinished requests");
         }
     }
-    Ok(())
+    mismatch.map_or(Ok(()), |mismatch| Err(mismatch.into()))
+}
+
+/// Waits until the node cannot continue, because it does not know the secret key in use.
+async fn wait_for_mismatch(failure: &mut watch::Receiver<Option<KeyMismatch>>) -> KeyMismatch {
+    let mismatch = match failure.wait_for(Option::is_some).await {
+        Ok(found) => *found,
+        // The watch has ended with the others.
+        Err(_) => None,
+    };
+    match mismatch {
+        Some(mismatch) => mismatch,
+        None => std::future::pending().await,
+    }
 }
 
 /// Opens the database, waiting for it if necessary, and then the ports. Until then the system

@@ -12,11 +12,42 @@ use url::{Host, Url};
 /// How long proxies usually keep idle connections to backends.
 const PROXY_KEEP_ALIVE: Duration = Duration::from_secs(75);
 
+/// Returns the settings that name a key beside another one that does.
+fn repeated_keys(config: &Config, layers: &Layers) -> Vec<ConfigProblem> {
+    let given = [
+        (
+            "secret_key",
+            config.secret_key.is_some(),
+            config.secret_key_file.is_some(),
+            !config.secret_key_command.is_empty(),
+        ),
+        (
+            "next_secret_key",
+            config.next_secret_key.is_some(),
+            config.next_secret_key_file.is_some(),
+            !config.next_secret_key_command.is_empty(),
+        ),
+    ];
+    let mut problems = Vec::new();
+    for (name, value, file, command) in given {
+        if [value, file, command].into_iter().filter(|&it| it).count() > 1 {
+            problems.push(ConfigProblem::new(
+                layers.location(name),
+                format!(
+                    "is given more than once: set one of {name}, {name}_file and {name}_command"
+                ),
+            ));
+        }
+    }
+    problems
+}
+
 /// Returns settings that contradict each other.
 pub(super) fn contradictions(config: &Config, layers: &Layers) -> Vec<ConfigProblem> {
     let mut problems = Vec::new();
     let is_postgres = config.database().is_postgres();
-    if is_postgres && config.secret_key.is_none() {
+    problems.extend(repeated_keys(config, layers));
+    if is_postgres && !config.has_secret_key() {
         problems.push(ConfigProblem::new(
             layers.location("secret_key"),
             "is required with PostgreSQL, because all nodes share it: 64 hexadecimal digits, for \

@@ -31,7 +31,7 @@ pub(super) fn secrets(layers: &Layers) -> Vec<String> {
         let setting = layers.setting(path)?;
         let text = setting.value.as_str()?;
         let is_secret = match path {
-            "secret_key" => !text.is_empty(),
+            "secret_key" | "next_secret_key" => !text.is_empty(),
             _ => super::database::redacted(text) != text,
         };
         match &setting.source {
@@ -43,6 +43,7 @@ pub(super) fn secrets(layers: &Layers) -> Vec<String> {
     };
     [
         "secret_key",
+        "next_secret_key",
         "database_url",
         "database_read_url",
         "mail.url",

@@ -64,6 +64,19 @@ pub struct Config {
     /// 64 hexadecimal digits; `None` means that the key is in the data folder's file.
     #[serde(deserialize_with = "sections::optional_secret")]
     pub secret_key: Option<SecretString>,
+    /// File with the digits.
+    #[serde(deserialize_with = "sections::optional_path")]
+    pub secret_key_file: Option<PathBuf>,
+    /// Command that prints the digits; empty if there is none.
+    pub secret_key_command: Vec<String>,
+    /// The next key, during a rotation.
+    #[serde(deserialize_with = "sections::optional_secret")]
+    pub next_secret_key: Option<SecretString>,
+    /// File with the digits of the next key.
+    #[serde(deserialize_with = "sections::optional_path")]
+    pub next_secret_key_file: Option<PathBuf>,
+    /// Command that prints the digits of the next key; empty if there is none.
+    pub next_secret_key_command: Vec<String>,
     /// Proxies whose `X-Forwarded-For` is trusted.
     #[serde(deserialize_with = "sections::address_ranges")]
     pub trusted_proxies: Vec<AddressRange>,
@@ -157,6 +170,14 @@ impl Config {
     /// Converts a table, or returns the path of the setting that failed.
     fn from_table(table: Table) -> Result<Self, String> {
         serde_path_to_error::deserialize(table).map_err(|error| error.path().to_string())
+    }
+
+    /// Returns whether the settings say where the secret key comes from. If not, it is in the data
+    /// folder.
+    pub fn has_secret_key(&self) -> bool {
+        self.secret_key.is_some()
+            || self.secret_key_file.is_some()
+            || !self.secret_key_command.is_empty()
     }
 
     /// Returns the location of the data.

@@ -90,6 +90,16 @@ pub(crate) fn secret_key(text: &str) -> ParseResult<[u8; SECRET_KEY_BYTES]> {
         .ok_or("must be 64 hexadecimal digits, for example from `openssl rand -hex 32`")
 }
 
+/// Checks a command; an empty one is not set.
+pub(super) fn command(arguments: &[&str]) -> ParseResult<()> {
+    match arguments.first() {
+        Some(program) if program.is_empty() => {
+            Err("must begin with the program, such as [\"vault\", \"kv\", \"get\"]")
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Parses the log filter.
 pub(crate) fn log_filter(text: &str) -> ParseResult<EnvFilter> {
     const EXPECTED: &str = "must be off, error, warn, info, debug or trace; modules can have their \

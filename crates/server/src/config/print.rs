@@ -29,7 +29,14 @@ pub(super) fn redacted_toml(layers: &Layers) -> String {
 
 fn redacted_value(setting: &Setting) -> Value {
     match (setting.path.as_str(), &setting.value) {
-        ("secret_key", Value::String(key)) if !key.is_empty() => Value::String(HIDDEN.to_owned()),
+        ("secret_key" | "next_secret_key", Value::String(key)) if !key.is_empty() => {
+            Value::String(HIDDEN.to_owned())
+        }
+        // An argument may be a token.
+        ("secret_key_command" | "next_secret_key_command", Value::Array(words)) => {
+            let hidden = words.iter().skip(1).map(|_| Value::from(HIDDEN));
+            Value::Array(words.iter().take(1).cloned().chain(hidden).collect())
+        }
         ("database_url" | "database_read_url" | "mail.url", Value::String(url)) => {
             Value::String(redacted(url))
         }
@@ -69,6 +76,10 @@ mod tests {
         let key = "c0ffee".repeat(11)[..64].to_owned();
         let environment = [
             ("TRIBUTARY_SECRET_KEY".to_owned(), key.clone()),
+            (
+                "TRIBUTARY_NEXT_SECRET_KEY_COMMAND".to_owned(),
+                "vault,get,canary".to_owned(),
+            ),
             (
                 "TRIBUTARY_DATABASE_URL".to_owned(),
                 "postgres://u:canary@h/d".to_owned(),

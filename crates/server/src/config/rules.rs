@@ -85,6 +85,14 @@ const RULES: &[(&str, Rule)] = &[
         "secret_key",
         Rule::TextOrEmpty(|text| parse::secret_key(text).map(drop)),
     ),
+    ("secret_key_file", Rule::Any),
+    ("secret_key_command", Rule::List(parse::command)),
+    (
+        "next_secret_key",
+        Rule::TextOrEmpty(|text| parse::secret_key(text).map(drop)),
+    ),
+    ("next_secret_key_file", Rule::Any),
+    ("next_secret_key_command", Rule::List(parse::command)),
     (
         "trusted_proxies",
         Rule::Each(|text| AddressRange::parse(text).map(drop)),

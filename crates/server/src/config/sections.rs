@@ -367,7 +367,9 @@ fn optional_syslog<'de, D: Deserializer<'de>>(input: D) -> Result<Option<SyslogT
     unless_empty(input, SyslogTarget::parse)
 }
 
-fn optional_path<'de, D: Deserializer<'de>>(input: D) -> Result<Option<PathBuf>, D::Error> {
+pub(super) fn optional_path<'de, D: Deserializer<'de>>(
+    input: D,
+) -> Result<Option<PathBuf>, D::Error> {
     unless_empty(input, |text| Ok(PathBuf::from(text)))
 }
 

@@ -8,9 +8,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
+use tributary_domain::keyring::alert::AlertSecret;
 use tributary_domain::keyring::secret_scope::{NOTICE_SECRET_SCOPE, SecretScope};
 use tributary_domain::notice::{ChannelUrl, Message, Notice, NoticeChannel, Occasion};
-use tributary_domain::vocabulary::id::{MessageId, OrganizationId};
+use tributary_domain::vocabulary::id::{AppId, MessageId, OrganizationId};
 use url::Url;
 
 /// Why a message was not accepted.
@@ -108,9 +109,8 @@ impl NoticeService {
                 let now = self.runtime.now();
                 let body = webhook_body(&id, notice.app, occasion, message, now);
                 let seconds = now.as_millis().div_euclid(1_000);
-                let signed = self
-                    .keyring
-                    .sign_alert(notice.app, &id, seconds, body.as_bytes());
+                let signed = self.alert_secret(notice.app).await?;
+                let signed = signed.sign(&id, seconds, body.as_bytes());
                 let headers = [
                     ("webhook-id", id),
                     ("webhook-timestamp", seconds.to_string()),
@@ -119,6 +119,20 @@ impl NoticeService {
                 self.post(&url, body, &headers).await
             }
         }
+    }
+
+    /// Returns the secret that an app's messages to webhooks are signed with.
+    async fn alert_secret(&self, app: AppId) -> Result<AlertSecret, SendFailure> {
+        let unreadable = || SendFailure::of_message("The signing secret cannot be read now.");
+        let found = self.store.alert_secret(app).await;
+        let (organization, stored) = found.map_err(|error| {
+            tracing::debug!(%error, "failed to read the secret of alerts");
+            unreadable()
+        })?;
+        let secret = self
+            .keyring
+            .alert_secret((organization, app), stored.as_ref());
+        secret.map_err(|_| unreadable())
     }
 
     fn open(

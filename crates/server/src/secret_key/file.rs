@@ -20,6 +20,8 @@ use tributary_domain::vocabulary::digest::hex;
 
 /// Name of the file in the data folder.
 pub const SECRET_KEY_FILE: &str = "secret_key";
+/// Name of the file with the next key, during a rotation.
+pub const NEXT_KEY_FILE: &str = "secret_key.next";
 /// Temporary name until the file is complete.
 const UNFINISHED_FILE: &str = "secret_key.unfinished";
 
@@ -64,14 +66,36 @@ pub(super) fn load_or_create_in(
     Ok(key)
 }
 
-/// Returns the key in this folder, if there is one. Changes nothing.
-pub(super) fn load_existing(folder: &Path) -> Result<Option<Key>, SecretKeyError> {
-    let path = folder.join(SECRET_KEY_FILE);
+/// Returns the key in this file of the folder, if there is one. Changes nothing.
+pub(super) fn load_existing(folder: &Path, name: &str) -> Result<Option<Key>, SecretKeyError> {
+    let path = folder.join(name);
     if is_name_taken(&path) {
         read(&path).map(Some)
     } else {
         Ok(None)
     }
+}
+
+/// Stores the next key unless there is one. Returns the one that is in the folder afterwards.
+pub(super) fn create_next(
+    folder: &Path,
+    random: impl FnOnce() -> Key,
+) -> Result<Key, SecretKeyError> {
+    let path = folder.join(NEXT_KEY_FILE);
+    if !is_name_taken(&path) {
+        create(folder, &path, random)?;
+    }
+    let key = read(&path)?;
+    sync_folder(folder)?;
+    Ok(key)
+}
+
+/// Replaces the key in this folder by the next one. The rename is atomic, so one of them is always
+/// there.
+pub(super) fn replace_by_next(folder: &Path) -> Result<(), SecretKeyError> {
+    let (next, path) = (folder.join(NEXT_KEY_FILE), folder.join(SECRET_KEY_FILE));
+    fs::rename(&next, &path).map_err(io_error("cannot rename the next key to", &path))?;
+    sync_folder(folder)
 }
 
 fn create(folder: &Path, path: &Path, random: impl FnOnce() -> Key) -> Result<(), SecretKeyError> {
@@ -112,14 +136,28 @@ fn read(path: &Path) -> Result<Key, SecretKeyError> {
             mode,
         });
     }
+    read_digits(file, path)
+}
+
+/// Reads a key from a file that the settings name. Its mode is not checked, because container engines
+/// mount secrets with their own.
+pub(super) fn read_any(path: &Path) -> Result<Key, SecretKeyError> {
+    let file = File::open(path).map_err(io_error("cannot open", path))?;
+    read_digits(file, path)
+}
+
+fn read_digits(file: File, path: &Path) -> Result<Key, SecretKeyError> {
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_READ_MAX)
         .read_to_end(&mut bytes)
         .map_err(io_error("cannot read", path))?;
-    std::str::from_utf8(&bytes)
-        .ok()
-        .and_then(|text| config::secret_key(text.trim_end_matches(['\r', '\n'])).ok())
-        .ok_or_else(|| SecretKeyError::MalformedFile(path.to_owned()))
+    parse(&bytes).ok_or_else(|| SecretKeyError::MalformedFile(path.to_owned()))
+}
+
+/// Parses digits, with or without a line break.
+pub(super) fn parse(bytes: &[u8]) -> Option<Key> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    config::secret_key(text.trim_end_matches(['\r', '\n'])).ok()
 }
 
 fn sync_folder(folder: &Path) -> Result<(), SecretKeyError> {

@@ -17,6 +17,7 @@ mod periodic;
 mod pivots;
 mod rates;
 mod retention;
+mod secret_keys;
 mod traffic;
 mod trials;
 
@@ -40,6 +41,7 @@ use periodic::Worker;
 use pivots::PivotsWorker;
 use rates::RatesWorker;
 use retention::RetentionWorker;
+pub(crate) use secret_keys::{KEYS_FOLLOWED_WITHIN, KeyWatch};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use traffic::TrafficWorker;

@@ -22,16 +22,6 @@ use tributary_domain::vocabulary::id::{AppId, KeyId, LinkId, UserId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::web_url::HostName;
 
-/// The first secret is stored. A node with a different secret is refused.
-pub async fn the_first_secret_is_stored_and_another_is_refused(store: &SharedStore) {
-    assert!(!store.has_secret().await.expect("a lookup"));
-    assert!(!store.has_secret().await.expect("reading stores none"));
-    assert!(store.secret_fits([1; 32]).await.expect("a check"));
-    assert!(store.has_secret().await.expect("a lookup"));
-    assert!(store.secret_fits([1; 32]).await.expect("a check"));
-    assert!(!store.secret_fits([2; 32]).await.expect("a check"));
-}
-
 /// The readiness probe commits. The report contains the engine and the schema version.
 pub async fn the_probe_commits_and_the_report_names_engine_and_schema(store: &SharedStore) {
     store.commit_probe(at(5)).await.expect("a commit");

@@ -62,6 +62,7 @@ pub mod report_values;
 pub mod reports;
 pub mod retention;
 pub mod sdk_fixtures;
+pub mod secret_keys;
 pub mod sessions;
 pub mod shared_queues;
 pub mod sign_ins;

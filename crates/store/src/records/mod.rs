@@ -31,6 +31,7 @@ mod postback;
 mod postback_stats;
 mod queue_lease;
 mod report;
+mod sealed;
 mod single_sign_on;
 mod skan;
 mod store_id_claim;
@@ -75,6 +76,10 @@ pub use report::{
     CohortDeviceRow, CohortRollupRow, RollupRow, capped_column, cohort_table, dimension_column,
     has_figures, read_cohort_figures, read_dimension, read_figures, read_period, rollup_table,
     sum_columns,
+};
+pub use sealed::{
+    CellKey, CellPart, Reencrypt, ReencryptedCell, SEALED_COLUMNS, SealedCell, SealedColumn,
+    SealedForm, key_ids, key_ids_bytes,
 };
 pub use single_sign_on::SingleSignOnRow;
 pub use skan::{EventSumRow, SkanRow, SkanVersionRow, document_to_json};

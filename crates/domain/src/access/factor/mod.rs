@@ -81,6 +81,14 @@ impl Factor {
         }
     }
 
+    /// Returns the encrypted secret, if the factor has one.
+    pub const fn sealed(&self) -> Option<&SealedSecret> {
+        match &self.verifier {
+            FactorVerifier::Totp { sealed, .. } => Some(sealed),
+            FactorVerifier::Passkey(_) => None,
+        }
+    }
+
     /// Returns the audit log fields of a new factor.
     pub fn creation_changes(&self) -> Vec<FieldChange> {
         let mut changes = Changes::new();

@@ -5,7 +5,7 @@ use super::{DatabaseState, check, examine};
 use crate::config::{Config, DatabaseConfig};
 use crate::{rates, secret_key, system, wiring};
 use std::process::ExitCode;
-use tributary_domain::keyring::Keyring;
+use tributary_domain::keyring::KnownKeys;
 use tributary_domain::vocabulary::day::Day;
 use tributary_store::{InstanceReport, Store};
 
@@ -34,30 +34,39 @@ async fn inspect_database(config: &Config) -> DatabaseState {
 async fn open_and_query(config: &Config) -> anyhow::Result<(InstanceReport, LatestRateDays)> {
     // Load the key first, so that wrong permissions are reported even if the database does not
     // open.
-    let key = secret_key::load(config)?;
+    let keys = secret_key::load(config)?;
     let store = wiring::open_existing_store(config).await?;
-    let result = query_database(&*store, key.map(Keyring::new)).await;
+    let result = query_database(&*store, keys).await;
     store.close().await;
     result
 }
 
 async fn query_database(
     store: &dyn Store,
-    keyring: Option<Keyring>,
+    keys: Option<KnownKeys>,
 ) -> anyhow::Result<(InstanceReport, LatestRateDays)> {
     store.commit_probe(system::runtime().now()).await?;
-    let report = store.report().await?;
+    let mut report = store.report().await?;
     // Check the key only if there are records. Checking an empty database would make it adopt the
     // key. A database with records already has a key, because the server checks the key before it
     // stores anything.
     if report.newest_record_at.is_some() {
-        match keyring {
-            Some(keyring) => wiring::check_secret(store, &keyring).await?,
+        match keys {
+            Some(keys) => {
+                wiring::open_keyring(store, keys).await?;
+            }
             None => anyhow::bail!(
                 "the database was set up, but its secret_key is missing: restore the file, or set \
                  secret_key"
             ),
         }
+    }
+    if let Some(rotation) = store.stored_keys().await?.rotation {
+        report.warnings.push(format!(
+            "a rotation of the secret key began at {} and is unfinished; run `tributary secret-key \
+             rotate` again, and keep both keys until it is finished",
+            rotation.started_at.rfc3339()
+        ));
     }
     let today = Day::of(system::runtime().now());
     let latest = LatestRateDays {

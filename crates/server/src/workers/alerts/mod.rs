@@ -18,7 +18,9 @@ use tributary_domain::due_work::WorkKind;
 use tributary_domain::forwarding::alert::{Alert, RETRY_WAITS};
 use tributary_domain::integration::Network;
 use tributary_domain::keyring::Keyring;
+use tributary_domain::keyring::alert::AlertSecret;
 use tributary_domain::runtime::Runtime;
+use tributary_domain::vocabulary::id::AppId;
 use tributary_store::{DueAlert, Store};
 use url::Url;
 
@@ -83,7 +85,10 @@ impl AlertsWorker {
         let body = body(alert);
         let id = alert.id.to_string();
         let seconds = self.runtime.now().as_millis().div_euclid(1_000);
-        let signature = self.keyring.sign_alert(alert.app, &id, seconds, &body);
+        let Some(secret) = self.secret(alert.app).await else {
+            return false;
+        };
+        let signature = secret.sign(&id, seconds, &body);
         let request = self
             .outbound
             .request(Method::POST, &url)
@@ -102,6 +107,25 @@ impl AlertsWorker {
                 false
             }
         }
+    }
+
+    /// Returns the secret that an app's alerts are signed with; `None` if it cannot be read now.
+    async fn secret(&self, app: AppId) -> Option<AlertSecret> {
+        let found = self.store.alert_secret(app).await;
+        let (organization, stored) = match found {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::debug!(%error, "failed to read the secret of alerts");
+                return None;
+            }
+        };
+        let secret = self
+            .keyring
+            .alert_secret((organization, app), stored.as_ref());
+        if secret.is_err() {
+            tracing::warn!(%app, "the stored secret of alerts cannot be decrypted");
+        }
+        secret.ok()
     }
 
     async fn settle(&self, due: &DueAlert, was_accepted: bool) -> anyhow::Result<()> {

@@ -68,7 +68,9 @@ async fn alerts_are_signed_verifiably() {
     let text = |name: &str| headers[name].to_str().unwrap().to_owned();
     let id = text("webhook-id");
     let seconds: i64 = text("webhook-timestamp").parse().unwrap();
-    let expected = Keyring::new([3; 32]).sign_alert(tenant.app.id, &id, seconds, body);
+    let of = (tenant.writer.organization(), tenant.app.id);
+    let secret = Keyring::new([3; 32]).alert_secret(of, None).unwrap();
+    let expected = secret.sign(&id, seconds, body);
     assert_eq!(
         text("webhook-signature"),
         format!("v1,{}", BASE64.encode(expected))

@@ -7,13 +7,21 @@ macro_rules! administration_cases {
     ($open:path) => {
         $crate::contract_tests! { $open;
             instance: {
-                the_first_secret_is_stored_and_another_is_refused,
                 the_probe_commits_and_the_report_names_engine_and_schema,
                 changes_of_keys_apps_and_links_give_a_new_version,
                 other_changes_keep_the_version,
                 calls_that_change_nothing_keep_the_change_count,
                 a_first_notification_gives_a_new_version,
                 a_closed_store_is_unavailable,
+            }
+            secret_keys: {
+                the_first_key_is_adopted,
+                a_rotation_begins_once,
+                a_rotation_encrypts_all_stored_values,
+                a_node_that_does_not_follow_stores_nothing,
+                unreadable_values_do_not_hold_up_the_others,
+                nodes_note_the_keys_that_they_know,
+                alert_secrets_are_stored_once,
             }
             tenants: {
                 concurrent_calls_create_one_first_organization,
