@@ -214,11 +214,13 @@ test("a click, an install and a purchase appear without a reload", async () => {
     events: [
       { eventId: "e-1", name: "purchase", revenue: "9.99", currency: "USD", params: { note: MARKUP } },
       { eventId: "e-2", name: MARKUP },
+      { eventId: "e-3", name: "subscribe", revenue: "5000", currency: "USD" },
     ],
   });
   assert.equal(sent.status, 202);
   // The page polls, so it is not reloaded.
   await page.getByRole("link", { name: "purchase" }).waitFor();
+  await page.getByText("not counted: the amount exceeds 2,000 USD").waitFor();
 });
 
 test("a flagged install is held until it is released", async () => {
@@ -264,6 +266,8 @@ test("an event and its device show attribution and delivery", async () => {
   await inspect("explore");
   const file = await page.request.get(`${service.url}/apps/${app}/explore.csv?groupBy=network`);
   assert.match(await file.text(), /^network,cost,clicks,installs,paidCpi,netRevenue,paidRoas/);
+  await open(`/apps/${app}/cohorts?interval=day&show=cumulativeRevenue`);
+  assert.match(await page.locator("main").innerText(), /Payments on websites are not included[\s\S]+The total counts the same installs/);
   await open(`/apps/${app}/cohorts?interval=day`);
   await inspect("cohorts");
   await open("/portfolio");
@@ -279,7 +283,8 @@ test("other attribution rules are tried without saving them", async () => {
   await Promise.all([
     page.waitForNavigation(), page.getByRole("button", { name: "Try these rules" }).click(),
   ]);
-  assert.match(await page.locator("#what-if-result").innerText(), /Nothing was saved/);
+  assert.match(await page.locator("#what-if-result").innerText(), /Nothing was saved[\s\S]+ROAS\s+as on the overview/);
+  assert.match(await page.getByRole("region", { name: "By network" }).locator("tbody").innerText(), /Total \(blended\)/);
   await inspect("what-if");
   await open(`/apps/${app}/settings`);
   assert.equal(await page.getByLabel("Click window, in hours").inputValue(), "168");

@@ -9,6 +9,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::person::Role;
+use tributary_domain::report::metric::Unit;
 use tributary_domain::runtime::Clock as _;
 use tributary_domain::vocabulary::calendar::to_time_zone;
 use tributary_domain::vocabulary::money::Amount;
@@ -330,7 +331,81 @@ pub(super) async fn compare_api(
             assert_eq!(found, expected.measure(measure), "{query} {age} {measure}");
         }
     }
+    compare_same_cohorts(&answer, counted, now, &query);
     answer
+}
+
+/// Compares the figures of the same cohorts with the count: those that have completed the last day
+/// that a quarter of the installs has completed.
+fn compare_same_cohorts(
+    answer: &Value,
+    counted: &BTreeMap<Key, CountedCohort>,
+    now: i64,
+    query: &str,
+) {
+    let complete = |age: u8| {
+        counted
+            .values()
+            .filter(move |one| one.is_complete(age, now))
+    };
+    let installs = |age: u8| complete(age).map(|one| one.installs).sum::<i64>();
+    let is_followed = |age: &u8| installs(*age) > 0 && installs(*age) * 4 >= installs(0);
+    let last = (0..=90_u8).rev().find(is_followed);
+    let found = answer["meta"]["sameCohorts"].as_array().unwrap();
+    assert_eq!(
+        found.len(),
+        last.map_or(0, |last| usize::from(last) + 1),
+        "{query}"
+    );
+    let mut before = None;
+    for (age, found) in (0..=90_u8).zip(found) {
+        let followed = complete(last.unwrap()).map(|one| one.at(age));
+        let expected = followed.reduce(|mut sum, one| {
+            sum.add(&one);
+            sum
+        });
+        let expected = expected.unwrap();
+        assert_eq!(found["day"], age, "{query}");
+        assert_eq!(found["installs"], expected.installs, "{query} {age}");
+        assert!(before.is_none_or(|before| before == expected.installs));
+        before = Some(expected.installs);
+        for measure in MEASURES {
+            let found = number(&found[measure]);
+            assert_eq!(found, expected.measure(measure), "{query} {age} {measure}");
+        }
+    }
+}
+
+/// Compares the curve and the row of totals of the page with the REST answer.
+fn compare_curve(page: &str, answer: &Value, measure: &str, query: &str) {
+    let unit = match measure {
+        "retention" | "payerShare" => Unit::Share,
+        "revenuePerInstall" | "cumulativeRevenue" => Unit::Money,
+        _ => Unit::Ratio,
+    };
+    let followed = answer["meta"]["sameCohorts"].as_array().unwrap();
+    let written = |at: &Value| number(&at[measure]).map(|micros| unit.write(micros));
+    let first = usize::from(measure == "retention");
+    let values: Vec<String> = followed.iter().skip(first).filter_map(written).collect();
+    let curve = page.split_once("Show as table").map(|(_, rest)| rest);
+    assert_eq!(curve.is_some(), values.len() > 1, "{query}");
+    let Some(curve) = curve else { return };
+    for (age, value) in (first..).zip(&values) {
+        let row = format!("<th scope=\"row\">Day {age}</th><td class=\"num\">{value}</td>");
+        assert!(curve.contains(&row), "{query}: {row}");
+    }
+    if measure == "cumulativeRevenue" {
+        let row = page.split_once(">Total</th>").unwrap().1;
+        let row = row.split_once("</tr>").unwrap().0;
+        for age in AGES {
+            if let Some(total) = values.get(usize::from(age)) {
+                assert!(
+                    row.contains(&format!("<td>{total}</td>")),
+                    "{query} {age}: {row}"
+                );
+            }
+        }
+    }
 }
 
 /// Compares the file and the average row of the page with the REST answer.
@@ -381,10 +456,13 @@ async fn compare_page(
             assert_eq!(found, expected, "{query} {age}: {line:?}");
         }
     }
+    let page = fixture.page(&format!("/cohorts?{query}"), cookie).await;
+    compare_curve(&page, answer, measure, &query);
+    let names_websites = page.contains("Payments on websites are not included");
+    assert_eq!(names_websites, measure != "retention", "{query}");
     if !["retention", "payerShare"].contains(&measure) {
         return;
     }
-    let page = fixture.page(&format!("/cohorts?{query}"), cookie).await;
     let row = page.split_once("Weighted average</th>").unwrap().1;
     let row = row.split_once("</tr>").unwrap().0;
     let cells: Vec<&str> = row

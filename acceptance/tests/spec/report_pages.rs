@@ -59,15 +59,21 @@ fn figures(row: &Value) -> Vec<Option<i64>> {
     COLUMNS.iter().map(figure).collect()
 }
 
+/// Returns the figures of a row that the API leaves out.
+fn no_figures(has_costs: bool) -> Vec<Option<i64>> {
+    let figure = |name: &&str| match *name {
+        "cost" => has_costs.then_some(0),
+        name => (!RATIOS.contains(&name)).then_some(0),
+    };
+    COLUMNS.iter().map(figure).collect()
+}
+
 /// Reads the figures of each line of a CSV file, which are its last fields.
-fn file_figures(text: &str) -> Vec<Vec<Option<i64>>> {
+fn file_figures(text: &str, count: usize) -> Vec<Vec<Option<i64>>> {
     let line = |line: &str| {
         let fields: Vec<&str> = line.split(',').collect();
         let figure = |text: &&str| Amount::parse(text).ok().map(Amount::micros);
-        fields[fields.len() - COLUMNS.len()..]
-            .iter()
-            .map(figure)
-            .collect()
+        fields[fields.len() - count..].iter().map(figure).collect()
     };
     text.lines().skip(1).map(line).collect()
 }
@@ -162,9 +168,10 @@ on_both_engines! {
             }
             let by = group.join(",");
             let (rows, totals) = fixture.stats(&format!("{query}&groupBy={by}"), 500).await;
-            let file = fixture.page(&format!("/explore.csv?{query}&groupBy={by}{columns}"), &cookie).await;
+            let path = format!("/explore.csv?{query}&groupBy={by}&compare=none{columns}");
+            let file = fixture.page(&path, &cookie).await;
             let mut expected: Vec<_> = rows.iter().map(figures).collect();
-            let mut found = file_figures(&file);
+            let mut found = file_figures(&file, COLUMNS.len());
             // Clicks and other counts do not exist for events of one name or source. Pages leave them out,
             // where the API has a zero, and also the ratios of such counts.
             let is_by_event = dimensions.contains(&"event");
@@ -187,6 +194,55 @@ on_both_engines! {
             let is_missing = is_by_event && installs == "0" && !cards.contains_key("Installs");
             assert!(is_missing || cards.get("Installs") == Some(&installs), "{query}: {cards:?}");
         }
+    }
+
+    async fn pages_show_the_figures_of_the_compared_period(engine: Engine) {
+        let fixture = ReportFixture::start(engine, 600).await;
+        fixture.put_costs().await;
+        let cookie = fixture.server.sign_in_as(fixture.organization, Role::Viewer).await;
+        let columns = format!("&column={}", COLUMNS.join("&column="));
+        let (now, before) = ("from=2026-03-26&to=2026-04-04", "from=2026-03-16&to=2026-03-25");
+        let mut gone = 0;
+        for (by, filter) in [
+            ("network", ""), ("campaign", ""), ("network,campaign", ""), ("country", ""), ("campaign", "&network=network_a"),
+        ] {
+            let key = |row: &Value| by.split(',').map(|name| row[name].to_string()).collect::<Vec<_>>();
+            let mut expected: BTreeMap<Vec<String>, [Vec<Option<i64>>; 2]> = BTreeMap::new();
+            let has_costs = by != "country";
+            for (place, days) in [now, before].into_iter().enumerate() {
+                let (rows, _) = fixture.stats(&format!("{days}{filter}&groupBy={by}"), 500).await;
+                for row in &rows {
+                    let nothing = || [no_figures(has_costs), no_figures(has_costs)];
+                    expected.entry(key(row)).or_insert_with(nothing)[place] = figures(row);
+                }
+            }
+            gone += expected.values().filter(|[now, _]| *now == no_figures(has_costs)).count();
+            let file = fixture.page(&format!("/explore.csv?{now}{filter}&groupBy={by}{columns}"), &cookie).await;
+            let heads = file.lines().next().unwrap();
+            let previous = COLUMNS.map(|name| format!("{name}.previous")).join(",");
+            assert!(heads.ends_with(&format!("{},{previous}", COLUMNS.join(","))), "{heads}");
+            let mut expected: Vec<Vec<Option<i64>>> = expected.into_values().map(|pair| pair.concat()).collect();
+            let mut found = file_figures(&file, 2 * COLUMNS.len());
+            expected.sort();
+            found.sort();
+            assert!(found == expected, "{by}{filter}: {found:?} and {expected:?}");
+        }
+        assert!(gone > 0, "some row has figures only in the earlier period");
+        let (rows, _) = fixture.stats(&format!("{before}&groupBy=network"), 500).await;
+        let page = fixture.page(&format!("?{now}"), &cookie).await;
+        let (_, panel) = page.rsplit_once("id=\"top-network\"").unwrap();
+        let (panel, _) = panel.split_once("</section>").unwrap();
+        for row in rows.iter().filter(|row| row["network"].is_string()) {
+            let shown = format!("<span class=\"from\">from {}</span>", with_commas(&row["installs"].to_string()));
+            assert!(panel.contains(&shown), "{shown}: {panel}");
+        }
+        let overview = fixture.get(&format!("/overview?{now}")).await;
+        let previous = &overview["data"]["kpis"]["installs"]["previous"];
+        let shown = format!("<span class=\"kpi-note\">from {}</span>", with_commas(&previous.to_string()));
+        assert!(page.contains(&shown), "{shown}: {page}");
+        let explored = fixture.page(&format!("/explore?{now}&groupBy=network&column=installs"), &cookie).await;
+        let shown = explored.matches("<span class=\"from\">from ").count();
+        assert_eq!(shown, panel.matches("class=\"name\"").count(), "every row has its earlier figure: {explored}");
     }
 
     async fn the_overview_lists_campaigns_with_a_filter_by_place(engine: Engine) {

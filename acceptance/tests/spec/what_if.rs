@@ -156,6 +156,53 @@ on_both_engines! {
         assert_eq!(tried["moves"][0]["to"]["network"], "unknown");
     }
 
+    async fn figures_of_the_period_equal_those_of_the_overview(engine: Engine) {
+        let one = record(engine, &json!({"attribution": {"fraud": "flag"}})).await;
+        // These installs are older than the replayed days. One of them pays again.
+        one.server.clock.advance(Duration::from_hours(24 * 40));
+        let click = one.tap("/c/spring?fbclid=f9").await;
+        one.server.clock.advance(Duration::from_hours(30));
+        one.configure("new", json!({"arClickId": click})).await;
+        for (device, revenue) in [("late", "100"), ("new", "7")] {
+            let paid = json!([{
+                "eventId": format!("again-{device}"), "name": "purchase", "revenue": revenue, "currency": "USD",
+            }]);
+            one.send(device, paid).await;
+        }
+        let rules = json!({"attribution": {"clickWindowHours": 24, "probabilistic": {"android": false}}});
+        let days = try_rules(&one, &rules).await;
+        let cost = json!({"costs": [{"day": days["to"], "network": "network_a", "campaign": "c1", "amount": 50}]});
+        let costs = format!("{}/costs", one.app);
+        one.server.call("PUT", &costs, &one.key, Some(cost)).await.expect(200);
+        let tried = try_rules(&one, &rules).await;
+        assert_eq!((&tried["installs"], &tried["moved"]), (&json!(1), &json!(1)));
+        let query = format!("from={}&to={}", days["from"].as_str().unwrap(), days["to"].as_str().unwrap());
+        let read = async |path: &str| {
+            let path = format!("{}/{path}{query}", one.app);
+            one.server.get(&path, &one.key).await.expect(200).data()
+        };
+        let kpis = read("overview?").await["kpis"].clone();
+        let value = |name: &str| kpis[name]["value"].clone();
+        assert_eq!(tried["total"]["now"]["periodNetRevenue"], value("netRevenue"));
+        assert_eq!(tried["paid"]["now"]["periodRoas"], value("paidRoas"));
+        let number = |of: &Value, name: &str| of[name].as_f64().unwrap();
+        let rows = tried["networks"].as_array().unwrap();
+        for reported in read("stats?groupBy=network&").await.as_array().unwrap() {
+            let row = rows.iter().find(|row| row["network"] == reported["network"]).unwrap();
+            for (period, name) in [("periodNetRevenue", "netRevenue"), ("periodRoas", "roas")] {
+                assert_eq!(row["now"][period], reported[name], "{row}");
+            }
+        }
+        let row = |network: &str| rows.iter().find(|row| row["network"] == network).unwrap();
+        let (meta, organic) = (row("network_a"), row("organic"));
+        assert_eq!((number(&meta["now"], "periodNetRevenue"), number(&meta["now"], "periodRoas")), (107.0, 2.14));
+        assert_eq!((number(&meta["then"], "periodNetRevenue"), number(&meta["then"], "periodRoas")), (100.0, 2.0));
+        assert_eq!(number(&organic["then"], "periodNetRevenue"), 7.0);
+        assert_eq!(number(&meta["now"], "roas"), 0.14, "of the replayed install only");
+        let campaign = tried["campaigns"].as_array().unwrap().iter().find(|row| row["campaignId"] == "c1").unwrap();
+        assert_eq!(number(&campaign["then"], "periodNetRevenue"), 100.0);
+    }
+
     async fn names_every_faulty_field(engine: Engine) {
         let sdk = SdkFixture::start(engine).await;
         let path = format!("{}/attribution/what-if", sdk.app);

@@ -9,6 +9,7 @@ use tributary_domain::install::what_if::{
     StoredInstall, WHAT_IF_INSTALLS_MAX, WHAT_IF_PAGE_INSTALLS, WhatIf, WhatIfReport,
 };
 use tributary_domain::report::range::DayRange;
+use tributary_domain::report::{Dimension, ReportQuery};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -74,6 +75,9 @@ pub struct WhatIfRequest {
     pub hasher: AddressHasher,
 }
 
+/// Maximum number of networks and campaigns with figures in the period, as in reports.
+const REPORT_ROWS_MAX: u32 = 50_000;
+
 /// Replays an app's installs under other rules, part by part, and writes nothing. Calls `progress`
 /// before each part with the number of installs replayed so far, and the number of all.
 pub async fn run_what_if<S: Replays + Reports + ?Sized>(
@@ -117,5 +121,18 @@ pub async fn run_what_if<S: Replays + Reports + ?Sized>(
             Some(sums.into_iter().map(|(_, sum)| sum).collect())
         }
     };
-    Ok((span, what_if.finish(costs)))
+    // Of the installs that are left out, it is not known which would move.
+    let reported = if span.has_older {
+        None
+    } else {
+        let reader = caller.analytics_access();
+        let query = ReportQuery {
+            periods: vec![period],
+            group_by: vec![Dimension::Network, Dimension::Campaign],
+            filters: Vec::new(),
+            rows_max: REPORT_ROWS_MAX,
+        };
+        Some(store.stats(&reader, app, query).await?)
+    };
+    Ok((span, what_if.finish(costs, reported.as_deref())))
 }

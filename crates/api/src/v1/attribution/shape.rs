@@ -42,6 +42,10 @@ pub(super) struct WhatIfOut {
     gaps: Vec<GapOut>,
     /// All networks.
     total: ComparedOut,
+    /// The networks of ads and links: without organic installs, and without those whose new credit
+    /// is not known. `cpi`, `roas` and `periodRoas` correspond to `paidCpi` and `paidRoas` of other
+    /// reports, and those of `total` to `cpi` and `roas`.
+    paid: ComparedOut,
     /// By network.
     networks: Vec<NetworkComparedOut>,
     /// By campaign, those with most installs first, at most 500.
@@ -145,9 +149,18 @@ struct ReplayedOut {
     /// Cost per install; null without cost or installs.
     #[schema(value_type = Option<f64>)]
     cpi: Option<Box<RawValue>>,
-    /// Net revenue per dollar of cost; null without cost.
+    /// Net revenue of the replayed installs per dollar of cost; null without cost. Use `periodRoas`
+    /// to compare with other reports.
     #[schema(value_type = Option<f64>)]
     roas: Option<Box<RawValue>>,
+    /// Net revenue of the period, as in other reports of these days: also of earlier installs and
+    /// of websites. Null if `limitReached`, and for campaigns that count under `(other)`.
+    #[schema(value_type = Option<f64>)]
+    period_net_revenue: Option<Box<RawValue>>,
+    /// Net revenue of the period per dollar of cost, as in other reports of these days; null without
+    /// cost.
+    #[schema(value_type = Option<f64>)]
+    period_roas: Option<Box<RawValue>>,
 }
 
 /// Installs that would move.
@@ -221,6 +234,7 @@ impl WhatIfOut {
             moved: report.moved,
             gaps: report.gaps.into_iter().map(gap).collect(),
             total: compared(&report.total),
+            paid: compared(&report.paid),
             networks: report.networks.into_iter().map(network).collect(),
             campaigns: report.campaigns.into_iter().map(campaign).collect(),
             has_more_campaigns: report.has_more_campaigns,
@@ -244,12 +258,16 @@ const fn rules(rules: &AttributionRules) -> RulesOut {
 
 fn compared(row: &WhatIfRow) -> ComparedOut {
     ComparedOut {
-        now: figures(&row.now),
-        then: figures(&row.then),
+        now: figures(&row.now, row.period_net, row.period_roas()),
+        then: figures(&row.then, row.period_net_then(), row.period_roas_then()),
     }
 }
 
-fn figures(of: &ReportFigures) -> ReplayedOut {
+fn figures(
+    of: &ReportFigures,
+    period_net: Option<i64>,
+    period_roas: Option<Amount>,
+) -> ReplayedOut {
     let micros = |micros| number(Amount::from_micros(micros));
     ReplayedOut {
         installs: of.figures.installs,
@@ -260,6 +278,8 @@ fn figures(of: &ReportFigures) -> ReplayedOut {
         cost: of.cost.and_then(micros),
         cpi: of.cpi().and_then(number),
         roas: of.roas().and_then(number),
+        period_net_revenue: period_net.and_then(micros),
+        period_roas: period_roas.and_then(number),
     }
 }
 
@@ -299,12 +319,13 @@ pub(super) fn example() -> Value {
         json!({
             "installs": installs, "organicInstalls": organic, "heldInstalls": 0,
             "revenue": revenue, "refunds": 0, "cost": cost,
-            "cpi": ratios[0], "roas": ratios[1]
+            "cpi": ratios[0], "roas": ratios[1],
+            "periodNetRevenue": revenue + 50.0, "periodRoas": ratios[2]
         })
     };
     let meta = json!({
-        "now": figures(100, 0, 250.0, 200.0, json!([2, 1.25])),
-        "then": figures(80, 0, 200.0, 200.0, json!([2.5, 1]))
+        "now": figures(100, 0, 250.0, 200.0, json!([2, 1.25, 1.5])),
+        "then": figures(80, 0, 200.0, 200.0, json!([2.5, 1, 1.25]))
     });
     let with = |of: &Value, names: Value| {
         let mut row = names;
@@ -322,9 +343,10 @@ pub(super) fn example() -> Value {
         "moved": 20,
         "gaps": [],
         "total": {
-            "now": figures(100, 0, 250.0, 200.0, json!([2, 1.25])),
-            "then": figures(100, 20, 250.0, 200.0, json!([2, 1.25]))
+            "now": figures(100, 0, 250.0, 200.0, json!([2, 1.25, 1.5])),
+            "then": figures(100, 20, 250.0, 200.0, json!([2, 1.25, 1.5]))
         },
+        "paid": meta.clone(),
         "networks": [with(&meta, json!({"network": "network_a"}))],
         "campaigns": [with(&meta, json!({
             "network": "network_a", "campaignId": "spring", "campaignName": "Spring"

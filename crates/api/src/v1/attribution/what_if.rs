@@ -31,7 +31,9 @@ type WhatIfEnvelope = Envelope<WhatIfOut>;
                    zone, under other attribution rules. Returns which installs would count \
                    elsewhere, and the figures of each network and campaign as recorded (`now`) and \
                    under these rules (`then`). Nothing is stored. Revenue and refunds are those of \
-                   the replayed installs so far; costs are those of the period.\n\nOnly stored \
+                   the replayed installs so far; costs are those of the period. `periodNetRevenue` \
+                   and `periodRoas` also count payments of earlier installs and on websites, so \
+                   they can be compared with the overview of the same days.\n\nOnly stored \
                    evidence is used. `gaps` counts the installs for which evidence is missing. \
                    Installs that lose their credit, while the new one is not known, count under \
                    the network `unknown`; the others keep their credit.\n\nReplays at most the \

@@ -86,7 +86,8 @@ fn read(parameters: &mut QueryParameters<'_>) -> CohortsQuery {
                    active devices and the revenue for each age in days (24 hours since the \
                    device's install). Web events belong to no install. A cost without installs has \
                    its own row. `meta.averages` contains the average over the cohorts of all \
-                   pages, weighted by their size or cost. Requires `apps:read`.",
+                   pages, weighted by their size or cost, and `meta.sameCohorts` the figures of those \
+                   cohorts that have completed the last of its days. Requires `apps:read`.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("interval" = Option<String>, Query,
@@ -145,7 +146,6 @@ pub(crate) async fn list(
     }
     let now = state.runtime.now();
     let cohorts = cohort_report(found, &question, &spans, costs.as_ref(), payers_from, now);
-    let averages = CohortsMeta::averages(&cohorts, request.age_max);
     let row = |cohort: &_| {
         let out = CohortOut::of(cohort, &spans, request.by);
         let key = row_key(out.labels());
@@ -154,7 +154,7 @@ pub(crate) async fn list(
     let rows = cohorts.iter().map(row).collect();
     let scope = scope(&caller, app, &request, &range);
     let page = RowPage::of(rows, &request.page, &state, &scope)?;
-    Ok(page.into_list_with(|page| CohortsMeta::new(page, averages)))
+    Ok(page.into_list_with(|page| CohortsMeta::new(page, &cohorts, request.age_max)))
 }
 
 fn scope(

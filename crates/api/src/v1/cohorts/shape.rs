@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tributary_domain::report::Dimension;
 use tributary_domain::report::cohort::{
-    Cohort, CohortAge, CohortMeasure, CohortSums, weighted_average,
+    Cohort, CohortAge, CohortMeasure, CohortSums, same_cohorts, weighted_average,
 };
 use tributary_domain::report::range::Span;
 use tributary_domain::vocabulary::money::Amount;
@@ -141,6 +141,10 @@ pub(super) struct CohortsMeta {
     /// Averages over the cohorts of all pages, by day since install. A day counts the cohorts in
     /// which all devices have completed it; days without such a cohort are left out.
     averages: Vec<AverageOut>,
+    /// Figures of the same cohorts on every day since install, from day 0 to the last day that at
+    /// least a quarter of the installs has completed: the cohorts that have completed this last
+    /// day. Averages of different days count different cohorts; these can be compared.
+    same_cohorts: Vec<AverageOut>,
 }
 
 /// Average of cohorts on one day since install: the sum of their devices, payers or revenue, divided
@@ -164,23 +168,33 @@ pub(super) struct AverageOut {
 }
 
 impl CohortsMeta {
-    pub(super) const fn new(page: PageMeta, averages: Vec<AverageOut>) -> Self {
-        Self { page, averages }
-    }
-
-    /// Returns the averages of the ages that at least one cohort has completed.
-    pub(super) fn averages(cohorts: &[Cohort], age_max: u8) -> Vec<AverageOut> {
+    /// Returns the metadata of a page of these cohorts.
+    pub(super) fn new(page: PageMeta, cohorts: &[Cohort], age_max: u8) -> Self {
         let average = |day: u8| {
             let sums = weighted_average(cohorts, day)?;
-            Some(AverageOut {
-                day,
-                cohorts: sums.cohorts,
-                installs: sums.installs,
-                cost: sums.cost_micros.map(Amount::from_micros).and_then(number),
-                measures: MeasuresOut::of(&sums),
-            })
+            Some(AverageOut::of(day, &sums))
         };
-        (0..=age_max).filter_map(average).collect()
+        let followed = same_cohorts(cohorts, age_max);
+        let followed = (0..=age_max).zip(&followed);
+        Self {
+            page,
+            averages: (0..=age_max).filter_map(average).collect(),
+            same_cohorts: followed
+                .map(|(day, sums)| AverageOut::of(day, sums))
+                .collect(),
+        }
+    }
+}
+
+impl AverageOut {
+    fn of(day: u8, sums: &CohortSums) -> Self {
+        Self {
+            day,
+            cohorts: sums.cohorts,
+            installs: sums.installs,
+            cost: sums.cost_micros.map(Amount::from_micros).and_then(number),
+            measures: MeasuresOut::of(sums),
+        }
     }
 }
 
@@ -207,6 +221,7 @@ pub(super) fn example() -> Value {
             "cohort": "2026-01-01", "network": "network_a", "installs": 300, "cost": 240,
             "ages": [age(0, 300, 1.0, 120.0), age(1, 90, 0.3, 0.0)]
         }],
-        "meta": {"hasMore": false, "cursor": null, "averages": [average(0, 1.0), average(1, 0.3)]}
+        "meta": {"hasMore": false, "cursor": null, "averages": [average(0, 1.0), average(1, 0.3)],
+            "sameCohorts": [average(0, 1.0), average(1, 0.3)]}
     })
 }

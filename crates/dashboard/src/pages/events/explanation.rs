@@ -129,7 +129,8 @@ pub(crate) const fn skip_explanation(skip: SkipReason) -> Explanation {
              phone number as a hash, or the advertising id.",
         ),
         SkipReason::AmountNotForwardable => Explanation::plain(
-            "The amount does not count, so the event was not forwarded. The event's page shows why.",
+            "A purchase is sent only with an amount that is at most 2,000 USD, not negative, and in \
+             a currency with an exchange rate. The event's page shows what applies.",
         ),
     }
 }

@@ -138,8 +138,8 @@ mod tests {
             "1 to 720 hours (30 days). The app uses 36 hours.",
             "1 to 24 hours. The app uses 1 hour.",
             "(Europe/Berlin) replayed with these rules: click window 30 days",
-            "Net revenue<br><span class=\"unit\">US dollars</span>",
-            "CPI (blended)<br><span class=\"unit\">US dollars per install</span>",
+            "Net revenue<br><span class=\"unit\">US dollars, as on the overview</span>",
+            "CPI<br><span class=\"unit\">US dollars per install</span>",
         ] {
             assert!(page.text.contains(part), "{part}: {}", page.text);
         }

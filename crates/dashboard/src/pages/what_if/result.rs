@@ -50,6 +50,8 @@ pub(super) struct WhatIfResult {
     has_more_campaigns: bool,
     /// The tried rules.
     rules: String,
+    /// Query of the overview of the same days.
+    overview: String,
 }
 
 /// Shown if the database fails during the replay.
@@ -95,11 +97,15 @@ impl WhatIfResult {
         report: WhatIfReport,
     ) -> Self {
         let mut networks: Vec<_> = report.networks.iter().map(network_row).collect();
-        networks.push(ComparedView {
-            name: "Total".to_owned(),
+        let sums = [
+            ("Ads and links (paid)", &report.paid),
+            ("Total (blended)", &report.total),
+        ];
+        networks.extend(sums.map(|(name, row)| ComparedView {
+            name: name.to_owned(),
             id: String::new(),
-            figures: figures(&report.total),
-        });
+            figures: figures(row),
+        }));
         let changed = report
             .campaigns
             .iter()
@@ -134,6 +140,10 @@ impl WhatIfResult {
                 .map(campaign_row)
                 .collect(),
             rules: rules_text(rules),
+            overview: context.query.only(&["environment"]).with(&[
+                ("from", Some(&range.from.to_string())),
+                ("to", Some(&range.to.to_string())),
+            ]),
         }
     }
 
@@ -146,14 +156,16 @@ impl WhatIfResult {
     }
 
     /// Returns the heads of the columns with their units.
-    const fn heads(&self) -> [(&'static str, &'static str); 6] {
+    const fn heads(&self) -> [(&'static str, &'static str); 8] {
         [
             ("Installs", "installs"),
             ("Held", "installs"),
-            ("Net revenue", "US dollars"),
             ("Spend", "US dollars"),
-            ("CPI (blended)", "US dollars per install"),
-            ("ROAS (blended)", "net revenue per dollar of spend"),
+            ("CPI", "US dollars per install"),
+            ("Net revenue", "US dollars, as on the overview"),
+            ("ROAS", "as on the overview"),
+            ("Net revenue of these installs", "US dollars so far"),
+            ("ROAS of these installs", "so far"),
         ]
     }
 }
@@ -207,25 +219,32 @@ fn campaign_row(row: &WhatIfRow) -> ComparedView {
     }
 }
 
+fn text_of_usd(micros: i64) -> String {
+    text::usd(Amount::from_micros(micros))
+}
+
 fn figures(row: &WhatIfRow) -> Vec<FigureView> {
     let (now, then) = (&row.now, &row.then);
     let count =
         |pick: fn(&ReportFigures) -> i64| figure(Some(pick(now)), Some(pick(then)), text::count);
-    let money = |pick: fn(&ReportFigures) -> Option<i64>| {
-        figure(pick(now), pick(then), |micros| {
-            text::usd(Amount::from_micros(micros))
-        })
+    let money =
+        |pick: fn(&ReportFigures) -> Option<i64>| figure(pick(now), pick(then), text_of_usd);
+    let ratio = |now: Option<Amount>, then: Option<Amount>| {
+        figure(
+            now.map(Amount::micros),
+            then.map(Amount::micros),
+            |micros| text::ratio(Amount::from_micros(micros)),
+        )
     };
-    let ratio = |of: &ReportFigures| of.roas().map(Amount::micros);
     vec![
         count(|of| of.figures.installs),
         count(|of| of.figures.held_installs),
-        money(|of| Some(of.figures.net_micros())),
         money(|of| of.cost),
         money(|of| of.cpi().map(Amount::micros)),
-        figure(ratio(now), ratio(then), |micros| {
-            text::ratio(Amount::from_micros(micros))
-        }),
+        figure(row.period_net, row.period_net_then(), text_of_usd),
+        ratio(row.period_roas(), row.period_roas_then()),
+        money(|of| Some(of.figures.net_micros())),
+        ratio(now.roas(), then.roas()),
     ]
 }
 

@@ -10,6 +10,7 @@
 //!
 //! [`decide`]: crate::attribution::decide
 
+mod period;
 mod rebuild;
 mod replay;
 mod report;

@@ -1,5 +1,6 @@
 //! Adds up the replayed installs.
 
+use super::period::add_period_net;
 use super::replay::{ReplayedCredit, replay};
 use super::{
     ReplayClick, ReplayGap, StoredInstall, WHAT_IF_CAMPAIGNS_MAX, WHAT_IF_EXAMPLES_MAX,
@@ -10,14 +11,14 @@ use crate::app::AttributionRules;
 use crate::attribution::{CreditedNetwork, HoldState, MatchType};
 use crate::device::DeviceKey;
 use crate::event::Credit;
-use crate::report::{CostSum, Figures, ReportFigures};
+use crate::report::{CostSum, Figures, ReportFigures, StatsRow};
 use crate::vocabulary::id::ClickId;
 use crate::vocabulary::time::Timestamp;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Name of the row for installs whose new credit is not known.
-const UNKNOWN: &str = "unknown";
+pub(super) const UNKNOWN: &str = "unknown";
 
 /// Where an install counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +68,9 @@ pub struct WhatIfRow {
     pub now: ReportFigures,
     /// Under the other rules.
     pub then: ReportFigures,
+    /// Net revenue of the period as recorded, in millionths of a US dollar, with payments of earlier
+    /// installs and on websites; `None` if unknown.
+    pub period_net: Option<i64>,
 }
 
 /// Installs that move from one place to another.
@@ -122,6 +126,9 @@ pub struct WhatIfReport {
     pub gaps: Vec<(ReplayGap, u64)>,
     /// Sum over all networks.
     pub total: WhatIfRow,
+    /// Sum over the networks of ads and links: without organic installs, and without those whose new
+    /// credit is not known.
+    pub paid: WhatIfRow,
     /// Rows by network.
     pub networks: Vec<WhatIfRow>,
     /// Rows by network and campaign, largest first, at most [`WHAT_IF_CAMPAIGNS_MAX`].
@@ -260,9 +267,14 @@ impl WhatIf {
         }
     }
 
-    /// Returns the result, with the costs of the period. Without costs, the costs are unknown. Other
-    /// rules change no costs.
-    pub fn finish(mut self, costs: Option<Vec<CostSum>>) -> WhatIfReport {
+    /// Returns the result, with the costs of the period and the app's figures by network and campaign.
+    /// Without them, costs and revenue of the period are unknown. Other rules change no costs.
+    pub fn finish(
+        mut self,
+        costs: Option<Vec<CostSum>>,
+        reported: Option<&[StatsRow]>,
+    ) -> WhatIfReport {
+        let has_costs = costs.is_some();
         if let Some(costs) = costs {
             for row in self.rows.values_mut() {
                 (row.now.cost, row.then.cost) = (Some(0), Some(0));
@@ -272,9 +284,9 @@ impl WhatIf {
                 let row = self.rows.entry(key).or_insert_with(|| WhatIfRow {
                     network: cost.network,
                     campaign: cost.campaign,
-                    campaign_name: None,
                     now: ReportFigures::zero(),
                     then: ReportFigures::zero(),
+                    ..WhatIfRow::default()
                 });
                 for figures in [&mut row.now, &mut row.then] {
                     let before = figures.cost.unwrap_or(0);
@@ -283,7 +295,12 @@ impl WhatIf {
             }
         }
         let mut campaigns: Vec<WhatIfRow> = self.rows.into_values().collect();
-        let networks = by_network(&campaigns);
+        let mut networks = by_network(&campaigns);
+        let uncredited =
+            reported.map(|rows| add_period_net(&mut networks, &mut campaigns, rows, has_costs));
+        let mut total = sum(&networks);
+        total.period_net = total.period_net.or(uncredited.map(|_| 0));
+        total.period_net = add_known(total.period_net, uncredited);
         let size = |row: &WhatIfRow| row.now.figures.installs.max(row.then.figures.installs);
         campaigns.sort_by_key(|row| Reverse(size(row)));
         let mut moves: Vec<ReplayMove> = self.moves.into_values().collect();
@@ -296,7 +313,8 @@ impl WhatIf {
             installs: self.installs,
             moved: self.moved,
             gaps: self.gaps.into_iter().collect(),
-            total: total(&networks),
+            total,
+            paid: sum(networks.iter().filter(|row| row.is_paid())),
             networks,
             campaigns,
             has_more_campaigns,
@@ -322,6 +340,11 @@ fn figures(install: &StoredInstall, credit: Option<&Credit>) -> Figures {
 fn add(sum: &mut WhatIfRow, row: &WhatIfRow) {
     sum.now.add(&row.now);
     sum.then.add(&row.then);
+    sum.period_net = add_known(sum.period_net, row.period_net);
+}
+
+fn add_known(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    Some(one?.saturating_add(other?))
 }
 
 fn by_network(campaigns: &[WhatIfRow]) -> Vec<WhatIfRow> {
@@ -341,8 +364,8 @@ fn by_network(campaigns: &[WhatIfRow]) -> Vec<WhatIfRow> {
     networks.into_values().collect()
 }
 
-fn total(networks: &[WhatIfRow]) -> WhatIfRow {
-    let mut rows = networks.iter();
+fn sum<'a>(networks: impl IntoIterator<Item = &'a WhatIfRow>) -> WhatIfRow {
+    let mut rows = networks.into_iter();
     let mut sum = rows.next().cloned().unwrap_or_default();
     sum.network = String::new();
     rows.for_each(|row| add(&mut sum, row));

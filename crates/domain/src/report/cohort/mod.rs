@@ -21,7 +21,9 @@ mod update;
 pub use ages::{AGE_DAYS_MAX, Ages, age_in_days};
 pub use entry::{CohortCredit, CohortEntry, CohortMember};
 pub use query::{CohortReportQuery, CohortRow, CohortTable};
-pub use report::{Cohort, CohortAge, CohortMeasure, CohortSums, cohort_report, weighted_average};
+pub use report::{
+    Cohort, CohortAge, CohortMeasure, CohortSums, cohort_report, same_cohorts, weighted_average,
+};
 pub use returning::{ReturnStage, return_stages};
 pub use rows::{CohortFigures, CohortKey, CohortPlaceKey, CohortRows};
 pub use update::{CohortDevice, CohortUpdate, UncertainAge, update_cohorts};

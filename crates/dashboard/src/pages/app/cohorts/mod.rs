@@ -15,11 +15,12 @@ use crate::pages::app::group_label;
 use crate::query::UrlQuery;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
+use crate::text;
 use crate::views::ViewMenu;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use report::{AGE_MAX, AGES, BY, CohortsReport, INTERVAL, SHOW, describe, load_report};
+use report::{AGES, BY, CohortsReport, INTERVAL, SHOW, describe, load_report};
 use table::{AverageRow, Row};
 use tributary_domain::access::resource::CohortsRead;
 use tributary_domain::report::cohort::{CohortMeasure, CohortTable};
@@ -42,13 +43,25 @@ struct CohortsPage {
     table: Option<CohortsTable>,
 }
 
+/// The curve of the cohorts that have completed its last day.
+struct Curve {
+    chart: Chart,
+    last_day: usize,
+    /// Number of installs that it follows.
+    installs: String,
+    /// Number of all installs of the report.
+    all: String,
+}
+
 /// The table and the curve.
 struct CohortsTable {
     ages: Vec<u8>,
     rows: Vec<Row>,
     average: AverageRow,
-    /// Averages by day since install; `None` if there are fewer than two.
-    curve: Option<Chart>,
+    /// The same cohorts by day since install; `None` if they have completed fewer than two days.
+    curve: Option<Curve>,
+    /// Whether the last row is a total.
+    is_total: bool,
     /// Number of cohorts, including those that the page does not show.
     row_count: usize,
     /// Whether the measure needs costs that are not known for these cohorts.
@@ -64,6 +77,7 @@ impl CohortsTable {
             rows: table::rows(found, &ages, query, ROWS_SHOWN_MAX),
             average: table::average(found, &ages),
             curve: curve(found),
+            is_total: found.measure == CohortMeasure::CumulativeRevenue,
             row_count: found.cohorts.len(),
             payers_from: found
                 .payers_from
@@ -108,6 +122,11 @@ impl CohortsPage {
         self.query.with(&[])
     }
 
+    /// Returns whether the measure contains revenue or payments.
+    const fn is_of_payments(&self) -> bool {
+        !matches!(self.measure, CohortMeasure::Retention)
+    }
+
     fn is_by_day(&self) -> bool {
         report::interval(&self.query) == TimeUnit::Day
     }
@@ -119,8 +138,7 @@ impl CohortsPage {
                 "Share of devices that were active on a day after the install."
             }
             CohortMeasure::PayerShare => {
-                "Share of devices that made their first counted payment until the end of a day. \
-                 Payments on a website belong to no install and are left out."
+                "Share of devices that made their first counted payment until the end of a day."
             }
             CohortMeasure::RevenuePerInstall => {
                 "Net revenue until the end of a day, divided by all installs."
@@ -137,18 +155,19 @@ impl CohortsPage {
     }
 }
 
-/// Draws the averages by day since install. Retention begins on day 1: day 0 is always 100 % and
+/// Draws the same cohorts by day since install. Retention begins on day 1: day 0 is always 100 % and
 /// would use up the whole scale.
-fn curve(found: &CohortsReport) -> Option<Chart> {
+fn curve(found: &CohortsReport) -> Option<Curve> {
     let (label, unit) = describe(found.measure);
-    let first = u8::from(found.measure == CohortMeasure::Retention);
-    let values: Vec<(u8, i64)> = (first..=AGE_MAX)
-        .map_while(|age| Some((age, found.value(&found.average(age)?)?)))
+    let first = usize::from(found.measure == CohortMeasure::Retention);
+    let sums = found.followed.iter().enumerate().skip(first);
+    let values: Vec<(usize, i64)> = sums
+        .map_while(|(age, sums)| Some((age, found.value(sums)?)))
         .collect();
     if values.len() < 2 {
         return None;
     }
-    let point = |(age, _): &(u8, i64)| ChartPoint {
+    let point = |(age, _): &(usize, i64)| ChartPoint {
         label: format!("Day {age}"),
         days: None,
         is_unfinished: false,
@@ -167,7 +186,13 @@ fn curve(found: &CohortsReport) -> Option<Chart> {
         second: None,
         can_zoom: false,
     };
-    Some(data.draw())
+    let all = found.cohorts.iter().map(|cohort| cohort.installs).sum();
+    Some(Curve {
+        chart: data.draw(),
+        last_day: values.last()?.0,
+        installs: text::count(found.followed.first()?.installs),
+        all: text::count(all),
+    })
 }
 
 /// Shows the page.

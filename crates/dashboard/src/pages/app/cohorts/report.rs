@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use tributary_domain::access::resource::CohortsRead;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::report::cohort::{
-    Cohort, CohortMeasure, CohortReportQuery, CohortSums, CohortTable, cohort_report,
+    Cohort, CohortMeasure, CohortReportQuery, CohortSums, CohortTable, cohort_report, same_cohorts,
     weighted_average,
 };
 use tributary_domain::report::range::Span;
@@ -43,6 +43,8 @@ pub(super) struct CohortsReport {
     /// Labels of the spans for a file, as in the REST API.
     plain_spans: Vec<String>,
     pub(super) cohorts: Vec<Cohort>,
+    /// Sums of the same cohorts by age, from 0 on.
+    pub(super) followed: Vec<CohortSums>,
     names: ValueNames,
     /// Whether costs are known for these cohorts.
     pub(super) has_costs: bool,
@@ -133,6 +135,7 @@ pub(super) async fn load_report(
         by,
         spans,
         plain_spans: plain.map(|span| span.label).collect(),
+        followed: same_cohorts(&cohorts, AGE_MAX),
         cohorts,
         names,
         has_costs,
@@ -170,9 +173,13 @@ impl CohortsReport {
         self.measure.of(sums).map(Amount::micros)
     }
 
-    /// Returns the sums of the average row at an age.
+    /// Returns the sums of the average row at an age. A total is that of the same cohorts at every
+    /// age: it would fall where fewer cohorts have reached an age.
     pub(super) fn average(&self, age: u8) -> Option<CohortSums> {
-        weighted_average(&self.cohorts, age)
+        match self.measure {
+            CohortMeasure::CumulativeRevenue => self.followed.get(usize::from(age)).copied(),
+            _ => weighted_average(&self.cohorts, age),
+        }
     }
 
     /// Returns the label of a cohort's install period.

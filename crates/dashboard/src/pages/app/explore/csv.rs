@@ -1,5 +1,5 @@
 //! `GET /apps/{app}/explore.csv` — the Explore report as CSV: the same columns, filters and order as
-//! on the page, with all rows.
+//! on the page, with all rows. The figures of the compared range follow in columns of their own.
 
 use super::report::load_report;
 use crate::access::ReportContext;
@@ -11,7 +11,7 @@ use crate::state::DashboardHandles;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::AnalyticsRead;
-use tributary_domain::report::report_file_name;
+use tributary_domain::report::{ReportFigures, report_file_name};
 
 /// Returns the file.
 pub(crate) async fn csv(
@@ -22,18 +22,26 @@ pub(crate) async fn csv(
     let found = load_report(&handles, &context, &bar)
         .await?
         .map_err(|_| Failure::NotFound)?;
-    let mut heads = found.heads();
-    heads.extend(found.columns.iter().map(|column| column.word));
+    let mut heads: Vec<String> = found.heads().into_iter().map(str::to_owned).collect();
+    heads.extend(found.columns.iter().map(|column| column.word.to_owned()));
+    if found.has_rows_before() {
+        let before = found.columns.iter();
+        heads.extend(before.map(|column| format!("{}.previous", column.word)));
+    }
     let rows = found.rows.iter().map(|(key, row)| {
-        let values = found.plain_values(key).into_iter();
-        let figure = |column: &&Metric| {
+        let before = found.row_before(key);
+        let ranges = std::iter::once(row).chain(&before);
+        let figures = ranges.flat_map(|row| found.columns.iter().map(move |one| (one, row)));
+        let figure = |(column, row): (&&'static Metric, &ReportFigures)| {
             if found.has_value(column, key) {
                 column.plain(row)
             } else {
                 String::new()
             }
         };
-        values.chain(found.columns.iter().map(figure).collect::<Vec<_>>())
+        let mut line = found.plain_values(key);
+        line.extend(figures.map(figure));
+        line
     });
     let name = report_file_name(context.app()?.name.as_str(), "explore", &bar.range.days);
     Ok(csv_file(&name, heads, rows))

@@ -13,7 +13,7 @@ use crate::analysis::{AnalysisBar, Obstacle};
 use crate::chart::Chart;
 use crate::failure::Failure;
 use crate::form_state::FormState;
-use crate::metric::{METRICS, Metric, MetricChange};
+use crate::metric::{ComparedFigure, METRICS, Metric, MetricChange, Unit};
 use crate::pages::app::group_label;
 use crate::query::UrlQuery;
 use crate::shell::{Section, Shell};
@@ -163,8 +163,8 @@ struct Row {
 /// A value of a row.
 struct Figure {
     text: String,
-    /// Change from the compared range.
-    change: Option<MetricChange>,
+    /// Value in the compared range, and the change from it.
+    compared: Option<ComparedFigure>,
     /// Whether the value is a ratio of few installs.
     is_small_sample: bool,
 }
@@ -193,14 +193,15 @@ fn row(
     let before = found.row_before(key);
     let figure = |metric: &&Metric| {
         let has_value = found.has_value(metric, key);
-        let before = before.filter(|_| has_value);
+        let before = before.as_ref().filter(|_| has_value);
         Figure {
             text: if has_value {
                 metric.write(figures)
             } else {
                 NO_VALUE.to_owned()
             },
-            change: before.and_then(|before| metric.change(before, figures)),
+            compared: before
+                .and_then(|before| ComparedFigure::of(metric, before, figures, Unit::write)),
             is_small_sample: metric.is_from_small_sample(figures),
         }
     };

@@ -104,6 +104,14 @@ fn columns(query: &UrlQuery, has_costs: bool, of_events: bool) -> Vec<&'static M
     shown
 }
 
+/// Returns the figures of a row without any.
+fn nothing(has_costs: bool) -> ReportFigures {
+    ReportFigures {
+        cost: has_costs.then_some(0),
+        ..ReportFigures::zero()
+    }
+}
+
 /// Returns the ways to a report with fewer rows.
 fn fewer_rows(query: &UrlQuery, message: String) -> Obstacle {
     let week = PageDateRange::with_preset(query, "7d");
@@ -152,10 +160,18 @@ pub(super) async fn load_report(
         (question.clone(), None)
     };
     let stats = handles.store.stats(caller, app, read).await?;
-    let rows = report_rows(stats, &question, &spans, spend.as_ref());
+    let mut rows = report_rows(stats, &question, &spans, spend.as_ref());
     if rows.len() > ROWS_MAX as usize {
         let message = format!("The report has more than {ROWS_MAX} rows.");
         return Ok(Err(fewer_rows(query, message)));
+    }
+    let before = compared_rows(handles, context, bar, &group.dimensions, has_costs).await?;
+    if let Some(before) = before.as_ref().filter(|_| group.time.is_none()) {
+        // A network that brought something before and nothing now is worth a row.
+        for values in before.rows.keys() {
+            let key = (0, values.clone());
+            rows.entry(key).or_insert_with(|| nothing(has_costs));
+        }
     }
     let dimensions = group.dimensions.iter().copied();
     let values = rows
@@ -167,7 +183,6 @@ pub(super) async fn load_report(
     let of_events = named
         .into_iter()
         .any(|one| matches!(one, Dimension::Event | Dimension::Source));
-    let before = compared_rows(handles, context, bar, &group.dimensions, has_costs).await?;
     let mut found = ExploreReport {
         plain_spans: bar
             .range
@@ -357,9 +372,15 @@ impl ExploreReport {
 
     /// Returns a row's figures in the compared range; `None` if they are not known. Times have no
     /// counterpart in that range.
-    pub(super) fn row_before(&self, (_, values): &ReportRowKey) -> Option<&ReportFigures> {
+    pub(super) fn row_before(&self, (_, values): &ReportRowKey) -> Option<ReportFigures> {
         let before = self.before.as_ref().filter(|_| !self.has_time())?;
-        before.rows.get(values)
+        let found = before.rows.get(values).copied();
+        Some(found.unwrap_or_else(|| nothing(before.total.cost.is_some())))
+    }
+
+    /// Returns whether rows have figures of the compared range.
+    pub(super) const fn has_rows_before(&self) -> bool {
+        self.before.is_some() && !self.has_time()
     }
 
     /// Returns the totals of the compared range; `None` if nothing is compared or only some rows are
@@ -370,10 +391,7 @@ impl ExploreReport {
     }
 
     pub(super) fn total(&self) -> ReportFigures {
-        let nothing = ReportFigures {
-            cost: self.has_costs.then_some(0),
-            ..ReportFigures::zero()
-        };
+        let nothing = nothing(self.has_costs);
         self.rows.iter().fold(nothing, |mut total, (_, row)| {
             total.add(row);
             total

@@ -2,7 +2,7 @@
 
 use super::load::RangeFigures;
 use crate::analysis::AnalysisBar;
-use crate::metric::{Metric, MetricChange};
+use crate::metric::{ComparedFigure, Metric, MetricChange, Unit};
 use tributary_domain::report::ReportFigures;
 
 /// Cards with and without ad costs, in display order.
@@ -34,6 +34,8 @@ pub(super) struct Kpi {
     pub(super) label: &'static str,
     pub(super) value: String,
     pub(super) change: Option<MetricChange>,
+    /// The figure of the compared range, if it is known.
+    pub(super) before: Option<String>,
     /// Whether the compared range had no value and this one has.
     pub(super) is_new: bool,
     /// Text beside the change: the blended value of a paid one, and whether the day is not over.
@@ -71,6 +73,8 @@ fn help(metric: &Metric) -> &'static [&'static str] {
         "netRevenue" => &[
             "Net revenue: payments minus refunds in this period, in US dollars, from the app, its \
              billing providers and websites.",
+            "A payment of more than 2,000 USD does not count, because it is most likely a mistake. \
+             It is stored, and the event's page says so.",
         ],
         "payingDevices" => &["New payers: devices whose first payment of all is in this period."],
         _ => &[],
@@ -114,17 +118,23 @@ pub(super) fn kpis(bar: &AnalysisBar, figures: &RangeFigures) -> Vec<Kpi> {
         (!parts.is_empty()).then(|| parts.join(", "))
     };
     let cards = cards(bar, has_costs).into_iter();
-    cards
-        .map(|metric| Kpi {
+    let kpi = |metric: &'static Metric| {
+        let compared =
+            before.and_then(|before| ComparedFigure::of(metric, before, now, Unit::write_brief));
+        let (before_text, change) =
+            compared.map_or((None, None), |one| (Some(one.before), one.change));
+        Kpi {
             word: metric.word,
             label: metric.label,
             value: metric.write_brief(now),
-            change: before.and_then(|before| metric.change(before, now)),
+            change,
+            before: before_text,
             is_new: before.is_some_and(|before| is_new(metric, before, now)),
             note: note(metric),
             help: help(metric),
-        })
-        .collect()
+        }
+    };
+    cards.map(kpi).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::load::{FigureReader, RangeFigures, sums};
 use crate::analysis::{AnalysisBar, Obstacle};
-use crate::metric::{Metric, MetricChange};
+use crate::metric::{ComparedFigure, Metric, Unit};
 use crate::value_names::ValueNames;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -37,8 +37,8 @@ pub(super) struct TopListRow {
     pub(super) filter: String,
     /// Id of the link, if the row is one.
     pub(super) link: Option<String>,
-    /// Figures with their change from the compared range.
-    pub(super) figures: Vec<(String, Option<MetricChange>)>,
+    /// Figures, each with that of the compared range.
+    pub(super) figures: Vec<(String, Option<ComparedFigure>)>,
     /// Width of the bar behind the name, in thousandths of the first row's.
     pub(super) width: i64,
 }
@@ -127,8 +127,9 @@ fn table(
             .iter()
             .map(|one| {
                 let before = before.and_then(|before| before.get(value));
-                let change = before.and_then(|before| one.change(before, row));
-                (one.write_brief(row), change)
+                let compared = before
+                    .and_then(|before| ComparedFigure::of(one, before, row, Unit::write_brief));
+                (one.write_brief(row), compared)
             })
             .collect(),
         width: i64::try_from(i128::from(weight(row)) * 1_000 / i128::from(heaviest)).unwrap_or(0),
@@ -144,6 +145,26 @@ fn table(
     }
 }
 
+/// Gives the values of either range a row in the other one: a network that brought something before
+/// and nothing now is worth a row. `has_costs` says for each range whether its costs are known.
+fn complete(
+    now: &mut Vec<(String, ReportFigures)>,
+    before: &mut BTreeMap<String, ReportFigures>,
+    has_costs: (bool, bool),
+) {
+    let nothing = |has_costs: bool| ReportFigures {
+        cost: has_costs.then_some(0),
+        ..ReportFigures::zero()
+    };
+    let is_new = |value: &&String| !value.is_empty() && now.iter().all(|(one, _)| one != *value);
+    let gone: Vec<String> = before.keys().filter(is_new).cloned().collect();
+    for (value, _) in now.iter() {
+        let row = before.entry(value.clone());
+        row.or_insert_with(|| nothing(has_costs.1));
+    }
+    now.extend(gone.into_iter().map(|value| (value, nothing(has_costs.0))));
+}
+
 /// Builds the top lists.
 pub(super) fn leaders(
     reader: &FigureReader<'_>,
@@ -157,14 +178,20 @@ pub(super) fn leaders(
         let rows = sums(reader, days, rows.unwrap_or_default(), &[dimension], spend);
         (dimension, is_available, ranked(rows, dimension))
     };
-    let networks = ranked(figures.by_network.clone(), Dimension::Network, spend);
     // Other lists have too many values to read those of another range.
     let compared = reader.bar.range.compared.as_ref();
     let before = compared.zip(figures.by_network_before.clone());
-    let before = before.map(|(compared, rows)| {
+    let mut before = before.map(|(compared, rows)| {
         let spend = figures.spend_before.as_ref();
         sums(reader, &compared.days, rows, &[Dimension::Network], spend)
     });
+    let (network, is_available, mut networks) =
+        ranked(figures.by_network.clone(), Dimension::Network, spend);
+    if let Some(before) = &mut before {
+        let costs = (spend.is_some(), figures.spend_before.is_some());
+        complete(&mut networks, before, costs);
+    }
+    let networks = (network, is_available, networks);
     let before_of =
         |dimension: Dimension| before.as_ref().filter(|_| dimension == Dimension::Network);
     let places = rows.places.as_ref();

@@ -2,9 +2,9 @@
 
 use super::traffic::*;
 use crate::app::FraudPolicy;
-use crate::install::what_if::{WHAT_IF_EXAMPLES_MAX, WHAT_IF_MOVES_MAX};
+use crate::install::what_if::{WHAT_IF_EXAMPLES_MAX, WHAT_IF_MOVES_MAX, WhatIfRow};
 use crate::integration::Network;
-use crate::report::CostSum;
+use crate::report::{CostSum, Figures, OTHER, StatsRow};
 use crate::vocabulary::day::Day;
 use rstest::rstest;
 
@@ -186,7 +186,7 @@ fn a_lost_click_goes_to_a_later_install() {
         crate::install::tests::at(3 * HOUR),
     );
     later.add(installs[1..].to_vec());
-    assert_eq!(later.finish(None).moved, 0);
+    assert_eq!(later.finish(None, None).moved, 0);
 }
 
 #[test]
@@ -211,11 +211,27 @@ fn costs_stay_and_ratios_follow_the_installs() {
         usd_micros: 2_000_000,
         origin: crate::report::cost::CostOrigin::Manual,
     };
-    let report = what_if.finish(Some(vec![
+    let reported = [
+        (["network_b", "campaign-1"], 9),
+        (["network_b", "campaign-2"], 3),
+        (["network_d", OTHER], 5),
+        (["organic", ""], 7),
+        (["", ""], 1),
+    ];
+    let reported = reported.map(|(values, usd)| StatsRow {
+        period: 0,
+        values: values.map(str::to_owned).to_vec(),
+        figures: Figures {
+            revenue_micros: usd * 1_000_000,
+            ..Figures::default()
+        },
+    });
+    let costs = vec![
         cost("network_b", "campaign-1"),
         cost("network_b", "campaign-1"),
         cost("network_c", ""),
-    ]));
+    ];
+    let report = what_if.finish(Some(costs), Some(&reported));
     let row = |network: &str| {
         let found = report.networks.iter().find(|row| row.network == network);
         found.unwrap().clone()
@@ -233,6 +249,34 @@ fn costs_stay_and_ratios_follow_the_installs() {
     let organic = row("organic");
     assert_eq!(organic.then.figures.organic_installs, 2);
     assert_eq!(report.total.then.cost, Some(6_000_000));
+    // One payment of a dollar moves from the network to organic.
+    let nets = |row: &WhatIfRow| {
+        [row.period_net, row.period_net_then()].map(|net| net.unwrap() / 1_000_000)
+    };
+    assert_eq!(nets(&paid), [12, 11]);
+    assert_eq!(
+        [paid.period_roas(), paid.period_roas_then()].map(|roas| roas.unwrap().micros()),
+        [3_000_000, 2_750_000]
+    );
+    assert_eq!(nets(&organic), [7, 8]);
+    assert_eq!(nets(&row("network_c")), [0, 0]);
+    assert_eq!(
+        nets(&row("network_d")),
+        [5, 5],
+        "it has no installs in the period"
+    );
+    assert_eq!(nets(&report.paid), [17, 16]);
+    assert_eq!(
+        nets(&report.total),
+        [25, 25],
+        "including what has no credit"
+    );
+    assert_eq!(report.paid.now.cost, report.total.now.cost);
+    let campaign = report
+        .campaigns
+        .iter()
+        .find(|row| row.campaign == "campaign-1");
+    assert_eq!(nets(campaign.unwrap()), [9, 8]);
     let names: Vec<_> = report
         .campaigns
         .iter()

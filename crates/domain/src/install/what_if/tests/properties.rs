@@ -175,7 +175,7 @@ proptest! {
         for page in installs.chunks(size) {
             paged.add(page.to_vec());
         }
-        prop_assert_eq!(paged.finish(None), whole);
+        prop_assert_eq!(paged.finish(None, None), whole);
     }
 
     #[test]

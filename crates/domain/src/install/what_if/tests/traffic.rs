@@ -279,7 +279,7 @@ fn stored(
 pub(super) fn replay(installs: &[StoredInstall], rules: &AttributionRules) -> WhatIfReport {
     let mut what_if = WhatIf::new(Environment::Live, rules.clone(), at(BEGIN));
     what_if.add(installs.to_vec());
-    what_if.finish(None)
+    what_if.finish(None, None)
 }
 
 /// Returns the moves in a few words, such as `network_a campaign-1 > organic: 2`.

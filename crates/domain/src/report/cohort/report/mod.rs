@@ -269,5 +269,29 @@ pub fn weighted_average<'a>(
     })
 }
 
+/// The same cohorts are followed to the highest age that at least one in this number of their
+/// installs has completed. A smaller part says little about the others.
+const FOLLOWED_PART: i64 = 4;
+
+/// Returns the sums of the same cohorts at every age, from 0 on: of those that have completed the last
+/// of these ages. Unlike those of [`weighted_average`], these sums never change from one age to the
+/// next because other installs are counted, so a cumulative total falls only by refunds. Empty if no
+/// cohort with installs has completed day 0.
+pub fn same_cohorts(cohorts: &[Cohort], age_max: u8) -> Vec<CohortSums> {
+    let installs = |age| weighted_average(cohorts, age).map_or(0, |sums| sums.installs);
+    let at_start = installs(0);
+    let is_large_enough = |age: &u8| {
+        let installs = installs(*age);
+        installs > 0 && installs.saturating_mul(FOLLOWED_PART) >= at_start
+    };
+    let Some(last) = (0..=age_max).rev().find(is_large_enough) else {
+        return Vec::new();
+    };
+    let is_followed = |cohort: &&Cohort| cohort.at(last).is_some_and(|at| at.is_complete);
+    let followed: Vec<&Cohort> = cohorts.iter().filter(is_followed).collect();
+    let sums = |age| weighted_average(followed.iter().copied(), age);
+    (0..=last).filter_map(sums).collect()
+}
+
 #[cfg(test)]
 mod tests;

@@ -208,6 +208,30 @@ fn grouping_does_not_change_the_average(#[case] by: &[Dimension], #[case] cohort
     }
 }
 
+/// Installs of three days, of which the first is followed longest.
+#[rstest]
+#[case::all_are_young(time(1, 0), [10, 20, 30], &[])]
+#[case::the_first_completed_day_0(time(2, 0), [10, 20, 30], &[10])]
+#[case::both_completed_day_0_and_one_day_1(time(3, 0), [10, 20, 30], &[10, 10])]
+#[case::a_part_that_is_too_small(time(4, 0), [10, 20, 30], &[30, 30])]
+#[case::all_have_the_same_age(time(5, 0), [10, 0, 0], &[10, 10, 10, 10])]
+#[case::no_installs(time(9, 0), [0, 0, 0], &[])]
+fn the_same_cohorts_are_followed_while_they_are_large_enough(
+    #[case] now: Timestamp,
+    #[case] installs: [i64; 3],
+    #[case] expected: &[i64],
+) {
+    let spans = spans(3);
+    let rows = installs.into_iter().enumerate();
+    let rows = rows.filter(|(_, installs)| *installs > 0);
+    let rows = rows.map(|(period, installs)| row((period, "network_a", 0, installs, 9), &[]));
+    let found = query(&[], &spans);
+    let cohorts = cohort_report(rows.collect(), &found, &spans, None, None, now);
+    let followed = same_cohorts(&cohorts, 90);
+    let followed: Vec<i64> = followed.iter().map(|sums| sums.installs).collect();
+    assert_eq!(followed, expected);
+}
+
 /// A device: install time in hours, whether it is paid, and age in hours and dollars of payments.
 type Device = (i64, bool, Vec<(i64, i64)>);
 
@@ -297,6 +321,17 @@ proptest! {
             let turned = turn.min(cohorts.len());
             cohorts.rotate_left(turned);
             prop_assert_eq!(weighted_average(&cohorts, age), expected);
+        }
+        let followed = same_cohorts(&cohorts, 9);
+        if let Some(last) = followed.len().checked_sub(1) {
+            let last = u8::try_from(last).unwrap();
+            prop_assert_eq!(followed.last().copied(), weighted_average(&cohorts, last));
+        }
+        for pair in followed.windows(2) {
+            prop_assert_eq!(pair[0].installs, pair[1].installs);
+            prop_assert!(pair[0].payers <= pair[1].payers);
+            let has_refunds = devices.iter().any(|(.., events)| events.iter().any(|(_, usd)| *usd < 0));
+            prop_assert!(has_refunds || pair[0].revenue_micros <= pair[1].revenue_micros);
         }
     }
 }
