@@ -59,7 +59,8 @@ impl AuditLog for PostgresStore {
     ) -> StoreResult<Vec<OrganizationId>> {
         self.read("audited_organizations", async move |tx| {
             let after = after.map_or(Uuid::nil(), |after| uuid(after.as_bytes()));
-            let sql = "select organization_id from audit_chains
+            // Not from the chains: one that somebody removed must be found.
+            let sql = "select organization_id from organizations
                        where organization_id > $1 order by organization_id limit $2";
             let rows = tx.query(sql, &[&after, &i64::from(limit)]).await?;
             let organization = |row| Ok(OrganizationId::from_bytes(id(row, 0)?));
@@ -109,6 +110,18 @@ impl AuditLog for PostgresStore {
     }
 }
 
+/// The row of a chain; that of an empty one if an organization has none, so that the verification finds
+/// entries without their chain.
+const CHAIN_OR_NEW: &str = "
+    (select organization_id, last_sequence, last_hash, removed_sequence, removed_hash, removed_at,
+            missing, is_waiting
+     from audit_chains where organization_id = $1
+     union all
+     select organization_id, 0::bigint, decode(repeat('00', 32), 'hex'), 0::bigint,
+            decode(repeat('00', 32), 'hex'), null::bigint, 0::bigint, false
+     from organizations where organization_id = $1
+       and not exists (select from audit_chains where organization_id = $1))";
+
 /// Reads a page in one statement, so that the entries and the state of the chain belong together.
 async fn read_chain_page(
     tx: &Tx,
@@ -121,7 +134,7 @@ async fn read_chain_page(
     let entry = qualified("entries", entries);
     let sql = format!(
         "select {chain}, entries.audit_id, entries.sequence, entries.hash, {entry}
-         from audit_chains
+         from {CHAIN_OR_NEW} as audit_chains
          left join lateral (
              select {places}, {others} from audit_log
              where audit_log.organization_id = audit_chains.organization_id

@@ -68,7 +68,8 @@ impl AuditLog for SqliteStore {
     ) -> StoreResult<Vec<OrganizationId>> {
         self.read("audited_organizations", move |connection| {
             let after = after.map_or([0; 16], |after| *after.as_bytes());
-            let sql = "select organization_id from audit_chains
+            // Not from the chains: one that somebody removed must be found.
+            let sql = "select organization_id from organizations
                        where organization_id > ?1 order by organization_id limit ?2";
             let mut statement = connection.prepare_cached(sql)?;
             let organizations = statement.query_map((after, limit), |row| {
@@ -86,8 +87,10 @@ impl AuditLog for SqliteStore {
         limit: u32,
     ) -> StoreResult<Option<ChainPage>> {
         self.read("audit_chain_page", move |connection| {
-            let Some(chain) = find_chain(connection, organization)? else {
-                return Ok(None);
+            let chain = match find_chain(connection, organization)? {
+                Some(chain) => chain,
+                None if is_organization(connection, organization)? => AuditChain::NEW,
+                None => return Ok(None),
             };
             let after = after.max(chain.anchor.end.sequence);
             let entries = find_entries(connection, organization, after, limit)?;
@@ -143,6 +146,13 @@ pub(crate) fn find_chain(
         .query_row([organization.as_bytes()], read_row::<AuditChainRow>)
         .optional()?;
     Ok(row.map(|row| row.read()))
+}
+
+/// Returns whether an organization exists. Without its chain, the verification finds its entries.
+fn is_organization(connection: &Connection, organization: OrganizationId) -> Result<bool, Failure> {
+    let sql = "select 1 from organizations where organization_id = ?1";
+    let mut find = connection.prepare_cached(sql)?;
+    Ok(find.exists([organization.as_bytes()])?)
 }
 
 fn find_entries(

@@ -217,7 +217,8 @@ pub trait AuditLog: Send + Sync {
     ) -> StoreResult<Vec<OrganizationId>>;
 
     /// Reads the chain of an organization, and at most `limit` entries after a sequence number and
-    /// after the anchor, as of one moment. Returns `None` if the organization has no chain.
+    /// after the anchor, as of one moment. An organization without a stored chain has an empty one.
+    /// Returns `None` if there is no such organization.
     async fn audit_chain_page(
         &self,
         organization: OrganizationId,

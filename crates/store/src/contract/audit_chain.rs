@@ -147,11 +147,34 @@ pub const TAMPERINGS: [(&str, ChainBreak); 8] = [
     ),
 ];
 
+/// Statements that remove the row of a chain from outside, and put it back.
+const WITHOUT_CHAIN_ROW: [[&str; 2]; 2] = [
+    [
+        "create table kept as select * from audit_chains",
+        "delete from audit_chains",
+    ],
+    [
+        "insert into audit_chains select * from kept",
+        "drop table kept",
+    ],
+];
+
 /// Checks that tampering is found. `execute` runs a statement on the database of an empty store.
 pub async fn tampering_is_found(store: &SharedStore, execute: impl AsyncFn(&'static str)) {
     let caller = organization(store).await;
     make_every_change(store, &caller).await;
     assert_eq!(verify(store, &caller).await.broken, None);
+    let [remove, restore] = WITHOUT_CHAIN_ROW;
+    for statement in remove {
+        execute(statement).await;
+    }
+    let broken = verify(store, &caller).await.broken;
+    assert_eq!(broken.map(|(found, _)| found), Some(ChainBreak::End(0)));
+    let listed = store.audited_organizations(None, 100).await;
+    assert_eq!(listed.expect("a list"), [caller.organization()]);
+    for statement in restore {
+        execute(statement).await;
+    }
     for (statement, expected) in TAMPERINGS {
         execute(statement).await;
         let broken = verify(store, &caller).await.broken;
