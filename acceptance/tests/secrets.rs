@@ -48,7 +48,10 @@ on_both_engines! {
         }
         answers += &server.call("GET", &format!("{path}?token={CANARY}"), &key, None).await.text;
         answers += &server.call("GET", &format!("/unknown/{CANARY}"), &key, None).await.text;
-        answers += &server.call("GET", "/setup/setup_canary7f3kQ9", &key, None).await.text;
+        let callback = "/sign-in/sso/org_canary7f3kQ9/callback?code=canary7f3kQ9&state=canary7f3kQ9";
+        for page in ["/setup/setup_canary7f3kQ9", "/reset/reset_canary7f3kQ9", "/shared/share_canary7f3kQ9", callback] {
+            answers += &server.call("GET", page, &key, None).await.text;
+        }
         for read in ["", "/integrations", "/links", "/skan"] {
             answers += &server.call("GET", &format!("{path}{read}"), &key, None).await.text;
         }

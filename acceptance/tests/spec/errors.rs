@@ -332,6 +332,8 @@ on_both_engines! {
             let answer = server.get(path, &key).await;
             assert!(ids.insert(answer.header("x-request-id").unwrap().to_owned()));
             assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+            let policy = answer.header("referrer-policy").unwrap();
+            assert!(["no-referrer", "strict-origin-when-cross-origin"].contains(&policy), "{path}: {policy}");
             let policy = answer.header("content-security-policy").unwrap();
             assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{path}: {policy}");
             assert!(policy.contains("frame-ancestors 'none'"), "{path}: {policy}");

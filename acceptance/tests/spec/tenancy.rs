@@ -1,6 +1,6 @@
 //! Tenant isolation: on every route, another organization's objects look like missing ones.
 
-use crate::routes::{Needs, ROUTES, RouteFixture};
+use crate::routes::{Needs, ROUTES, Route, RouteFixture};
 use serde_json::json;
 use tributary_testkit::{TestServer, on_both_engines};
 
@@ -13,10 +13,12 @@ on_both_engines! {
         let missing = RouteFixture {
             app: "app_01k9z3v7q8e4r9m2x5c6b7n8d0".to_owned(),
             link: "lnk_01k9z3v7q8e4r9m2x5c6b7n8d0".to_owned(),
+            key: "key_01k9z3v7q8e4r9m2x5c6b7n8d0".to_owned(),
             ..fixture.clone()
         };
         let mut checked = 0;
-        for route in ROUTES.iter().filter(|route| route.path.contains("{appId}")) {
+        let has_id = |route: &&Route| route.path.contains("{appId}") || route.path.contains("{keyId}");
+        for route in ROUTES.iter().filter(has_id) {
             let call = async |fixture: &RouteFixture| {
                 let path = route.path_for(fixture);
                 let answer = server.call(route.method, &path, &other_key, route.body(fixture)).await;
