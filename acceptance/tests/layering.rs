@@ -113,7 +113,6 @@ const ADAPTERS_CALL: &[&str] = &[
     "billing::transaction_key",
     "forwarding::delivery::delivery_id",
     "forwarding::delivery::delivery_ids",
-    "keyring::constant_time_eq",
 ];
 
 /// The same for PostgreSQL alone: whether its clock and the node's are near enough to drop partitions.

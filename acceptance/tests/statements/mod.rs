@@ -47,7 +47,7 @@ const HOT_FILES: [&str; 27] = [
 /// Statements for rows of all apps: lists of an organization's apps, workers that look for due work,
 /// sweeps, and commands that convert or move a database. None of them runs for a request from outside. Before you add one, consider whether its
 /// cost may grow with the number of shards.
-const ALL_APPS: [&str; 42] = [
+const ALL_APPS: [&str; 43] = [
     "alerts.rs find_due",
     "app_table.rs app_ids",
     "apps.rs app_names",
@@ -82,6 +82,7 @@ const ALL_APPS: [&str; 42] = [
     "pivots.rs apps_without_payers",
     "postbacks/sweep.rs remove",
     "rollups/pending_increments.rs find_apps",
+    "secret_keys.rs apps_without_alert_secret",
     "traffic.rs busiest_addresses",
     "traffic.rs unchecked_apps",
     "transfer/apply.rs replace",

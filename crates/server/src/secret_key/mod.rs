@@ -1,8 +1,8 @@
 //! The secret key, from which all of the instance's other keys are derived.
 //!
-//! It comes from the configuration (digits, a file or a command) or, with SQLite only, from a file in the data folder that is
-//! created at the first start (see `file.rs`). With PostgreSQL there may be several nodes, each of
-//! which would create a different key.
+//! It comes from the configuration (digits, a file or a command) or, with SQLite only, from a file in
+//! the data folder that is created at the first start (see `file.rs`). With PostgreSQL there may be
+//! several nodes, each of which would create a different key. During a rotation, there is a next key.
 
 mod command;
 mod file;
