@@ -195,9 +195,9 @@ test("without JavaScript the pages say that passkeys need it", async () => {
 test("a password needs a code of the app, or a passkey", async () => {
   await owner.open("/account/authenticator");
   const secret = await owner.page.locator("#secret").innerText();
-  await owner.page.getByLabel("Code", { exact: true }).fill(codeOf(secret, Date.now() - STEP_MS));
+  await owner.page.getByLabel("Code", { exact: true }).fill(codeOf(secret, Date.now()));
   await owner.submit("Set up");
-  await owner.page.getByRole("heading", { name: "Recovery codes" }).waitFor();
+  await owner.page.getByRole("heading", { name: "Recovery codes", exact: true }).waitFor();
   await owner.open("/account");
   await owner.signOut();
   await owner.signIn("owner@example.com", PASSWORD);
@@ -206,7 +206,8 @@ test("a password needs a code of the app, or a passkey", async () => {
   await owner.page.getByLabel("Code", { exact: true }).fill("000000");
   await owner.submit("Sign in");
   await owner.page.getByText("Wrong code.").waitFor();
-  await owner.page.getByLabel("Code", { exact: true }).fill(codeOf(secret, Date.now()));
+  // A code works once. The next one is accepted half a minute early.
+  await owner.page.getByLabel("Code", { exact: true }).fill(codeOf(secret, Date.now() + STEP_MS));
   await owner.submit("Sign in");
   assert.equal(await owner.isSignedIn(), true);
 
@@ -276,7 +277,7 @@ test("a removed person has no access: no session, key or passkey works", async (
   assert.equal(await guest.isSignedIn(), false);
   await owner.open("/audit-log");
   const log = await owner.page.locator("main").innerText();
-  for (const action of ["user.factor_added", "user.factor_removed", "user.removed"]) assert.ok(log.includes(action), action);
+  for (const action of ["User factor added", "User factor removed", "User removed"]) assert.ok(log.includes(action), action);
   await copy.close();
 });
 

@@ -89,13 +89,12 @@ async function submitPasskey(button) {
 }
 
 for (const button of document.querySelectorAll("[data-passkey]")) {
+  const hint = button.parentElement.querySelector("[data-passkey-hint]");
   if (window.PublicKeyCredential) {
+    hint.remove();
     button.hidden = false;
     button.addEventListener("click", () => submitPasskey(button));
   } else {
-    const hint = document.createElement("p");
-    hint.className = "hint";
     hint.textContent = "This browser does not support passkeys.";
-    button.before(hint);
   }
 }
