@@ -35,6 +35,7 @@ mod spec {
     mod billing_sdk;
     mod billing_vectors;
     mod clicks;
+    mod cohort_curves;
     mod cohort_pages;
     mod cohort_payers;
     mod compressed_bodies;

@@ -1,5 +1,6 @@
 //! Cohorts on the page, in its file and in the REST API equal a count of every recorded event.
 
+use super::cohort_curves::{compare_curve, compare_same_cohorts, compare_sums};
 use super::reports::{FROM, ReportFixture, TO, values};
 use super::reports_model::{RecordedRows, is_withheld, micros};
 use jiff::civil::Date;
@@ -9,7 +10,6 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::person::Role;
-use tributary_domain::report::metric::Unit;
 use tributary_domain::runtime::Clock as _;
 use tributary_domain::vocabulary::calendar::to_time_zone;
 use tributary_domain::vocabulary::money::Amount;
@@ -17,9 +17,9 @@ use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_testkit::on_both_engines;
 
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
-const AGES: [u8; 7] = [0, 1, 3, 7, 14, 30, 90];
+pub(super) const AGES: [u8; 7] = [0, 1, 3, 7, 14, 30, 90];
 pub(super) const CREDITS: [&str; 3] = ["network", "link", "campaign"];
-const MEASURES: [&str; 6] = [
+pub(super) const MEASURES: [&str; 6] = [
     "retention",
     "payerShare",
     "revenuePerInstall",
@@ -59,8 +59,8 @@ impl Question {
 
 /// A cohort at an age, or a sum of cohorts.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    installs: i64,
+pub(super) struct Sums {
+    pub(super) installs: i64,
     devices: i64,
     payers: i64,
     revenue: i64,
@@ -69,7 +69,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, other: &Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         self.installs += other.installs;
         self.devices += other.devices;
         self.payers += other.payers;
@@ -79,7 +79,7 @@ impl Sums {
     }
 
     /// Returns the measure in millionths.
-    fn measure(&self, name: &str) -> Option<i64> {
+    pub(super) fn measure(&self, name: &str) -> Option<i64> {
         let divide = |part: i64, by: i64| {
             let (part, by) = (i128::from(part), i128::from(by));
             let half = if part < 0 { -by / 2 } else { by / 2 };
@@ -100,7 +100,7 @@ impl Sums {
 /// Figures of a cohort by age, and when its last device can have been installed.
 #[derive(Debug, Default)]
 pub(super) struct CountedCohort {
-    installs: i64,
+    pub(super) installs: i64,
     devices: BTreeMap<u8, BTreeSet<String>>,
     /// Age of each device's first payment.
     payers: BTreeMap<String, u8>,
@@ -110,7 +110,7 @@ pub(super) struct CountedCohort {
 }
 
 impl CountedCohort {
-    fn at(&self, age: u8) -> Sums {
+    pub(super) fn at(&self, age: u8) -> Sums {
         let mut sums = Sums {
             installs: self.installs,
             devices: self
@@ -129,7 +129,7 @@ impl CountedCohort {
         sums
     }
 
-    fn is_complete(&self, age: u8, now: i64) -> bool {
+    pub(super) fn is_complete(&self, age: u8, now: i64) -> bool {
         self.end + (i64::from(age) + 1) * DAY_MILLIS <= now
     }
 }
@@ -268,7 +268,7 @@ fn add_costs(cohorts: &mut BTreeMap<Key, CountedCohort>, question: &Question) {
     }
 }
 
-fn number(value: &Value) -> Option<i64> {
+pub(super) fn number(value: &Value) -> Option<i64> {
     Some(value).filter(|one| !one.is_null()).map(micros)
 }
 
@@ -335,79 +335,6 @@ pub(super) async fn compare_api(
     answer
 }
 
-/// Compares the figures of the same cohorts with the count: those that have completed the last day
-/// that a quarter of the installs has completed.
-fn compare_same_cohorts(
-    answer: &Value,
-    counted: &BTreeMap<Key, CountedCohort>,
-    now: i64,
-    query: &str,
-) {
-    let complete = |age: u8| {
-        counted
-            .values()
-            .filter(move |one| one.is_complete(age, now))
-    };
-    let installs = |age: u8| complete(age).map(|one| one.installs).sum::<i64>();
-    let is_followed = |age: &u8| installs(*age) > 0 && installs(*age) * 4 >= installs(0);
-    let last = (0..=90_u8).rev().find(is_followed);
-    let found = answer["meta"]["sameCohorts"].as_array().unwrap();
-    assert_eq!(
-        found.len(),
-        last.map_or(0, |last| usize::from(last) + 1),
-        "{query}"
-    );
-    let mut before = None;
-    for (age, found) in (0..=90_u8).zip(found) {
-        let followed = complete(last.unwrap()).map(|one| one.at(age));
-        let expected = followed.reduce(|mut sum, one| {
-            sum.add(&one);
-            sum
-        });
-        let expected = expected.unwrap();
-        assert_eq!(found["day"], age, "{query}");
-        assert_eq!(found["installs"], expected.installs, "{query} {age}");
-        assert!(before.is_none_or(|before| before == expected.installs));
-        before = Some(expected.installs);
-        for measure in MEASURES {
-            let found = number(&found[measure]);
-            assert_eq!(found, expected.measure(measure), "{query} {age} {measure}");
-        }
-    }
-}
-
-/// Compares the curve and the row of totals of the page with the REST answer.
-fn compare_curve(page: &str, answer: &Value, measure: &str, query: &str) {
-    let unit = match measure {
-        "retention" | "payerShare" => Unit::Share,
-        "revenuePerInstall" | "cumulativeRevenue" => Unit::Money,
-        _ => Unit::Ratio,
-    };
-    let followed = answer["meta"]["sameCohorts"].as_array().unwrap();
-    let written = |at: &Value| number(&at[measure]).map(|micros| unit.write(micros));
-    let first = usize::from(measure == "retention");
-    let values: Vec<String> = followed.iter().skip(first).filter_map(written).collect();
-    let curve = page.split_once("Show as table").map(|(_, rest)| rest);
-    assert_eq!(curve.is_some(), values.len() > 1, "{query}");
-    let Some(curve) = curve else { return };
-    for (age, value) in (first..).zip(&values) {
-        let row = format!("<th scope=\"row\">Day {age}</th><td class=\"num\">{value}</td>");
-        assert!(curve.contains(&row), "{query}: {row}");
-    }
-    if measure == "cumulativeRevenue" {
-        let row = page.split_once(">Total</th>").unwrap().1;
-        let row = row.split_once("</tr>").unwrap().0;
-        for age in AGES {
-            if let Some(total) = values.get(usize::from(age)) {
-                assert!(
-                    row.contains(&format!("<td>{total}</td>")),
-                    "{query} {age}: {row}"
-                );
-            }
-        }
-    }
-}
-
 /// Compares the file and the average row of the page with the REST answer.
 async fn compare_page(
     fixture: &ReportFixture,
@@ -463,6 +390,7 @@ async fn compare_page(
     if !["retention", "payerShare"].contains(&measure) {
         return;
     }
+    compare_sums(&page, &rows, question, measure);
     let row = page.split_once("Weighted average</th>").unwrap().1;
     let row = row.split_once("</tr>").unwrap().0;
     let cells: Vec<&str> = row

@@ -199,6 +199,9 @@ on_both_engines! {
     async fn pages_show_the_figures_of_the_compared_period(engine: Engine) {
         let fixture = ReportFixture::start(engine, 600).await;
         fixture.put_costs().await;
+        let retired = json!({"costs": [{"day": "2026-03-20", "network": "network_d", "campaign": "retired", "amount": 5}]});
+        let path = format!("{}/costs", fixture.app);
+        fixture.server.call("PUT", &path, &fixture.key, Some(retired)).await.expect(200);
         let cookie = fixture.server.sign_in_as(fixture.organization, Role::Viewer).await;
         let columns = format!("&column={}", COLUMNS.join("&column="));
         let (now, before) = ("from=2026-03-26&to=2026-04-04", "from=2026-03-16&to=2026-03-25");

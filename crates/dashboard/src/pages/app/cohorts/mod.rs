@@ -56,6 +56,8 @@ struct Curve {
 /// The table and the curve.
 struct CohortsTable {
     ages: Vec<u8>,
+    /// One row per value over all periods, if the cohorts are grouped.
+    sums: Vec<Row>,
     rows: Vec<Row>,
     average: AverageRow,
     /// The same cohorts by day since install; `None` if they have completed fewer than two days.
@@ -74,6 +76,7 @@ impl CohortsTable {
     fn of(found: &CohortsReport, query: &UrlQuery) -> Self {
         let ages = found.ages();
         Self {
+            sums: table::sums(found, &ages, query),
             rows: table::rows(found, &ages, query, ROWS_SHOWN_MAX),
             average: table::average(found, &ages),
             curve: curve(found),

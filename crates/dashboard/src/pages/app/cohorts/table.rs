@@ -4,9 +4,13 @@ use super::report::{BY, CohortsReport, describe};
 use crate::metric::Unit;
 use crate::query::UrlQuery;
 use crate::text;
-use tributary_domain::report::cohort::{Cohort, CohortMeasure, CohortSums};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use tributary_domain::report::cohort::{Cohort, CohortMeasure, CohortSums, weighted_average};
 use tributary_domain::vocabulary::money::Amount;
 
+/// Maximum number of values with a row over all periods: those with most installs.
+const SUMS_MAX: usize = 20;
 /// Number of heat-map colours.
 const HEATS: i64 = 5;
 
@@ -35,6 +39,8 @@ pub(super) struct RowValue {
 pub(super) struct Cell {
     /// Empty if no device has reached the age.
     pub(super) text: String,
+    /// Numbers behind a share, such as `12 of 80`; otherwise empty.
+    pub(super) detail: String,
     /// Number of the colour, from 1; 0 for none.
     pub(super) heat: i64,
     /// Whether some devices have not completed the age yet.
@@ -88,6 +94,7 @@ fn cell(found: &CohortsReport, cohort: &Cohort, age: u8, highest: i64) -> Cell {
     let Some(at) = cohort.at(age) else {
         return Cell {
             text: String::new(),
+            detail: String::new(),
             heat: 0,
             is_unfinished: false,
         };
@@ -97,6 +104,7 @@ fn cell(found: &CohortsReport, cohort: &Cohort, age: u8, highest: i64) -> Cell {
     let coloured = final_value(found, cohort, age).filter(|_| is_coloured(found.measure, age));
     Cell {
         text: written(shown, unit),
+        detail: String::new(),
         heat: coloured.map_or(0, |value| heat(value, highest)),
         is_unfinished: !at.is_complete && shown.is_some(),
     }
@@ -129,6 +137,60 @@ pub(super) fn rows(found: &CohortsReport, ages: &[u8], query: &UrlQuery, max: us
             .collect(),
     };
     found.cohorts.iter().take(max).map(row).collect()
+}
+
+/// Returns the numbers behind a share; empty for other measures.
+fn detail(measure: CohortMeasure, sums: &CohortSums) -> String {
+    let part = match measure {
+        CohortMeasure::Retention => Some(sums.devices),
+        CohortMeasure::PayerShare => sums.payers,
+        _ => None,
+    };
+    let installs = text::count(sums.installs);
+    part.map_or_else(String::new, |part| {
+        format!("{} of {installs}", text::count(part))
+    })
+}
+
+/// Returns one row per value over all periods, those with most installs first. Only periods whose
+/// devices have all completed an age count at this age. A total would fall from one age to the
+/// next, so it has no such rows.
+pub(super) fn sums(found: &CohortsReport, ages: &[u8], query: &UrlQuery) -> Vec<Row> {
+    let mut by_value: BTreeMap<&[String], Vec<&Cohort>> = BTreeMap::new();
+    for cohort in &found.cohorts {
+        by_value.entry(&cohort.values).or_default().push(cohort);
+    }
+    let is_split = by_value.values().any(|cohorts| cohorts.len() > 1);
+    let is_total = found.measure == CohortMeasure::CumulativeRevenue;
+    if found.by.is_none() || !is_split || is_total {
+        return Vec::new();
+    }
+    let (_, unit) = describe(found.measure);
+    let installs = |cohorts: &[&Cohort]| cohorts.iter().map(|one| one.installs).sum::<i64>();
+    let mut values: Vec<Vec<&Cohort>> = by_value.into_values().collect();
+    values.sort_by_key(|cohorts| Reverse(installs(cohorts)));
+    let cell = |cohorts: &[&Cohort], age: u8| {
+        let sums = weighted_average(cohorts.iter().copied(), age);
+        Cell {
+            text: sums.map_or_else(String::new, |sums| written(found.value(&sums), unit)),
+            detail: sums.map_or_else(String::new, |sums| detail(found.measure, &sums)),
+            heat: 0,
+            is_unfinished: false,
+        }
+    };
+    let row = |cohorts: &Vec<&Cohort>| Row {
+        label: "whole period".to_owned(),
+        value: cohorts
+            .first()
+            .and_then(|cohort| row_value(found, cohort, query)),
+        installs: text::count(installs(cohorts)),
+        cost: found.measure.needs_cost().then(|| {
+            let cost = cohorts.iter().map(|one| one.cost).sum::<Option<i64>>();
+            written(cost, Unit::Money)
+        }),
+        cells: ages.iter().map(|age| cell(cohorts, *age)).collect(),
+    };
+    values.iter().take(SUMS_MAX).map(row).collect()
 }
 
 /// Returns the average row. It covers all cohorts, including those that the page does not show.
