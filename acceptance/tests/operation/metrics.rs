@@ -81,6 +81,9 @@ fn operations_md_explains_every_alert_and_metric() {
     let used = [&rules, &dashboard].map(|text| names(text, "tributary_"));
     for name in used.iter().flatten() {
         let name = name.strip_suffix("_bucket").unwrap_or(name);
-        assert!(documented.contains(name), "{name} is not in docs/OPERATIONS.md");
+        assert!(
+            documented.contains(name),
+            "{name} is not in docs/OPERATIONS.md"
+        );
     }
 }

@@ -100,6 +100,14 @@ impl Setup {
         });
     }
 
+    /// Lets the provider say that the person signed in there this long ago.
+    fn set_signed_in(&self, ago: std::time::Duration) {
+        let at = self.server.clock.now().minus(ago).as_millis() / 1_000;
+        self.provider.change(|behavior| {
+            behavior.claims.insert("auth_time".to_owned(), json!(at));
+        });
+    }
+
     async fn save(&self, more: &str) -> TestResponse {
         let form = settings(&self.provider.issuer, CLIENT_SECRET, more);
         submit(&self.server, "/team/single-sign-on", &self.owner, &form).await
@@ -439,5 +447,52 @@ on_both_engines! {
         setup.provider.change(|behavior| behavior.algorithm = TokenAlgorithm::Rs256);
         let limited = setup.sign_in().await.expect(429);
         assert!(limited.text.contains("Too many failed attempts"), "{}", limited.text);
+        // An error in the query needs no provider, and must not fill the audit log either.
+        let mut answer = setup.begin().await;
+        answer.path = answer.path.replace("code=", "error=access_denied&x=");
+        setup.complete(&answer).await.expect(429);
+        assert_eq!(setup.reasons().await, ["token_algorithm"; 5]);
+    }
+
+    /// The browser of a signed-in member may stay signed in at the provider.
+    async fn an_old_sign_in_at_the_provider_is_no_proof(engine: Engine) {
+        let setup = Setup::new(engine, "").await;
+        let sensitive = "/account/authenticator";
+        setup.set_signed_in(std::time::Duration::from_mins(11));
+        let session = setup.session().await;
+        let asked = get(&setup.server, sensitive, &session).await.expect(403);
+        assert!(asked.text.contains("Confirm that it is you"), "{}", asked.text);
+        let begun = post(&setup.server, &setup.path(), &session, String::new()).await;
+        let refresh = begun.header("refresh").unwrap();
+        assert!(refresh.contains("&prompt=login&max_age=600"), "{refresh}");
+        setup.set_signed_in(std::time::Duration::from_mins(9));
+        let session = setup.session().await;
+        get(&setup.server, sensitive, &session).await.expect(200);
+    }
+
+    async fn the_first_password_of_an_owner_needs_a_proof(engine: Engine) {
+        let setup = Setup::new(engine, "").await;
+        let server = &setup.server;
+        let session = setup.session().await;
+        let team = get(server, "/team", &setup.owner).await.expect(200).text;
+        let row = team.split("Role of new@example.com").next().unwrap();
+        let member = row.rsplit("action=\"/team/").next().unwrap().split('/').next().unwrap();
+        let choose = async |path: &str, session: &str| {
+            submit(server, path, session, "current=x&password=correct-horse-battery").await
+        };
+        let (first, change) = ("/account/first-password", "/account/password");
+        choose(first, &session).await.expect(404);
+        let promote = format!("/team/{member}/role");
+        submit(server, &promote, &setup.owner, "role=owner&confirmed=on").await.expect(303);
+        setup.wait();
+        let asked = choose(first, &session).await.expect(403);
+        assert!(asked.text.contains("Confirm that it is you"), "{}", asked.text);
+        choose(change, &session).await.expect(404);
+        let chosen = choose(first, &setup.session().await).await.expect(303);
+        let session = cookie(&chosen, SESSION).unwrap();
+        // The provider still vouches for the session, so it ends with the settings.
+        get(server, "/account", &session).await.expect(200);
+        submit(server, "/team/single-sign-on/remove", &session, "").await.expect(303);
+        get(server, "/account", &session).await.expect(303);
     }
 }

@@ -365,6 +365,7 @@ impl From<Refusal> for ApiError {
             | Refusal::LastOwner
             | Refusal::AccountNotFound
             | Refusal::ResetLinkInvalid
+            | Refusal::CredentialChanged
             | Refusal::FactorNotFound
             | Refusal::AuthenticatorExists
             | Refusal::TooManyFactors

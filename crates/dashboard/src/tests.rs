@@ -12,6 +12,7 @@ const MARKUP: &str = "%3Cscript%3Ealert(1)%3C%2Fscript%3E%22%27%3Cimg%20src%3Dx%
 pub(crate) const FORMS: &[(&str, Role)] = &[
     ("/sign-out", Role::Viewer),
     ("/account/password", Role::Viewer),
+    ("/account/first-password", Role::Viewer),
     ("/account/sessions", Role::Viewer),
     ("/account/confirm", Role::Viewer),
     ("/account/authenticator", Role::Viewer),
@@ -500,5 +501,8 @@ async fn the_cookie_is_bound_to_the_host_over_tls() {
     let created = dashboard.post(&path, &[SAME_ORIGIN, FORM], &account).await;
     let cookie = created.header("set-cookie");
     assert!(cookie.starts_with("__Host-tributary=session_"), "{cookie}");
+    for attribute in ["; Path=/;", "; HttpOnly;", "; SameSite=Lax;"] {
+        assert!(cookie.contains(attribute), "{cookie}");
+    }
     assert!(cookie.ends_with("; Secure"), "{cookie}");
 }

@@ -109,6 +109,12 @@ pub enum Refusal {
     /// The one-time link for a new password was used, has expired or does not exist.
     #[error("This link was already used or has expired. Ask for a new one.")]
     ResetLinkInvalid,
+    /// The password or the organization's single sign-on changed while a sign-in was checked (dashboard
+    /// only).
+    #[error(
+        "Your password or your organization's single sign-on changed meanwhile. Sign in again."
+    )]
+    CredentialChanged,
     /// No account has this email address (command line only).
     #[error("No account has this email address. Run `tributary admin user list` to list them.")]
     AccountNotFound,

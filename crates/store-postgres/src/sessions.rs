@@ -14,7 +14,7 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::UserId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::AuditTable as _;
+use tributary_recording::{AuditTable as _, SessionTable, admin};
 use tributary_store::records::{
     Columns, OrganizationRow, SessionRow, UserRow, audit_row, stored_digest,
 };
@@ -40,49 +40,74 @@ async fn find_user(tx: &Tx, user: UserId) -> Result<User, Failure> {
     Ok(row.read()?)
 }
 
-async fn insert_session(tx: &Tx, new: &NewSession) -> Result<(), Failure> {
-    let row = SessionRow::write(&new.session);
-    tx.execute(
-        "insert into sessions
-             (digest, user_id, created_at, last_seen_at, proved_at, expires_at, browser, network,
-              method)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-        &[
-            &new.digest.as_bytes().as_slice(),
-            &uuid(&row.user_id),
-            &row.created_at,
-            &row.last_seen_at,
-            &row.proved_at,
-            &row.expires_at,
-            &row.browser,
-            &row.network,
-            &row.method,
-        ],
-    )
-    .await?;
-    Ok(())
+impl SessionTable for Tx {
+    async fn lock_account(&self, user: UserId) -> Result<Option<(User, String)>, Failure> {
+        // The organization is locked first, as for changes to members and to single sign-on.
+        self.query_opt(
+            "select 1 from organizations where organization_id =
+                 (select organization_id from users where user_id = $1) for share",
+            &[&uuid(user.as_bytes())],
+        )
+        .await?;
+        let sql = format!(
+            "select {}, password_hash from users where user_id = $1 for update",
+            UserRow::COLUMNS
+        );
+        let found = self.query_opt(&sql, &[&uuid(user.as_bytes())]).await?;
+        let Some(row) = found else {
+            return Ok(None);
+        };
+        let user = read_row::<UserRow>(&row)?.read()?;
+        Ok(Some((user, row.try_get("password_hash")?)))
+    }
+
+    async fn remove_expired_sessions(&self, now: Timestamp) -> Result<(), Failure> {
+        let sql = "delete from sessions where expires_at <= $1";
+        self.execute(sql, &[&now.as_millis()]).await
+    }
+
+    async fn insert_session(&self, new: &NewSession) -> Result<(), Failure> {
+        let row = SessionRow::write(&new.session);
+        self.execute(
+            "insert into sessions
+                 (digest, user_id, created_at, last_seen_at, proved_at, expires_at, browser,
+                  network, method)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            &[
+                &new.digest.as_bytes().as_slice(),
+                &uuid(&row.user_id),
+                &row.created_at,
+                &row.last_seen_at,
+                &row.proved_at,
+                &row.expires_at,
+                &row.browser,
+                &row.network,
+                &row.method,
+            ],
+        )
+        .await
+    }
+
+    async fn note_sign_in(&self, user: UserId, at: Timestamp) -> Result<(), Failure> {
+        let sql = "update users set last_sign_in_at = $2 where user_id = $1";
+        self.execute(sql, &[&uuid(user.as_bytes()), &at.as_millis()])
+            .await
+    }
+
+    async fn replace_password(&self, user: UserId, password_hash: &str) -> Result<(), Failure> {
+        let user = uuid(user.as_bytes());
+        let sql = "update users set password_hash = $2 where user_id = $1";
+        self.execute(sql, &[&user, &password_hash]).await?;
+        let sql = "delete from sessions where user_id = $1";
+        self.execute(sql, &[&user]).await
+    }
 }
 
 #[async_trait]
 impl Sessions for PostgresStore {
     async fn begin_session(&self, new: NewSession, origin: AuditContext) -> StoreResult<()> {
         self.write("begin_session", async move |tx| {
-            let user = find_user(tx, new.session.user).await?;
-            tx.execute(
-                "delete from sessions where expires_at <= $1",
-                &[&origin.at.as_millis()],
-            )
-            .await?;
-            insert_session(tx, &new).await?;
-            tx.execute(
-                "update users set last_sign_in_at = $2 where user_id = $1",
-                &[&uuid(user.id.as_bytes()), &origin.at.as_millis()],
-            )
-            .await?;
-            let action = Action::UserSignedIn;
-            let changes = new.session.method.changes();
-            let row = audit_row(user.organization, &origin, action, None, user.id, &changes);
-            tx.insert_audit(&row).await
+            admin::begin_session(tx, &new, &origin).await
         })
         .await
     }
@@ -243,19 +268,7 @@ impl Sessions for PostgresStore {
         origin: AuditContext,
     ) -> StoreResult<()> {
         self.write("change_password", async move |tx| {
-            let user = find_user(tx, new.session.user).await?;
-            let user_id = uuid(user.id.as_bytes());
-            tx.execute(
-                "update users set password_hash = $2 where user_id = $1",
-                &[&user_id, &password_hash],
-            )
-            .await?;
-            tx.execute("delete from sessions where user_id = $1", &[&user_id])
-                .await?;
-            insert_session(tx, &new).await?;
-            let action = Action::UserPasswordChanged;
-            let row = audit_row(user.organization, &origin, action, None, user.id, &[]);
-            tx.insert_audit(&row).await
+            admin::change_password(tx, &new, &password_hash, &origin).await
         })
         .await
     }

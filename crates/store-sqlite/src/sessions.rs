@@ -14,7 +14,7 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::UserId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::AuditTable as _;
+use tributary_recording::{AuditTable as _, SessionTable, admin};
 use tributary_store::records::{
     Columns, OrganizationRow, SessionRow, UserRow, audit_row, stored_digest,
 };
@@ -40,46 +40,74 @@ fn find_user(connection: &Connection, user: UserId) -> Result<User, Failure> {
     Ok(row.read()?)
 }
 
-fn insert_session(connection: &Connection, new: &NewSession) -> Result<(), Failure> {
-    let row = SessionRow::write(&new.session);
-    connection.execute(
-        "insert into sessions
-             (digest, user_id, created_at, last_seen_at, proved_at, expires_at, browser, network,
-              method)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        params![
-            new.digest.as_bytes(),
-            row.user_id,
-            row.created_at,
-            row.last_seen_at,
-            row.proved_at,
-            row.expires_at,
-            row.browser,
-            row.network,
-            row.method
-        ],
-    )?;
-    Ok(())
+impl SessionTable for SqliteTables<'_> {
+    async fn lock_account(&self, user: UserId) -> Result<Option<(User, String)>, Failure> {
+        let sql = format!(
+            "select {}, password_hash from users where user_id = ?1",
+            UserRow::COLUMNS
+        );
+        let found = self.0.query_row(&sql, [user.as_bytes()], |row| {
+            let hash: String = row.get("password_hash")?;
+            Ok((read_row::<UserRow>(row)?, hash))
+        });
+        let account = |(row, hash): (UserRow, String)| Ok((row.read()?, hash));
+        found.optional()?.map(account).transpose()
+    }
+
+    async fn remove_expired_sessions(&self, now: Timestamp) -> Result<(), Failure> {
+        let sql = "delete from sessions where expires_at <= ?1";
+        self.0.execute(sql, [now.as_millis()])?;
+        Ok(())
+    }
+
+    async fn insert_session(&self, new: &NewSession) -> Result<(), Failure> {
+        let row = SessionRow::write(&new.session);
+        self.0.execute(
+            "insert into sessions
+                 (digest, user_id, created_at, last_seen_at, proved_at, expires_at, browser,
+                  network, method)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            params![
+                new.digest.as_bytes(),
+                row.user_id,
+                row.created_at,
+                row.last_seen_at,
+                row.proved_at,
+                row.expires_at,
+                row.browser,
+                row.network,
+                row.method
+            ],
+        )?;
+        Ok(())
+    }
+
+    async fn note_sign_in(&self, user: UserId, at: Timestamp) -> Result<(), Failure> {
+        let sql = "update users set last_sign_in_at = ?2 where user_id = ?1";
+        self.0
+            .execute(sql, params![user.as_bytes(), at.as_millis()])?;
+        Ok(())
+    }
+
+    async fn replace_password(&self, user: UserId, password_hash: &str) -> Result<(), Failure> {
+        let sql = "update users set password_hash = ?2 where user_id = ?1";
+        self.0
+            .execute(sql, params![user.as_bytes(), password_hash])?;
+        let sql = "delete from sessions where user_id = ?1";
+        self.0.execute(sql, [user.as_bytes()])?;
+        Ok(())
+    }
 }
 
 #[async_trait]
 impl Sessions for SqliteStore {
     async fn begin_session(&self, new: NewSession, origin: AuditContext) -> StoreResult<()> {
         self.write("begin_session", move |connection| {
-            let user = find_user(connection, new.session.user)?;
-            connection.execute(
-                "delete from sessions where expires_at <= ?1",
-                [origin.at.as_millis()],
-            )?;
-            insert_session(connection, &new)?;
-            connection.execute(
-                "update users set last_sign_in_at = ?2 where user_id = ?1",
-                params![user.id.as_bytes(), origin.at.as_millis()],
-            )?;
-            let action = Action::UserSignedIn;
-            let changes = new.session.method.changes();
-            let row = audit_row(user.organization, &origin, action, None, user.id, &changes);
-            run(SqliteTables(connection).insert_audit(&row))
+            run(admin::begin_session(
+                &SqliteTables(connection),
+                &new,
+                &origin,
+            ))
         })
         .await
     }
@@ -241,19 +269,12 @@ impl Sessions for SqliteStore {
         origin: AuditContext,
     ) -> StoreResult<()> {
         self.write("change_password", move |connection| {
-            let user = find_user(connection, new.session.user)?;
-            connection.execute(
-                "update users set password_hash = ?2 where user_id = ?1",
-                params![user.id.as_bytes(), password_hash],
-            )?;
-            connection.execute(
-                "delete from sessions where user_id = ?1",
-                [user.id.as_bytes()],
-            )?;
-            insert_session(connection, &new)?;
-            let action = Action::UserPasswordChanged;
-            let row = audit_row(user.organization, &origin, action, None, user.id, &[]);
-            run(SqliteTables(connection).insert_audit(&row))
+            run(admin::change_password(
+                &SqliteTables(connection),
+                &new,
+                &password_hash,
+                &origin,
+            ))
         })
         .await
     }

@@ -2,6 +2,7 @@
 
 use crate::{Organization, StoreResult};
 use async_trait::async_trait;
+use tributary_domain::access::credential::Credential;
 use tributary_domain::access::factor::FactorState;
 use tributary_domain::access::person::User;
 use tributary_domain::access::session::Session;
@@ -18,6 +19,8 @@ pub struct NewSession {
     pub session: Session,
     /// Digest of the session token.
     pub digest: Digest,
+    /// What was checked before the session starts.
+    pub credential: Credential,
 }
 
 /// A session with its user.
@@ -36,7 +39,8 @@ pub struct UserSession {
 /// Sessions. Removing an account ends its sessions.
 #[async_trait]
 pub trait Sessions: Send + Sync {
-    /// Starts a session, and removes all expired sessions.
+    /// Starts a session, and removes all expired sessions. Refused if the credential changed after it
+    /// was checked.
     async fn begin_session(&self, session: NewSession, origin: AuditContext) -> StoreResult<()>;
 
     /// Returns the session with this digest, even if it has expired.
@@ -69,6 +73,7 @@ pub trait Sessions: Send + Sync {
     async fn end_session(&self, digest: Digest, origin: AuditContext) -> StoreResult<()>;
 
     /// Changes a user's password. Ends all of the user's sessions and starts the given new session.
+    /// Refused if the credential of the new session is not the current password.
     async fn change_password(
         &self,
         session: NewSession,

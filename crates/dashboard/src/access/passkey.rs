@@ -5,6 +5,7 @@ use super::second_step::CodeCheck;
 use crate::failure::Failure;
 use crate::state::DashboardHandles;
 use axum::http::{HeaderMap, HeaderValue};
+use tributary_domain::access::credential::Credential;
 use tributary_domain::access::factor::Factor;
 use tributary_domain::access::factor::passkey::{
     Assertion, CHALLENGE_LIFETIME, CLIENT_DATA_BYTES_MAX, ClientData, CredentialId, Passkey,
@@ -179,6 +180,11 @@ impl PresentedPasskey {
     /// Returns whose passkey it is.
     pub(crate) const fn owner(&self) -> &User {
         &self.owner
+    }
+
+    /// Returns the credential of a sign-in with it.
+    pub(crate) const fn credential(&self) -> Credential {
+        Credential::Passkey(self.factor.id)
     }
 
     /// Checks the use, whose guess is counted, and records it. `asked` is the user who is known already.

@@ -17,12 +17,14 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use tributary_domain::access::credential::Credential;
 use tributary_domain::access::factor::FactorKind;
 use tributary_domain::access::key::KeyKind;
 use tributary_domain::access::person::{PASSWORD_CHARS_MIN, User, check_password};
 use tributary_domain::access::session::{Session, SignInMethod, session_name};
 use tributary_domain::access::single_sign_on::PasswordForm;
 use tributary_domain::access::{AnalyticsRead, Environment};
+use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_store::NewSession;
@@ -56,12 +58,14 @@ struct SessionLine {
     is_current: bool,
 }
 
-/// Returns the form for the user's password.
-async fn password_form(handles: &DashboardHandles, user: &User) -> Result<PasswordForm, Failure> {
-    let accounts = handles.store.users_by_email(&user.email).await?;
-    let own = accounts.iter().find(|(it, _)| it.id == user.id);
-    let hash = own.map_or("", |(_, hash)| hash.as_str());
-    Ok(PasswordForm::of(user.role, hash))
+/// Returns the form for the user's password, and the stored hash.
+async fn password_form(
+    handles: &DashboardHandles,
+    user: &User,
+) -> Result<(PasswordForm, String), Failure> {
+    let account = handles.store.account(user.id).await?;
+    let (_, hash) = account.ok_or(Failure::Refused(Refusal::MemberNotFound))?;
+    Ok((PasswordForm::of(user.role, &hash), hash))
 }
 
 /// Loads the page. `faults` are those of a password that was not changed.
@@ -96,7 +100,7 @@ async fn page(
         now,
     };
     Ok(AccountPage {
-        password_form: password_form(handles, &context.session.user).await?,
+        password_form: password_form(handles, &context.session.user).await?.0,
         shell: context.shell(Section::Account),
         // Typed passwords are never sent back.
         form: FormState::default().with_faults(faults),
@@ -150,48 +154,54 @@ pub(crate) async fn end_sessions(
     Ok(see_other("/account?notice=sessions"))
 }
 
-/// Changes the password, ends all sessions, and starts a new one for this browser.
+/// Changes the password.
 pub(crate) async fn change_password(
     State(handles): State<DashboardHandles>,
     headers: HeaderMap,
     submission: FormSubmission<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let (user, current) = (&submission.session.user, submission.form.field("current"));
-    let fault = match password_form(&handles, user).await? {
-        PasswordForm::ChooseFirst | PasswordForm::None => Some("You have no password.".to_owned()),
-        PasswordForm::Change => match check_own_password(&handles, user, current).await? {
-            PasswordCheck::Right => None,
-            PasswordCheck::Wrong => Some("This is not your current password.".to_owned()),
-            PasswordCheck::Wait(wait) => Some(text::retry_message(wait)),
-        },
+    let user = &submission.session.user;
+    let (form, checked) = password_form(&handles, user).await?;
+    if form != PasswordForm::Change {
+        return Err(Failure::NotFound);
+    }
+    let current = submission.form.field("current");
+    let fault = match check_own_password(&handles, user, current).await? {
+        PasswordCheck::Right => None,
+        PasswordCheck::Wrong => Some("This is not your current password.".to_owned()),
+        PasswordCheck::Wait(wait) => Some(text::retry_message(wait)),
     };
-    set_password(&handles, &headers, &submission, fault).await
+    replace_password(&handles, &headers, &submission, (checked, fault)).await
 }
 
-/// Stores the first password. A recent proof replaces the current password.
+/// Sets the first password of an owner. There is no current one to ask for, so the form is a sensitive
+/// action.
 pub(crate) async fn choose_password(
     State(handles): State<DashboardHandles>,
     headers: HeaderMap,
     submission: FormSubmission<AnalyticsRead>,
 ) -> Result<Response, Failure> {
-    let form = password_form(&handles, &submission.session.user).await?;
-    let is_allowed = form == PasswordForm::ChooseFirst;
-    let fault = (!is_allowed).then(|| "You cannot choose a first password.".to_owned());
-    set_password(&handles, &headers, &submission, fault).await
+    let (form, checked) = password_form(&handles, &submission.session.user).await?;
+    if form != PasswordForm::ChooseFirst {
+        return Err(Failure::NotFound);
+    }
+    replace_password(&handles, &headers, &submission, (checked, None)).await
 }
 
-/// Stores a new password, unless there is a fault.
-async fn set_password(
+/// Replaces the password whose hash was checked, ends all sessions, and starts a new one for this
+/// browser. `fault` says what is wrong with the current password.
+async fn replace_password(
     handles: &DashboardHandles,
     headers: &HeaderMap,
     submission: &FormSubmission<AnalyticsRead>,
-    fault: Option<String>,
+    (checked, fault): (String, Option<String>),
 ) -> Result<Response, Failure> {
-    let (user, new) = (&submission.session.user, submission.form.field("password"));
+    let user = &submission.session.user;
     let bug = |error| {
         tracing::error!(%error, "failed to hash password");
         Failure::Internal
     };
+    let new = submission.form.field("password");
     let mut faults = Faults::new();
     if let Some(message) = fault {
         faults.add("current", Problem::new(FaultCode::NotAllowed, message));
@@ -209,8 +219,13 @@ async fn set_password(
     let token = handles.runtime.new_key(KeyKind::Session, Environment::Live);
     let seen = submission.session.session_client(headers);
     let session = NewSession {
-        session: Session::begin(user.id, handles.runtime.now(), seen),
+        session: Session {
+            // The provider vouches for the new session as for the old one.
+            method: submission.session.method,
+            ..Session::begin(user.id, handles.runtime.now(), seen)
+        },
         digest: token.digest(),
+        credential: Credential::Password(checked),
     };
     let origin = submission.origin(handles);
     // Before the change, which ends the session: a failure afterwards would sign the user out.

@@ -78,7 +78,7 @@ pub(crate) async fn continue_sign_in(
     headers: &HeaderMap,
 ) -> Result<Response, Failure> {
     if handles.store.factors_of(user).await?.is_empty() {
-        let cookies = begin_session(handles, user, client, headers).await?;
+        let cookies = begin_session(handles, (user, password_hash), client, headers).await?;
         return Ok(with_cookies(see_other(next), cookies));
     }
     let pending = PendingSignIn::begin(user, password_hash, handles.runtime.now());
@@ -89,19 +89,17 @@ pub(crate) async fn continue_sign_in(
     ))
 }
 
-/// Returns the user of a sign-in that may continue.
+/// Returns the user of a sign-in that may continue, with the hash of the password that was right.
 async fn pending_user(
     headers: &HeaderMap,
     handles: &DashboardHandles,
-) -> Result<Option<User>, Failure> {
+) -> Result<Option<(User, String)>, Failure> {
     let Some(pending) = cookie::pending(headers, handles) else {
         return Ok(None);
     };
     let account = handles.store.account(pending.user).await?;
     let now = handles.runtime.now();
-    Ok(account
-        .filter(|(_, hash)| pending.continues(hash, now))
-        .map(|(user, _)| user))
+    Ok(account.filter(|(_, hash)| pending.continues(hash, now)))
 }
 
 /// Shows the form. Redirects to the sign-in page if no password was entered.
@@ -112,7 +110,7 @@ pub(crate) async fn show(
 ) -> Result<Response, Failure> {
     let query = UrlQuery::of(query.as_deref());
     let next = local_path(query.get("next").unwrap_or_default());
-    let Some(user) = pending_user(&headers, &handles).await? else {
+    let Some((user, _hash)) = pending_user(&headers, &handles).await? else {
         return Ok(see_other(&path_with_next("/sign-in", next)));
     };
     let page = SecondStepPage::load(&handles, &user, next).await?;
@@ -129,7 +127,7 @@ pub(crate) async fn submit(
 ) -> Result<Response, Failure> {
     let next = form.field("next");
     let next = local_path(&next);
-    let Some(user) = pending_user(&headers, &handles).await? else {
+    let Some((user, hash)) = pending_user(&headers, &handles).await? else {
         return Ok(see_other(&path_with_next("/sign-in", next)));
     };
     let client = client.map(|Extension(client)| client);
@@ -152,7 +150,8 @@ pub(crate) async fn submit(
     };
     match checked {
         CodeCheck::Right => {
-            let cookies = begin_session(&handles, user.id, client.as_ref(), &headers).await?;
+            let account = (user.id, hash.as_str());
+            let cookies = begin_session(&handles, account, client.as_ref(), &headers).await?;
             let signed_in = with_cookies(see_other(next), cookies);
             Ok(with_cookies(signed_in, [cookie::clear_pending(&handles)]))
         }

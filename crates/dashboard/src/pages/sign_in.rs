@@ -22,14 +22,16 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use std::time::Duration;
+use tributary_domain::access::credential::Credential;
 use tributary_domain::access::key::KeyKind;
 use tributary_domain::access::known_browser::KnownBrowser;
 use tributary_domain::access::person::{Email, User};
-use tributary_domain::access::session::{Session, SignInMethod};
+use tributary_domain::access::session::Session;
 use tributary_domain::access::{Actor, Environment};
 use tributary_domain::audit::Client;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::UserId;
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_fields::Form;
 use tributary_store::{NewSession, Organization, StoreError};
 use url::form_urlencoded::byte_serialize;
@@ -149,7 +151,7 @@ pub(crate) async fn sign_in(
     let (account, next) = ((user.id, hash.as_str()), local_path(&next));
     let signed_in = continue_sign_in(&handles, account, next, client.as_ref(), &headers);
     match signed_in.await {
-        Err(Failure::Refused(Refusal::MemberNotFound)) => Ok(wrong()),
+        Err(Failure::Refused(Refusal::MemberNotFound | Refusal::CredentialChanged)) => Ok(wrong()),
         other => other,
     }
 }
@@ -212,32 +214,47 @@ async fn organization_choices(
     Ok(all.iter().filter(is_choice).map(choice).collect())
 }
 
-/// Starts a session. Returns its cookie, and the one that makes the browser known.
+/// A sign-in that was checked.
+pub(crate) struct CheckedSignIn {
+    pub(crate) user: UserId,
+    pub(crate) credential: Credential,
+    /// When the user proved who they are.
+    pub(crate) proved_at: Timestamp,
+}
+
+/// Starts a session after a password was checked, whose hash this is.
 pub(crate) async fn begin_session(
     handles: &DashboardHandles,
-    user: UserId,
+    (user, password_hash): (UserId, &str),
     client: Option<&Client>,
     headers: &HeaderMap,
 ) -> Result<[HeaderValue; 2], StoreError> {
-    begin_session_by(handles, user, SignInMethod::Password, client, headers).await
+    let checked = CheckedSignIn {
+        user,
+        credential: Credential::Password(password_hash.to_owned()),
+        proved_at: handles.runtime.now(),
+    };
+    begin_checked_session(handles, checked, client, headers).await
 }
 
-/// Starts a session after a sign-in with this method.
-pub(crate) async fn begin_session_by(
+/// Starts a session. Returns its cookie, and the one that makes the browser known.
+pub(crate) async fn begin_checked_session(
     handles: &DashboardHandles,
-    user: UserId,
-    method: SignInMethod,
+    checked: CheckedSignIn,
     client: Option<&Client>,
     headers: &HeaderMap,
 ) -> Result<[HeaderValue; 2], StoreError> {
     let (now, seen) = (handles.runtime.now(), session_client(headers, client));
+    let user = checked.user;
     let token = handles.runtime.new_key(KeyKind::Session, Environment::Live);
     let session = NewSession {
         session: Session {
-            method,
+            method: checked.credential.method(),
+            proved_at: checked.proved_at,
             ..Session::begin(user, now, seen)
         },
         digest: token.digest(),
+        credential: checked.credential,
     };
     let origin = crate::access::change_origin(Actor::User(user), client, handles);
     handles.store.begin_session(session, origin).await?;

@@ -6,6 +6,7 @@
 //! Store methods require it, so a handler cannot call the store without naming its scope.
 
 pub mod admission;
+pub mod credential;
 pub mod factor;
 pub mod key;
 pub mod key_limits;

@@ -1,8 +1,8 @@
 //! Sensitive actions in the dashboard need a recent proof that the user is there, not only the
 //! user's open browser. API keys are not affected.
 //!
-//! A sign-in is a proof. The password form of the account page is not listed, because it always asks
-//! for the current password.
+//! A sign-in is a proof. The form that changes a password is not listed, because it always asks for the
+//! current one.
 
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
@@ -69,6 +69,7 @@ pub const SENSITIVE_ACTIONS: &[SensitiveAction] = &[
     form("/team/invite", "invite a member"),
     form("/team/{member}/role", "change the role of a member"),
     form("/team/{member}/remove", "remove a member"),
+    form("/account/first-password", "choose a password"),
     page("/account/authenticator", "set up an authenticator app"),
     form("/account/authenticator", "set up an authenticator app"),
     page("/account/passkeys", "add a passkey"),

@@ -15,6 +15,7 @@ mod links;
 mod members;
 mod notices;
 mod secret_keys;
+mod sessions;
 mod single_sign_on;
 mod skan;
 mod store_ids;
@@ -51,6 +52,7 @@ pub use secret_keys::{
     begin_key_rotation, count_outdated_rows, finish_key_rotation, keep_alert_secret, reencrypt,
     stored_keys,
 };
+pub use sessions::{begin_session, change_password};
 pub use single_sign_on::{
     audit_failed_sign_on, remove_single_sign_on, replace_single_sign_on, sign_on,
 };

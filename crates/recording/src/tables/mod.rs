@@ -23,6 +23,7 @@ mod replay;
 mod rollup_values;
 mod rollups;
 mod secret_keys;
+mod sessions;
 mod single_sign_on;
 mod store_ids;
 
@@ -50,6 +51,7 @@ pub use replay::{AdvertisingSearch, ReplayTable};
 pub use rollup_values::{RollupValueTable, ValueCounts};
 pub use rollups::{RollupPart, RollupTable};
 pub use secret_keys::{CheckLock, KeyRecord, SecretKeyTable};
+pub use sessions::SessionTable;
 pub use single_sign_on::SingleSignOnTable;
 pub use store_ids::StoreIdTable;
 pub use tributary_domain::event::SharedId;
@@ -110,6 +112,7 @@ pub trait Tables:
     + RollupTable
     + RollupValueTable
     + SecretKeyTable
+    + SessionTable
     + SingleSignOnTable
     + SkanTable
     + StatusCheckTable

@@ -162,6 +162,7 @@ pub(super) fn claims(bytes: &[u8]) -> Result<IdTokenClaims, TokenFault> {
         azp: Option<String>,
         exp: i64,
         iat: i64,
+        auth_time: Option<Value>,
         nonce: Option<String>,
         email: Option<String>,
         email_verified: Option<Value>,
@@ -180,6 +181,7 @@ pub(super) fn claims(bytes: &[u8]) -> Result<IdTokenClaims, TokenFault> {
         authorized_party: claims.azp,
         expires_at: claims.exp,
         issued_at: claims.iat,
+        authenticated_at: claims.auth_time.as_ref().and_then(Value::as_i64),
         nonce: claims.nonce,
         email: claims.email,
         // An explicit no of either outweighs a yes.

@@ -4,8 +4,9 @@ use super::fixtures::{
     SharedStore, at, first_page, join3, new_key, new_setup_link, organization, origin, refusal,
     unique,
 };
-use super::sessions::{new_session, user};
-use crate::{LastOwner, NewPasswordReset, Redemption};
+use super::sessions::{PASSWORD_HASH, new_session, user};
+use crate::{LastOwner, NewPasswordReset, NewSession, Redemption};
+use tributary_domain::access::credential::Credential;
 use tributary_domain::access::password_reset::PasswordReset;
 use tributary_domain::access::person::{Email, Role, User};
 use tributary_domain::access::{Actor, AppsWrite, Authorized, MembersWrite};
@@ -25,7 +26,7 @@ async fn same_person(store: &SharedStore, organization: OrganizationId, person: 
     let redemption = Redemption {
         user: UserId::new(at(2), unique()),
         email: person.email.clone(),
-        password_hash: "second".to_owned(),
+        password_hash: PASSWORD_HASH.to_owned(),
         passkey: None,
         first_key: None,
     };
@@ -116,7 +117,10 @@ pub async fn a_reset_link_works_once(store: &SharedStore) {
     let person = user(store, one.organization(), Role::Viewer).await;
     same_person(store, two.organization(), &person).await;
     let new = reset(store, &person.email, 10).await;
-    let session = new_session(person.id, at(11));
+    let session = NewSession {
+        credential: Credential::Password("locked".to_owned()),
+        ..new_session(person.id, at(11))
+    };
     let begun = store.begin_session(session.clone(), origin(11)).await;
     begun.expect("a session starts");
     let origin = || AuditContext {

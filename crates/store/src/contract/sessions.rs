@@ -4,6 +4,7 @@ use super::fixtures::{
     SharedStore, at, first_page, new_setup_link, organization, origin, refusal, unique,
 };
 use crate::{NewSession, Redemption};
+use tributary_domain::access::credential::Credential;
 use tributary_domain::access::person::{Email, Role, User};
 use tributary_domain::access::session::Session;
 use tributary_domain::access::session_client::SessionClient;
@@ -12,6 +13,9 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::id::{AuditId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
+
+/// Password hash of the users of this module.
+pub const PASSWORD_HASH: &str = "first";
 
 /// Creates a user.
 pub async fn user(store: &SharedStore, organization: OrganizationId, role: Role) -> User {
@@ -25,7 +29,7 @@ pub async fn user(store: &SharedStore, organization: OrganizationId, role: Role)
     let redemption = Redemption {
         user: UserId::new(at(2), unique()),
         email: Email::parse(&email).expect("an address"),
-        password_hash: "first".to_owned(),
+        password_hash: PASSWORD_HASH.to_owned(),
         passkey: None,
         first_key: None,
     };
@@ -40,11 +44,12 @@ fn client(browser: &str) -> SessionClient {
     }
 }
 
-/// Builds a new session.
+/// Builds a new session of a user whose password was not changed.
 pub fn new_session(user: UserId, begins_at: Timestamp) -> NewSession {
     NewSession {
         session: Session::begin(user, begins_at, client("Firefox on Linux")),
         digest: Digest::of(&unique()),
+        credential: Credential::Password(PASSWORD_HASH.to_owned()),
     }
 }
 
@@ -134,6 +139,28 @@ pub async fn a_password_change_ends_all_other_sessions(store: &SharedStore) {
     assert!(is_there(store, &others).await);
     let found = store.users_by_email(&one.email).await.expect("a lookup");
     assert_eq!(found.first().expect("the user").1, "second");
+}
+
+/// A password that was replaced while it was checked starts no session, and replaces no password.
+pub async fn a_replaced_password_starts_no_session(store: &SharedStore) {
+    let caller = organization(store).await;
+    let user = user(store, caller.organization(), Role::Owner).await;
+    let [old, late, new] = [5, 6, 7].map(|seconds| new_session(user.id, at(seconds)));
+    let changed = store.change_password(old.clone(), "second".to_owned(), origin(5));
+    changed.await.expect("the password is changed");
+    let begun = store.begin_session(late.clone(), origin(6)).await;
+    assert_eq!(refusal(begun), Refusal::CredentialChanged);
+    let changed = store.change_password(late, "stolen".to_owned(), origin(6));
+    assert_eq!(refusal(changed.await), Refusal::CredentialChanged);
+    assert!(is_there(store, &old).await);
+    let found = store.users_by_email(&user.email).await.expect("a lookup");
+    assert_eq!(found.first().expect("the user").1, "second");
+    let new = NewSession {
+        credential: Credential::Password("second".to_owned()),
+        ..new
+    };
+    let begun = store.begin_session(new, origin(7)).await;
+    begun.expect("a session starts");
 }
 
 /// Expired sessions do not accumulate.

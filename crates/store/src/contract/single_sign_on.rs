@@ -4,8 +4,9 @@ use super::fixtures::{
     SharedStore, at, first_page, new_setup_link, organization, origin, refusal, unique,
 };
 use super::sessions::{new_session, user};
-use crate::{LastOwner, SignOn, StoreResult};
+use crate::{LastOwner, NewSession, SignOn, StoreResult};
 use std::collections::BTreeSet;
+use tributary_domain::access::credential::Credential;
 use tributary_domain::access::person::{Email, Role, User};
 use tributary_domain::access::session::SignInMethod;
 use tributary_domain::access::single_sign_on::{
@@ -288,9 +289,18 @@ pub async fn concurrent_sign_ins_create_one_account(store: &SharedStore) {
     assert_eq!(accounts.len(), 1);
 }
 
-async fn begin(store: &SharedStore, user: &User, method: SignInMethod) -> Digest {
+/// Builds a session that began in this way, at the first provider or with the password.
+fn session_by(user: &User, method: SignInMethod) -> NewSession {
     let mut new = new_session(user.id, at(3));
     new.session.method = method;
+    if method == SignInMethod::SingleSignOn {
+        new.credential = Credential::Provider(issuer(ISSUER));
+    }
+    new
+}
+
+async fn begin(store: &SharedStore, user: &User, method: SignInMethod) -> Digest {
+    let new = session_by(user, method);
     let begun = store.begin_session(new.clone(), origin(3)).await;
     begun.expect("a session starts");
     let found = store.session(new.digest).await.expect("a lookup");
@@ -305,6 +315,36 @@ async fn exist(store: &SharedStore, sessions: &[Digest]) -> Vec<bool> {
         exist.push(found.is_some());
     }
     exist
+}
+
+/// A sign-in that was checked before the settings changed starts no session afterwards.
+pub async fn a_sign_in_follows_the_settings(store: &SharedStore) {
+    let (id, owner) = with_provider(store).await;
+    let member = user(store, id, Role::Admin).await;
+    let begins = async |user: &User, method| {
+        let new = session_by(user, method);
+        match store.begin_session(new, origin(5)).await {
+            Ok(()) => true,
+            refused => {
+                assert_eq!(refusal(refused), Refusal::CredentialChanged);
+                false
+            }
+        }
+    };
+    let (password, provider) = (SignInMethod::Password, SignInMethod::SingleSignOn);
+    let without_passwords = SingleSignOnDraft {
+        allows_passwords: false,
+        ..draft(ISSUER)
+    };
+    let replaced = replace(store, id, without_passwords).await;
+    replaced.expect("settings");
+    assert!(begins(&member, provider).await);
+    assert!(!begins(&member, password).await);
+    assert!(begins(&owner, password).await, "owners keep their password");
+    let replaced = replace(store, id, draft(OTHER_ISSUER)).await;
+    replaced.expect("settings");
+    assert!(!begins(&member, provider).await);
+    assert!(begins(&member, password).await);
 }
 
 /// Sessions end when the settings no longer allow how they began. Owners keep their passwords.

@@ -4,7 +4,7 @@ use crate::access::passkey::PresentedPasskey;
 use crate::access::{CodeCheck, audit_failure, count_code_guess, count_network_guess};
 use crate::failure::Failure;
 use crate::pages::sign_in::{
-    begin_session_by, local_path, refuse_sign_in, with_cookies, with_wait,
+    CheckedSignIn, begin_checked_session, local_path, refuse_sign_in, with_cookies, with_wait,
 };
 use crate::pages::single_sign_on::provider_instead_of_password;
 use crate::response::see_other;
@@ -15,7 +15,6 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use tributary_domain::access::session::SignInMethod;
 use tributary_domain::audit::Client;
 use tributary_fields::Form;
 
@@ -45,7 +44,7 @@ pub(crate) async fn sign_in(
         let wait = count_network_guess(&handles, address).await?;
         return Ok(wait.map_or_else(wrong, wait_page));
     };
-    let user = presented.owner().clone();
+    let (user, credential) = (presented.owner().clone(), presented.credential());
     let guess = match count_code_guess(&handles, &user, address, &headers).await? {
         Ok(guess) => guess,
         Err(wait) => return Ok(wait_page(wait)),
@@ -62,7 +61,11 @@ pub(crate) async fn sign_in(
     if let Some(provider) = provider {
         return Ok(see_other(&provider));
     }
-    let (method, client) = (SignInMethod::Passkey, client.as_ref());
-    let cookies = begin_session_by(&handles, user.id, method, client, &headers).await?;
+    let checked = CheckedSignIn {
+        user: user.id,
+        credential,
+        proved_at: handles.runtime.now(),
+    };
+    let cookies = begin_checked_session(&handles, checked, client.as_ref(), &headers).await?;
     Ok(with_cookies(see_other(next), cookies))
 }

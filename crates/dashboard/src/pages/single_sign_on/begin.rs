@@ -14,6 +14,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use tributary_domain::access::MembersWrite;
+use tributary_domain::access::proof::PROOF_LIFETIME;
 use tributary_domain::access::single_sign_on::{ProviderFault, SignOnAttempt, SingleSignOn};
 use tributary_domain::vocabulary::id::UserId;
 use tributary_fields::Form;
@@ -178,7 +179,12 @@ async fn to_provider(
         .append_pair("code_challenge", &attempt.challenge())
         .append_pair("code_challenge_method", "S256");
     if start.is_repeated {
-        url.query_pairs_mut().append_pair("prompt", "login");
+        // With a maximum age, the ID token says when the person last signed in. Without it, the
+        // browser could leave out `prompt`, and an old sign-in would pass for a new one.
+        let seconds = PROOF_LIFETIME.as_secs().to_string();
+        url.query_pairs_mut()
+            .append_pair("prompt", "login")
+            .append_pair("max_age", &seconds);
     }
     let shown = ContinuePage {
         host: url.host_str().unwrap_or_default(),

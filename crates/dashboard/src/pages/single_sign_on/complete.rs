@@ -4,7 +4,7 @@ use super::begin::SignOnPage;
 use super::{find, redirect_url};
 use crate::access::{CurrentSession, change_origin, is_guessing, sign_on_cookie};
 use crate::failure::Failure;
-use crate::pages::sign_in::{begin_session_by, local_path, with_cookies};
+use crate::pages::sign_in::{CheckedSignIn, begin_checked_session, local_path, with_cookies};
 use crate::password::salt_of;
 use crate::query::UrlQuery;
 use crate::response::see_other;
@@ -15,12 +15,12 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use tributary_domain::access::Actor;
+use tributary_domain::access::credential::Credential;
 use tributary_domain::access::person::{Email, User};
-use tributary_domain::access::session::SignInMethod;
 use tributary_domain::access::sign_in::GuessCounter;
 use tributary_domain::access::single_sign_on::{
-    IdTokenClaims, ProvenIdentity, ProviderFault, SignOnAttempt, SingleSignOn, no_password_hash,
-    secret_scope,
+    IdTokenClaims, ProvenIdentity, ProviderFault, SignOnAttempt, SignOnRefusal, SingleSignOn,
+    no_password_hash, secret_scope,
 };
 use tributary_domain::audit::Client;
 use tributary_domain::refusal::Refusal;
@@ -69,6 +69,7 @@ impl From<StoreError> for SignOnFailure {
         };
         let reason = match &refusal {
             Refusal::SignOnRefused(why) => why.code(),
+            Refusal::CredentialChanged => SignOnRefusal::SettingsChanged.code(),
             _ => "account_not_found",
         };
         Self::Shown {
@@ -141,12 +142,18 @@ pub(crate) async fn complete(
 impl Callback<'_> {
     async fn sign_in(&self) -> Result<Response, SignOnFailure> {
         let attempt = self.attempt()?;
-        self.check_provider_error()?;
         self.check_guesses().await?;
+        self.check_provider_error()?;
         let claims = self.redeem(&attempt).await?;
+        let proved_at = claims.proved_at(self.handles.runtime.now());
         let user = self.account(&attempt, claims).await?;
-        let (method, client) = (SignInMethod::SingleSignOn, self.client);
-        let begun = begin_session_by(self.handles, user.id, method, client, self.headers).await;
+        let checked = CheckedSignIn {
+            user: user.id,
+            credential: Credential::Provider(self.settings.issuer.clone()),
+            proved_at,
+        };
+        let (client, headers) = (self.client, self.headers);
+        let begun = begin_checked_session(self.handles, checked, client, headers).await;
         let [session, browser] = begun?;
         let organization = sign_on_cookie::set_organization(self.handles, user.organization);
         let next = see_other(local_path(&attempt.next));

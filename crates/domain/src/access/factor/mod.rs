@@ -191,13 +191,13 @@ pub const fn may_require(is_required: bool, owner_has_factor: bool) -> Result<()
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::passkey::samples::SampleDevice;
     use super::passkey::{CredentialId, PasskeyKey, RelyingParty};
     use super::*;
     use rstest::rstest;
 
-    fn factor(id: u8) -> Factor {
+    pub(crate) fn factor(id: u8) -> Factor {
         Factor {
             id: FactorId::from_bytes([id; 16]),
             user: UserId::from_bytes([1; 16]),
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(second, Err(Refusal::AuthenticatorExists));
     }
 
-    fn passkey(id: u8) -> Factor {
+    pub(crate) fn passkey(id: u8) -> Factor {
         let here = RelyingParty::of("https://example.com").unwrap();
         let device = SampleDevice::new(id, UserId::from_bytes([1; 16]), &here);
         Factor {

@@ -9,9 +9,9 @@ use crate::pages::passkeys::first_factor;
 use crate::password::salt_of;
 use crate::state::DashboardHandles;
 use axum::http::HeaderMap;
+use tributary_domain::access::credential::Credential;
 use tributary_domain::access::factor::Factor;
 use tributary_domain::access::person::{Email, check_password};
-use tributary_domain::access::session::SignInMethod;
 use tributary_domain::access::single_sign_on::no_password_hash;
 use tributary_domain::vocabulary::fault::Problem;
 use tributary_domain::vocabulary::id::UserId;
@@ -103,11 +103,11 @@ impl NewAccount {
         }))
     }
 
-    /// Returns how the first session begins.
-    pub(super) const fn method(&self) -> SignInMethod {
-        match self.passkey {
-            Some(_) => SignInMethod::Passkey,
-            None => SignInMethod::Password,
+    /// Returns what the first session begins with.
+    pub(super) fn credential(&self) -> Credential {
+        match &self.passkey {
+            Some(passkey) => Credential::Passkey(passkey.id),
+            None => Credential::Password(self.password_hash.clone()),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::ValidLink;
 use super::form_page::{FormPage, SetupFormErrors};
 use crate::access::change_origin;
 use crate::failure::Failure;
-use crate::pages::sign_in::{begin_session_by, with_cookies};
+use crate::pages::sign_in::{CheckedSignIn, begin_checked_session, with_cookies};
 use crate::response::{page, see_other};
 use crate::same_origin::SameOrigin;
 use crate::state::DashboardHandles;
@@ -76,7 +76,7 @@ pub(crate) async fn redeem(
             return Ok(page.answer(&handles.own_origin));
         }
     };
-    let (user, email, method) = (new.user, new.email.clone(), new.method());
+    let (user, email, credential) = (new.user, new.email.clone(), new.credential());
     let key = first_key(&handles, &link.link);
     let redemption = Redemption {
         user,
@@ -104,7 +104,12 @@ pub(crate) async fn redeem(
             };
             // Sign the new user in. The account exists even if that fails.
             let ready = page(StatusCode::OK, &ready);
-            match begin_session_by(&handles, user.id, method, client.as_ref(), &headers).await {
+            let checked = CheckedSignIn {
+                user: user.id,
+                credential,
+                proved_at: handles.runtime.now(),
+            };
+            match begin_checked_session(&handles, checked, client.as_ref(), &headers).await {
                 Ok(cookies) => Ok(with_cookies(ready, cookies)),
                 Err(error) => {
                     tracing::warn!(%error, "failed to sign in after account setup");

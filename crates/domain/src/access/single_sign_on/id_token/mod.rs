@@ -96,6 +96,8 @@ pub struct IdTokenClaims {
     pub expires_at: i64,
     /// `iat`, in seconds.
     pub issued_at: i64,
+    /// `auth_time`, in seconds: when the person last signed in at the provider.
+    pub authenticated_at: Option<i64>,
     /// `nonce`.
     pub nonce: Option<String>,
     /// `email`.
@@ -104,6 +106,16 @@ pub struct IdTokenClaims {
     pub is_email_verified: bool,
     /// Google's `hd`: the Workspace domain of the account.
     pub hosted_domain: Option<String>,
+}
+
+impl IdTokenClaims {
+    /// Returns when the person proved who they are. A provider that does not say when it last asked is
+    /// believed to have asked now.
+    pub fn proved_at(&self, now: Timestamp) -> Timestamp {
+        let at = |seconds: i64| Timestamp::from_millis(seconds.saturating_mul(1_000));
+        self.authenticated_at
+            .map_or(now, |seconds| at(seconds).min(now))
+    }
 }
 
 /// A public key of a provider.

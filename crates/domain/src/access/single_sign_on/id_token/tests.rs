@@ -134,6 +134,7 @@ fn claims(change: impl FnOnce(&mut IdTokenClaims)) -> IdTokenClaims {
         authorized_party: None,
         expires_at: NOW + 300,
         issued_at: NOW,
+        authenticated_at: None,
         nonce: Some("nonce".to_owned()),
         email: None,
         is_email_verified: false,
@@ -191,4 +192,16 @@ fn checks_the_claims(#[case] claims: IdTokenClaims, #[case] expected: Result<(),
         now: Timestamp::from_millis(NOW * 1_000),
     };
     assert_eq!(check_claims(&claims, &expectation), expected);
+}
+
+#[rstest]
+#[case::not_said(None, 0)]
+#[case::now(Some(NOW), 0)]
+#[case::an_hour_ago(Some(NOW - 3_600), -3_600)]
+#[case::clock_is_ahead(Some(NOW + 60), 0)]
+#[case::overflow(Some(i64::MAX), 0)]
+fn a_sign_in_proves_who_the_person_was_then(#[case] said: Option<i64>, #[case] expected: i64) {
+    let now = Timestamp::from_millis(NOW * 1_000);
+    let proved_at = claims(|claims| claims.authenticated_at = said).proved_at(now);
+    assert_eq!(proved_at, Timestamp::from_millis((NOW + expected) * 1_000));
 }
