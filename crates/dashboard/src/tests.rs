@@ -84,6 +84,7 @@ const PAGES: &[(&str, Role)] = &[
     ),
     ("/account", Role::Viewer),
     ("/account/authenticator", Role::Viewer),
+    ("/account/passkeys", Role::Viewer),
     ("/team/single-sign-on", Role::Owner),
     ("/apps/{app}", Role::Viewer),
     (

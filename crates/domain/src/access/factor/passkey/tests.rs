@@ -142,11 +142,11 @@ fn rejects_forged_and_truncated_uses(
 
 #[rstest]
 #[case::named(true, None, true)]
-#[case::nobody_named(false, None, false)]
+#[case::not_named(false, None, false)]
 #[case::asked_and_named(true, Some(USER), true)]
 #[case::asked(false, Some(USER), true)]
 #[case::another_asked(true, Some(STRANGER), false)]
-#[case::another_asked_and_nobody_named(false, Some(STRANGER), false)]
+#[case::another_asked_and_not_named(false, Some(STRANGER), false)]
 fn a_passkey_belongs_to_one_user(
     #[case] is_named: bool,
     #[case] asked: Option<UserId>,
