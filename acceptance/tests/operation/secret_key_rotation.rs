@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
-use tributary_domain::keyring::{KeyId, Keyring, check_value};
+use tributary_domain::keyring::{Keyring, SecretKeyId, check_value};
 use tributary_domain::vocabulary::digest::hex;
 use tributary_simulator::SimulatedNetwork;
 use tributary_store::records::SEALED_COLUMNS;
@@ -170,15 +170,15 @@ fn read_id(digits: &str) -> [u8; 16] {
 /// Sets every secret that the API sets.
 async fn set_secrets(site: &Website) {
     let notice = json!({
-        "name": "N", "topic": "alerts", "channel": {"type": "webhook", "url": "https://hooks.example.com/x"},
+        "name": "N", "channel": "webhook", "url": "https://hooks.example.com/x",
+        "topic": "daily_summary", "hour": 8,
     });
-    let created = site.call("POST", "/notices", notice).await;
-    assert!(created.status == 201, "{created:?}");
-    site.call("POST", "/identity-secret", Value::Null)
+    site.call("POST", "/notices", notice).await.expect(201);
+    site.call("POST", "/identity/secret", json!({}))
         .await
         .expect(200);
     let source = json!({
-        "enabled": false, "settings": {"adAccountId": "act_1"},
+        "enabled": false, "settings": {"accountId": "1234567890"},
         "credentials": {"accessToken": "EAAB0123456789abcdef"},
     });
     site.call("PUT", "/cost-sources/network_a", source)
@@ -297,7 +297,7 @@ async fn signing_secret(site: &Website) -> String {
 async fn columns_encrypted_with(direct: &DirectConnection, key: [u8; 32]) -> BTreeSet<String> {
     use base64::Engine as _;
     let mut start = vec![2];
-    start.extend_from_slice(&check_value(&key)[..KeyId::BYTES]);
+    start.extend_from_slice(&check_value(&key)[..SecretKeyId::BYTES]);
     let text = base64::engine::general_purpose::STANDARD.encode(&start);
     let start = hex(&start);
     let catalog = match direct.engine() {
@@ -474,7 +474,7 @@ on_both_engines! {
         assert_eq!(signing_secret(&site).await, secret);
         assert_eq!(columns_encrypted_with(&direct, NEW).await, rotated_columns());
         let store = simulated.database.open().await;
-        assert_eq!(store.count_outdated_rows(KeyId::of(&NEW)).await.unwrap(), 0);
+        assert_eq!(store.count_outdated_rows(SecretKeyId::of(&NEW)).await.unwrap(), 0);
         let check = store.stored_keys().await.unwrap().check.unwrap();
         assert!(check.fits(&NEW) && !check.fits(&OLD));
     }

@@ -1,7 +1,7 @@
 //! Exit codes for failed commands. A supervisor should restart the server unless its settings are
 //! wrong.
 
-use crate::secret_key::SecretKeyError;
+use crate::secret_key::{CommandFailure, SecretKeyError};
 use std::error::Error;
 use std::io;
 use tributary_store::{DatabaseDamaged, StoreError};
@@ -46,8 +46,9 @@ fn is_transient_cause(cause: &(dyn Error + 'static)) -> bool {
         matches!(error, StoreError::Unavailable { .. })
     } else if let Some(SecretKeyError::Io { source, .. }) = cause.downcast_ref() {
         source.kind() == io::ErrorKind::StorageFull
-    } else if let Some(SecretKeyError::Command { .. }) = cause.downcast_ref() {
-        true
+    } else if let Some(SecretKeyError::Command { reason, .. }) = cause.downcast_ref() {
+        // The vault may be away.
+        matches!(reason, CommandFailure::TimedOut | CommandFailure::Failed)
     } else if let Some(error) = cause.downcast_ref::<io::Error>() {
         // Another program may release the port, and a full disk may be cleaned up.
         matches!(
@@ -81,6 +82,11 @@ mod tests {
         }
     }
 
+    fn command(reason: CommandFailure) -> SecretKeyError {
+        let setting = "secret_key";
+        SecretKeyError::Command { setting, reason }
+    }
+
     /// The error number of a failed read or write.
     const EIO: i32 = 5;
     const NEWER: MigrationRefusal = MigrationRefusal::DatabaseIsNewer { found: 2, known: 1 };
@@ -101,6 +107,9 @@ mod tests {
     #[case::no_permission(SqliteError::File(io(io::ErrorKind::PermissionDenied)).into(), 2)]
     #[case::full_disk_for_the_key(key_file(io::ErrorKind::StorageFull).into(), 1)]
     #[case::no_permission_for_the_key(key_file(io::ErrorKind::PermissionDenied).into(), 2)]
+    #[case::vault_away(command(CommandFailure::TimedOut).into(), 1)]
+    #[case::no_such_program(command(CommandFailure::NotStarted(io::ErrorKind::NotFound)).into(), 2)]
+    #[case::no_key_printed(command(CommandFailure::Malformed).into(), 2)]
     #[case::unavailable(StoreError::unavailable("x", "away").into(), 1)]
     #[case::refused(StoreError::from(Refusal::AppNotFound).into(), 2)]
     #[case::port_in_use(io(io::ErrorKind::AddrInUse).into(), 1)]

@@ -5,7 +5,7 @@ use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use tributary_domain::audit::AuditContext;
-use tributary_domain::keyring::KeyId;
+use tributary_domain::keyring::SecretKeyId;
 use tributary_domain::keyring::rotation::{KeyHolder, RotationStart, StoredCheck, StoredKeys};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
@@ -101,7 +101,7 @@ impl SecretKeyTable for Tx {
     async fn outdated_cells(
         &self,
         column: &'static SealedColumn,
-        key: KeyId,
+        key: SecretKeyId,
         after: &CellKey,
         limit: u32,
     ) -> Result<Vec<SealedCell>, Failure> {
@@ -146,7 +146,7 @@ impl SecretKeyTable for Tx {
     async fn count_outdated(
         &self,
         column: &'static SealedColumn,
-        key: KeyId,
+        key: SecretKeyId,
     ) -> Result<u64, Failure> {
         let sql = fill("select count(*) from {table} s where {outdated}", column);
         let row = self
@@ -239,7 +239,7 @@ impl SecretKeys for PostgresStore {
         .await
     }
 
-    async fn count_outdated_rows(&self, key: KeyId) -> StoreResult<u64> {
+    async fn count_outdated_rows(&self, key: SecretKeyId) -> StoreResult<u64> {
         self.read("count_outdated_rows", async move |tx| {
             admin::count_outdated_rows(tx, key).await
         })

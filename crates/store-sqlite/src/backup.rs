@@ -9,8 +9,8 @@ use crate::connection::{BUSY_WAIT, SqliteOpenError};
 use crate::{integrity, leftover_wal, migrate};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use std::path::Path;
-use tributary_domain::keyring::KeyId;
-use tributary_domain::keyring::rotation::KeyRotation;
+use tributary_domain::keyring::SecretKeyId;
+use tributary_domain::keyring::rotation::SecretKeyRotation;
 use tributary_recording::KeyRecord;
 use tributary_store::migration::MigrationRefusal;
 
@@ -53,27 +53,27 @@ pub struct BackupContents {
     /// Check value of the secret key; `None` if no server has ever used the database.
     pub secret_check: Option<Vec<u8>>,
     /// The old secret key, if a rotation was unfinished.
-    pub rotating_from: Option<KeyId>,
+    pub rotating_from: Option<SecretKeyId>,
 }
 
 /// What a database says about its secret key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyState {
+pub struct SecretKeyState {
     /// Check value of the key in use.
     pub check: Option<Vec<u8>>,
     /// The old key of an unfinished rotation.
-    pub rotating_from: Option<KeyId>,
+    pub rotating_from: Option<SecretKeyId>,
 }
 
 /// Returns what a database says about its secret key. A server may be using the database.
-pub fn key_state(database: &Path) -> Result<KeyState, BackupError> {
+pub fn key_state(database: &Path) -> Result<SecretKeyState, BackupError> {
     read_key_state(&open(database)?)
 }
 
-fn read_key_state(connection: &Connection) -> Result<KeyState, BackupError> {
+fn read_key_state(connection: &Connection) -> Result<SecretKeyState, BackupError> {
     let rotation = instance_row(connection, ROTATION_ROW)?;
-    let rotation = rotation.as_deref().and_then(KeyRotation::from_bytes);
-    Ok(KeyState {
+    let rotation = rotation.as_deref().and_then(SecretKeyRotation::from_bytes);
+    Ok(SecretKeyState {
         check: instance_row(connection, CHECK_ROW)?,
         rotating_from: rotation.map(|rotation| rotation.from),
     })

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{OptionalExtension as _, Row, params};
 use tributary_domain::audit::AuditContext;
-use tributary_domain::keyring::KeyId;
+use tributary_domain::keyring::SecretKeyId;
 use tributary_domain::keyring::rotation::{KeyHolder, RotationStart, StoredCheck, StoredKeys};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
@@ -116,7 +116,7 @@ impl SecretKeyTable for SqliteTables<'_> {
     async fn outdated_cells(
         &self,
         column: &'static SealedColumn,
-        key: KeyId,
+        key: SecretKeyId,
         after: &CellKey,
         limit: u32,
     ) -> Result<Vec<SealedCell>, Failure> {
@@ -138,7 +138,7 @@ impl SecretKeyTable for SqliteTables<'_> {
     async fn count_outdated(
         &self,
         column: &'static SealedColumn,
-        key: KeyId,
+        key: SecretKeyId,
     ) -> Result<u64, Failure> {
         let sql = fill("select count(*) from {table} s where {outdated}", column);
         let count = self
@@ -229,7 +229,7 @@ impl SecretKeys for SqliteStore {
         .await
     }
 
-    async fn count_outdated_rows(&self, key: KeyId) -> StoreResult<u64> {
+    async fn count_outdated_rows(&self, key: SecretKeyId) -> StoreResult<u64> {
         self.read("count_outdated_rows", move |connection| {
             run(admin::count_outdated_rows(&SqliteTables(connection), key))
         })

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 use tributary_domain::audit::AuditContext;
-use tributary_domain::keyring::KeyId;
+use tributary_domain::keyring::SecretKeyId;
 use tributary_domain::keyring::rotation::{KeyHolder, RotationStart, StoredCheck, StoredKeys};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
@@ -27,7 +27,7 @@ pub struct ReencryptRequest {
     /// Last row of the previous request.
     pub after: CellKey,
     /// Key in use.
-    pub key: KeyId,
+    pub key: SecretKeyId,
     /// Encrypts a value.
     pub reencrypt: Arc<Reencrypt>,
 }
@@ -72,7 +72,7 @@ pub trait SecretKeys: Send + Sync {
     async fn reencrypt(&self, request: ReencryptRequest) -> StoreResult<ReencryptedRows>;
 
     /// Counts the rows with values that are not encrypted with a key.
-    async fn count_outdated_rows(&self, key: KeyId) -> StoreResult<u64>;
+    async fn count_outdated_rows(&self, key: SecretKeyId) -> StoreResult<u64>;
 
     /// Ends a rotation, unless more rows than `unreadable` are left. All organizations get an entry
     /// in the audit log. No value is stored meanwhile.

@@ -65,9 +65,9 @@ struct KeyInUse<'a> {
 
 /// Names a secret key without revealing it: the start of its check value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct KeyId([u8; KeyId::BYTES]);
+pub struct SecretKeyId([u8; SecretKeyId::BYTES]);
 
-impl KeyId {
+impl SecretKeyId {
     /// Length in bytes. Ids only tell apart the few keys that an instance ever had.
     pub const BYTES: usize = 8;
 
@@ -112,8 +112,8 @@ impl KnownKeys {
     }
 
     /// Returns the ids of the keys.
-    pub fn ids(&self) -> Vec<KeyId> {
-        self.iter().map(KeyId::of).collect()
+    pub fn ids(&self) -> Vec<SecretKeyId> {
+        self.iter().map(SecretKeyId::of).collect()
     }
 }
 

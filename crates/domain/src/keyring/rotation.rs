@@ -6,7 +6,7 @@
 
 use super::kept::KeptKeys;
 use super::seal::{NONCE_BYTES, SealedSecret, UnsealError};
-use super::{KeyId, Keyring, KnownKeys, NAMED, NEXT, SecretKeyBytes, check_value};
+use super::{Keyring, KnownKeys, NAMED, NEXT, SecretKeyBytes, SecretKeyId, check_value};
 use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -61,8 +61,8 @@ impl StoredCheck {
     }
 
     /// Returns the id of the key in use.
-    pub fn key(&self) -> KeyId {
-        KeyId::of_check(&self.value)
+    pub fn key(&self) -> SecretKeyId {
+        SecretKeyId::of_check(&self.value)
     }
 
     /// Returns whether a new value may be stored: only if it is encrypted with the key in use.
@@ -76,22 +76,22 @@ impl StoredCheck {
 
 /// An unfinished rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyRotation {
+pub struct SecretKeyRotation {
     /// The old key.
-    pub from: KeyId,
+    pub from: SecretKeyId,
     /// When it began.
     pub started_at: Timestamp,
     /// Number of values that were encrypted again.
     pub reencrypted: u64,
 }
 
-impl KeyRotation {
+impl SecretKeyRotation {
     /// Reads stored bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (from, rest) = bytes.split_first_chunk::<{ KeyId::BYTES }>()?;
+        let (from, rest) = bytes.split_first_chunk::<{ SecretKeyId::BYTES }>()?;
         let (started_at, rest) = rest.split_first_chunk::<8>()?;
         Some(Self {
-            from: KeyId(*from),
+            from: SecretKeyId(*from),
             started_at: Timestamp::from_millis(i64::from_be_bytes(*started_at)),
             reencrypted: u64::from_be_bytes(rest.try_into().ok()?),
         })
@@ -111,7 +111,7 @@ pub struct StoredKeys {
     /// Check value of the key in use; `None` before the first start.
     pub check: Option<StoredCheck>,
     /// The unfinished rotation, if any.
-    pub rotation: Option<KeyRotation>,
+    pub rotation: Option<SecretKeyRotation>,
     /// Derived keys that outlive their secret key, since the first rotation.
     pub kept: Option<SealedSecret>,
 }
@@ -178,7 +178,7 @@ pub struct RotationStart {
     /// Check value of the new key.
     pub check: StoredCheck,
     /// The rotation.
-    pub rotation: KeyRotation,
+    pub rotation: SecretKeyRotation,
     /// Keys to keep, encrypted with the new key.
     pub kept: SealedSecret,
 }
@@ -202,7 +202,7 @@ pub struct KeyHolder {
     /// Host name and port, for messages.
     pub name: String,
     /// The keys.
-    pub keys: Vec<KeyId>,
+    pub keys: Vec<SecretKeyId>,
     /// When the node last wrote this.
     pub seen_at: Timestamp,
 }
@@ -255,7 +255,7 @@ impl Keyring {
         if stored.check.is_some_and(|check| check.fits(next)) {
             return Ok(RotationStep::Finished);
         }
-        let next = KeyId::of(next);
+        let next = SecretKeyId::of(next);
         let is_running = |node: &&KeyHolder| node.seen_at.plus(NODE_LIFETIME) > now;
         let nodes = nodes.iter().filter(is_running);
         let uninformed = nodes.filter(|node| !node.keys.contains(&next));
@@ -291,8 +291,8 @@ impl Keyring {
         Some(RotationStart {
             expected: named(old, self.in_use().is_named),
             check,
-            rotation: KeyRotation {
-                from: KeyId::of(old),
+            rotation: SecretKeyRotation {
+                from: SecretKeyId::of(old),
                 started_at: now,
                 reencrypted: 0,
             },
@@ -307,7 +307,7 @@ impl Keyring {
         nonce: [u8; NONCE_BYTES],
         sealed: &SealedSecret,
     ) -> ReencryptedValue {
-        if sealed.key() == Some(KeyId::of(self.in_use().key)) {
+        if sealed.key() == Some(SecretKeyId::of(self.in_use().key)) {
             return ReencryptedValue::Current;
         }
         match self.open(scope, sealed) {
@@ -326,7 +326,7 @@ fn state_for(known: &KnownKeys, stored: &StoredKeys) -> Result<u8, KeyMismatch> 
     if !next && !check.fits(&known.current) {
         return Err(KeyMismatch::Unknown);
     }
-    let is_known = |id: KeyId| known.ids().contains(&id);
+    let is_known = |id: SecretKeyId| known.ids().contains(&id);
     if stored
         .rotation
         .is_some_and(|rotation| !is_known(rotation.from))
@@ -509,16 +509,16 @@ mod tests {
             let check = stored.check.unwrap();
             assert_eq!(StoredCheck::from_bytes(&check.to_bytes()), Some(check));
         }
-        let rotation = KeyRotation {
-            from: KeyId::of(&OLD),
+        let rotation = SecretKeyRotation {
+            from: SecretKeyId::of(&OLD),
             started_at: NOW,
             reencrypted: 7,
         };
         assert_eq!(
-            KeyRotation::from_bytes(&rotation.to_bytes()),
+            SecretKeyRotation::from_bytes(&rotation.to_bytes()),
             Some(rotation)
         );
-        assert_eq!(KeyRotation::from_bytes(&[0; 23]), None);
+        assert_eq!(SecretKeyRotation::from_bytes(&[0; 23]), None);
         assert_eq!(StoredCheck::from_bytes(&[1; 33]), None);
         assert_eq!(StoredCheck::from_bytes(&[]), None);
     }

@@ -2,7 +2,7 @@
 //! of the associated data, so a row copied to another app, network or field cannot be decrypted.
 
 use super::purpose::Purpose;
-use super::{KeyId, Keyring, SecretKeyBytes, derive};
+use super::{Keyring, SecretKeyBytes, SecretKeyId, derive};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 
@@ -30,14 +30,14 @@ impl SealedSecret {
     }
 
     /// Returns the key that the value names, if it names one.
-    pub fn key(&self) -> Option<KeyId> {
+    pub fn key(&self) -> Option<SecretKeyId> {
         let rest = self.0.strip_prefix(&[NAMED_KEY])?;
-        rest.first_chunk().copied().map(KeyId::from_bytes)
+        rest.first_chunk().copied().map(SecretKeyId::from_bytes)
     }
 
     /// Returns the bytes that every value begins with that names this key.
-    pub fn start(key: KeyId) -> [u8; 1 + KeyId::BYTES] {
-        let mut bytes = [NAMED_KEY; 1 + KeyId::BYTES];
+    pub fn start(key: SecretKeyId) -> [u8; 1 + SecretKeyId::BYTES] {
+        let mut bytes = [NAMED_KEY; 1 + SecretKeyId::BYTES];
         if let Some(id) = bytes.last_chunk_mut() {
             *id = *key.as_bytes();
         }
@@ -74,7 +74,7 @@ impl Keyring {
     pub fn seal(&self, scope: &[&str], nonce: [u8; NONCE_BYTES], secret: &[u8]) -> SealedSecret {
         let in_use = self.in_use();
         let mut bytes = if in_use.is_named {
-            SealedSecret::start(KeyId::of(in_use.key)).to_vec()
+            SealedSecret::start(SecretKeyId::of(in_use.key)).to_vec()
         } else {
             vec![UNNAMED_KEY]
         };
@@ -102,7 +102,7 @@ impl Keyring {
             UNNAMED_KEY => (None, rest),
             NAMED_KEY => {
                 let (id, rest) = rest.split_first_chunk().ok_or(UnsealError)?;
-                (Some(KeyId::from_bytes(*id)), rest)
+                (Some(SecretKeyId::from_bytes(*id)), rest)
             }
             _ => return Err(UnsealError),
         };
@@ -115,7 +115,7 @@ impl Keyring {
             };
             cipher(key).decrypt(&XNonce::from(*nonce), payload).ok()
         };
-        let may_fit = |key: &&SecretKeyBytes| named.is_none_or(|id| id == KeyId::of(key));
+        let may_fit = |key: &&SecretKeyBytes| named.is_none_or(|id| id == SecretKeyId::of(key));
         let mut keys = self.known().iter().filter(may_fit);
         keys.find_map(decrypt).ok_or(UnsealError)
     }

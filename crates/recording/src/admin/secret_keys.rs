@@ -2,8 +2,10 @@
 
 use crate::tables::{CheckLock, KeyRecord, Tables};
 use tributary_domain::audit::{Action, AuditContext};
-use tributary_domain::keyring::KeyId;
-use tributary_domain::keyring::rotation::{KeyRotation, RotationStart, StoredCheck, StoredKeys};
+use tributary_domain::keyring::SecretKeyId;
+use tributary_domain::keyring::rotation::{
+    RotationStart, SecretKeyRotation, StoredCheck, StoredKeys,
+};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::records::{SEALED_COLUMNS, audit_row};
@@ -33,10 +35,10 @@ pub async fn stored_keys<T: Tables>(tables: &T) -> Result<StoredKeys, T::Failure
     })
 }
 
-async fn read_rotation<T: Tables>(tables: &T) -> Result<Option<KeyRotation>, T::Failure> {
+async fn read_rotation<T: Tables>(tables: &T) -> Result<Option<SecretKeyRotation>, T::Failure> {
     let bytes = tables.key_record(KeyRecord::Rotation).await?;
     let read = |bytes: Vec<u8>| {
-        KeyRotation::from_bytes(&bytes).ok_or_else(|| corrupt(KeyRecord::Rotation))
+        SecretKeyRotation::from_bytes(&bytes).ok_or_else(|| corrupt(KeyRecord::Rotation))
     };
     Ok(bytes.map(read).transpose()?)
 }
@@ -150,7 +152,10 @@ pub async fn finish_key_rotation<T: Tables>(
 }
 
 /// Counts the rows with values that are not encrypted with a key.
-pub async fn count_outdated_rows<T: Tables>(tables: &T, key: KeyId) -> Result<u64, T::Failure> {
+pub async fn count_outdated_rows<T: Tables>(
+    tables: &T,
+    key: SecretKeyId,
+) -> Result<u64, T::Failure> {
     let mut count = 0;
     for column in &SEALED_COLUMNS {
         count += tables.count_outdated(column, key).await?;

@@ -1,7 +1,7 @@
 //! The rows about the secret key, and the encrypted values of all tables.
 
 use super::EngineTransaction;
-use tributary_domain::keyring::KeyId;
+use tributary_domain::keyring::SecretKeyId;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_store::records::{CellKey, SealedCell, SealedColumn};
@@ -56,7 +56,7 @@ pub trait SecretKeyTable: EngineTransaction {
     async fn outdated_cells(
         &self,
         column: &'static SealedColumn,
-        key: KeyId,
+        key: SecretKeyId,
         after: &CellKey,
         limit: u32,
     ) -> Result<Vec<SealedCell>, Self::Failure>;
@@ -65,7 +65,7 @@ pub trait SecretKeyTable: EngineTransaction {
     async fn count_outdated(
         &self,
         column: &'static SealedColumn,
-        key: KeyId,
+        key: SecretKeyId,
     ) -> Result<u64, Self::Failure>;
 
     /// Replaces the value of a row. Returns false if it has changed since it was read.

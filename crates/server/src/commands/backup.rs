@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use tributary_domain::keyring::KnownKeys;
 use tributary_domain::keyring::rotation::StoredCheck;
-use tributary_store_sqlite::backup::{self, KeyState};
+use tributary_store_sqlite::backup::{self, SecretKeyState};
 
 /// Prefix of temporary files, so that a file left behind by a killed backup is recognisable.
 const PREFIX: &str = ".tributary-backup-";
@@ -82,7 +82,7 @@ pub fn run(config: &Config, options: &BackupOptions) -> anyhow::Result<()> {
 
 /// Returns the key that the values in the database are encrypted with: the next one after a rotation
 /// whose last step, the rename of its file, is missing.
-fn key_in_use(keys: &KnownKeys, state: &KeyState) -> Option<[u8; 32]> {
+fn key_in_use(keys: &KnownKeys, state: &SecretKeyState) -> Option<[u8; 32]> {
     match state.check.as_deref().and_then(StoredCheck::from_bytes) {
         None => Some(keys.current),
         Some(check) => keys.iter().copied().find(|key| check.fits(key)),

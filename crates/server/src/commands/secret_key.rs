@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use std::sync::Arc;
 use tributary_domain::access::Actor;
 use tributary_domain::keyring::rotation::{NODE_LIFETIME, RotationStep, StoredKeys};
-use tributary_domain::keyring::{KeyId, Keyring};
+use tributary_domain::keyring::{Keyring, SecretKeyId};
 use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::digest::hex;
 use tributary_domain::vocabulary::id::AppId;
@@ -164,7 +164,7 @@ async fn reencrypt_all(
     Ok(unreadable)
 }
 
-fn in_use(stored: &StoredKeys) -> anyhow::Result<KeyId> {
+fn in_use(stored: &StoredKeys) -> anyhow::Result<SecretKeyId> {
     let check = stored.check.context("the database has no secret key")?;
     Ok(check.key())
 }

@@ -13,7 +13,7 @@ use tributary_domain::keyring::alert::AlertSecret;
 use tributary_domain::keyring::rotation::{KeyHolder, StoredCheck, StoredKeys};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::keyring::secret_scope::{APP_SECRET_SCOPE, SecretScope};
-use tributary_domain::keyring::{KeyId, Keyring, KnownKeys};
+use tributary_domain::keyring::{Keyring, KnownKeys, SecretKeyId};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
@@ -78,7 +78,7 @@ async fn reencrypt(
     let request = ReencryptRequest {
         column,
         after,
-        key: KeyId::of(&NEW),
+        key: SecretKeyId::of(&NEW),
         reencrypt: Arc::new(move |scope, sealed| keyring.reencrypt(scope, NONCE, sealed)),
     };
     store.reencrypt(request).await.expect("rows")
@@ -154,7 +154,7 @@ pub async fn a_rotation_encrypts_all_stored_values(store: &SharedStore) {
     assert!(store.begin_key_rotation(start).await.expect("a rotation"));
     let stored = store.stored_keys().await.expect("a rotation");
     assert_eq!(keyring.follow(&stored), Ok(true));
-    let count = store.count_outdated_rows(KeyId::of(&NEW)).await;
+    let count = store.count_outdated_rows(SecretKeyId::of(&NEW)).await;
     assert_eq!(count.expect("a number"), 6);
     let early = store.finish_key_rotation(0, origin(8)).await;
     assert_eq!(early.expect("a refusal"), RotationEnd::Remaining(6));
@@ -279,7 +279,7 @@ pub async fn nodes_note_the_keys_that_they_know(store: &SharedStore) {
     let holder = |id: u8, keys: &[[u8; 32]], seconds| KeyHolder {
         id: [id; 16],
         name: format!("node-{id}"),
-        keys: keys.iter().map(KeyId::of).collect(),
+        keys: keys.iter().map(SecretKeyId::of).collect(),
         seen_at: at(seconds),
     };
     let day = 24 * 60 * 60;

@@ -11,7 +11,7 @@ use tributary_domain::integration::Network;
 use tributary_domain::keyring::alert::ALERT_SECRET_PLACE;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::keyring::secret_scope::{APP_SECRET_SCOPE, NOTICE_SECRET_SCOPE, SecretScope};
-use tributary_domain::keyring::{KeyId, ReencryptedValue};
+use tributary_domain::keyring::{ReencryptedValue, SecretKeyId};
 use tributary_domain::vocabulary::id::{AppId, FactorId, NoticeId, OrganizationId, UserId};
 
 /// What a column contains.
@@ -241,7 +241,7 @@ impl SealedColumn {
 
     /// Returns what all values of the column that are encrypted with a key begin with: bytes, or a
     /// part of the JSON. For `outdated` in SQL.
-    pub fn start(&self, key: KeyId) -> Vec<u8> {
+    pub fn start(&self, key: SecretKeyId) -> Vec<u8> {
         let start = SealedSecret::start(key);
         match self.form {
             SealedForm::Bytes => start.to_vec(),
@@ -277,12 +277,12 @@ impl std::fmt::Debug for SealedCell {
 }
 
 /// Writes the ids of keys.
-pub fn key_ids_bytes(ids: &[KeyId]) -> Vec<u8> {
+pub fn key_ids_bytes(ids: &[SecretKeyId]) -> Vec<u8> {
     ids.iter().flat_map(|id| *id.as_bytes()).collect()
 }
 
 /// Reads the ids of keys.
-pub fn key_ids(bytes: &[u8]) -> Vec<KeyId> {
-    let (ids, _rest) = bytes.as_chunks::<{ KeyId::BYTES }>();
-    ids.iter().copied().map(KeyId::from_bytes).collect()
+pub fn key_ids(bytes: &[u8]) -> Vec<SecretKeyId> {
+    let (ids, _rest) = bytes.as_chunks::<{ SecretKeyId::BYTES }>();
+    ids.iter().copied().map(SecretKeyId::from_bytes).collect()
 }
