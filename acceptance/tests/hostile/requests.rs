@@ -65,6 +65,7 @@ const PATHS: &[&str] = &[
     "/sign-in",
     "/sign-in/sso/{id}",
     "/sign-in/sso/{id}/callback",
+    "/forgot",
     "/setup/{id}",
     "/reset/{id}",
     "/static/{id}",

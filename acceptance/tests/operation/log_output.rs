@@ -73,3 +73,23 @@ async fn a_stop_writes_the_last_lines() {
     let last = log.lines().last().unwrap_or_default();
     assert!(last.ends_with("stopped"), "{log}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rejected_keys_are_logged_as_a_number() {
+    let database = TestDatabase::new(Engine::Sqlite).await;
+    let server = ServerProcess::start(&database).await;
+    for _ in 0..5 {
+        let answer = server.call("GET", "/api/v1/apps", "ak_live_canary", None);
+        answer.await.expect(401);
+    }
+    let lines = || {
+        let log = server.log();
+        assert!(!log.contains("canary"), "{log}");
+        log.matches("rejected API keys").count()
+    };
+    let begun = Instant::now();
+    while lines() == 0 && begun.elapsed() < DROPPED_MAX {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(lines(), 1, "{}", server.log());
+}

@@ -1,10 +1,13 @@
-//! `tributary admin user …` while the server runs: listing, resetting and removing people.
+//! `tributary admin user …` while the server runs: listing, resetting and removing people. Links that
+//! are sent by e-mail.
 
 use crate::command_line::tributary;
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::Value;
 use std::time::Duration;
-use tributary_testkit::{ServerProcess, TestDatabase, client, on_both_engines};
+use tributary_testkit::{
+    CaughtMail, ServerProcess, SmtpBehavior, TestDatabase, TestSmtp, client, on_both_engines,
+};
 
 const PASSWORD: &str = "canary-in-a-coal-mine";
 const NEW_PASSWORD: &str = "six-lamps-on-the-quiet-pier";
@@ -63,15 +66,20 @@ impl<'a> Person<'a> {
         self.send(request, cookie).await.status() == 200
     }
 
-    /// Creates an API key on the page.
-    async fn create_key(&self, cookie: &str) -> String {
-        let page = self.send(self.client.get(self.at("/keys")), cookie).await;
+    /// Submits a form of a page with its token. Returns the page that follows.
+    async fn submit(&self, page: &str, path: &str, cookie: &str, fields: &str) -> String {
+        let page = self.send(self.client.get(self.at(page)), cookie).await;
         let text = page.text().await.unwrap();
         let (_, rest) = text.split_once("name=\"formToken\" value=\"").unwrap();
         let token = rest.split('"').next().unwrap();
-        let form = format!("formToken={token}&name=Mine&permission=full&environment=live");
-        let created = self.post("/keys", cookie, &form).await;
-        let text = created.text().await.unwrap();
+        let form = format!("formToken={token}&{fields}");
+        self.post(path, cookie, &form).await.text().await.unwrap()
+    }
+
+    /// Creates an API key on the page.
+    async fn create_key(&self, cookie: &str) -> String {
+        let fields = "name=Mine&permission=full&environment=live";
+        let text = self.submit("/keys", "/keys", cookie, fields).await;
         let (_, rest) = text.split_once("ak_live_").unwrap();
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap();
         format!("ak_live_{}", &rest[..end])
@@ -89,6 +97,25 @@ fn cookies(response: &Response) -> String {
         .filter_map(|one| one.to_str().ok()?.split(';').next())
         .collect();
     pairs.join("; ")
+}
+
+/// Waits until the mail server has this many messages.
+async fn mails(smtp: &TestSmtp, count: usize) -> Vec<CaughtMail> {
+    let enough = async {
+        while smtp.caught().len() < count {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(30), enough).await;
+    waited.expect("the messages arrive");
+    smtp.caught()
+}
+
+/// Returns the link in a message.
+fn link_in(mail: &CaughtMail) -> String {
+    let text = mail.text();
+    let link = text.lines().find(|line| line.starts_with("http"));
+    link.expect("a link").to_owned()
 }
 
 fn run(database: &TestDatabase, command: &str) -> Result<String, String> {
@@ -133,6 +160,64 @@ on_both_engines! {
         let refused = run(&database, "admin user reset nobody@example.com").unwrap_err();
         assert!(refused.contains("tributary admin user list"), "{refused}");
         assert!(!server.log().contains("you@example.com"));
+    }
+
+    async fn links_are_sent_by_mail(engine: Engine) {
+        let database = TestDatabase::new(engine).await;
+        let smtp = TestSmtp::start(SmtpBehavior::Accepting).await;
+        let url = format!("smtp+plain://{}", smtp.address);
+        let mail = [("TRIBUTARY_MAIL__URL", url.as_str()), ("TRIBUTARY_MAIL__FROM", "t@example.com")];
+        let server = ServerProcess::start_with(&database, &mail).await;
+        let owner = Person::new(&server, "owner@example.com");
+        let owner_session = join(&database, &owner, "owner").await;
+        let invitation = "email=you@example.com&role=viewer";
+        let shown = owner.submit("/team", "/team/invite", &owner_session, invitation).await;
+        assert!(shown.contains("It was sent to"), "{shown}");
+        let invited = mails(&smtp, 1).await.remove(0);
+        assert_eq!(invited.to, ["you@example.com"]);
+        assert_eq!(invited.header("subject"), "Invitation to My organization");
+        let person = Person::new(&server, "you@example.com");
+        let (status, session) = person.redeem(&link_in(&invited), PASSWORD).await;
+        assert_eq!(status, 200);
+
+        let stranger = person.post("/forgot", "", "email=stranger@example.com").await;
+        assert_eq!(stranger.status(), 200);
+        let asked = person.post("/forgot", "", "email=You@example.com").await;
+        assert_eq!(asked.status(), 200);
+        let reset = mails(&smtp, 2).await.remove(1);
+        assert_eq!(reset.to, ["you@example.com"]);
+        assert!(person.is_signed_in(&session).await, "nothing ended yet");
+        let link = link_in(&reset);
+        assert!(link.starts_with(server.base_url()), "{link}");
+        assert_eq!(person.redeem(&link, NEW_PASSWORD).await.0, 200);
+        assert_eq!(person.redeem(&link, NEW_PASSWORD).await.0, 404, "it was used");
+        assert!(!person.is_signed_in(&session).await);
+        assert_eq!(person.sign_in(PASSWORD).await.0, 422);
+        assert_eq!(person.sign_in(NEW_PASSWORD).await.0, 303);
+        let log = owner.send(owner.client.get(owner.at("/audit-log")), &owner_session).await;
+        let log = log.text().await.unwrap();
+        for action in ["password_reset.created", "user.password_reset"] {
+            assert!(log.contains(action), "{log}");
+        }
+
+        let mut operator = mail.to_vec();
+        operator.push(("TRIBUTARY_BASE_URL", server.base_url()));
+        let reset = |settings: &[(&str, &str)]| {
+            let words = ["admin", "user", "reset", "--mail", "you@example.com"];
+            tokio::task::block_in_place(|| ServerProcess::run_with(&database, settings, &words))
+        };
+        let printed = reset(&operator).unwrap();
+        assert!(!printed.contains("/reset/"), "{printed}");
+        assert_eq!(person.sign_in(NEW_PASSWORD).await.0, 422, "the password ended");
+        let third = mails(&smtp, 3).await.remove(2);
+        assert_eq!(person.redeem(&link_in(&third), PASSWORD).await.0, 200);
+        let refused = reset(&[]).unwrap_err();
+        assert!(refused.contains("mail.url"), "{refused}");
+        assert_eq!(person.sign_in(PASSWORD).await.0, 303, "nothing ended without a mail server");
+        assert_eq!(smtp.caught().len(), 3);
+        for secret in ["you@example.com", "stranger@example.com", "/reset/"] {
+            assert!(!server.log().contains(secret), "{}", server.log());
+        }
     }
 
     async fn a_removed_person_has_no_access(engine: Engine) {

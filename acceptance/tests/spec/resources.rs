@@ -16,8 +16,9 @@ const PAIRS: [(Role, Permission); 4] = [
 ];
 
 /// Pages that need no role.
-const PUBLIC_PAGES: [&str; 10] = [
+const PUBLIC_PAGES: [&str; 11] = [
     "/",
+    "/forgot",
     "/setup/{token}",
     // Needs the token of a link for a new password.
     "/reset/{token}",

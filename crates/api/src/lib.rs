@@ -35,6 +35,7 @@ mod query;
 mod read_cache;
 mod readiness;
 mod redirect;
+mod rejection_log;
 mod report;
 mod request;
 mod response_headers;

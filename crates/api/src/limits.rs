@@ -4,6 +4,7 @@
 //! runaway clients and from attempts to guess keys.
 
 use crate::error::{ApiError, Code};
+use crate::rejection_log::RejectionLog;
 use axum::http::{HeaderName, HeaderValue, header};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -45,6 +46,7 @@ pub struct RateLimits {
     keys: Option<Bucket<RateLimitKey>>,
     addresses: Option<Bucket<IpAddr>>,
     failures: Option<Bucket<IpAddr>>,
+    rejections: RejectionLog,
 }
 
 /// A leaky bucket per caller, stored as the time at which the bucket is empty again. Each request
@@ -134,6 +136,7 @@ impl RateLimits {
             keys: Bucket::new("key", settings.per_key, second),
             addresses: Bucket::new("address", settings.per_address, second),
             failures: Bucket::new("failures", settings.failures_per_minute, minute),
+            rejections: RejectionLog::default(),
         }
     }
 
@@ -163,9 +166,11 @@ impl RateLimits {
         self.addresses.as_ref().map_or(Ok(()), count)
     }
 
-    /// Counts a failed authentication from an address.
+    /// Counts and logs a failed authentication from an address.
     pub(crate) fn count_failure(&self, address: IpAddr) -> Result<(), ApiError> {
-        let count = |bucket: &Bucket<IpAddr>| bucket.count(subnet(address), Instant::now());
+        let now = Instant::now();
+        self.rejections.note(now);
+        let count = |bucket: &Bucket<IpAddr>| bucket.count(subnet(address), now);
         self.failures.as_ref().map_or(Ok(()), count)
     }
 

@@ -53,8 +53,8 @@ mod testing;
 pub use password::hash as password_hash;
 pub use sign_on::{CodeRedemption, ProviderFuture, SignOnProviders};
 pub use state::{
-    ConnectionTest, ConnectionTestFuture, DashboardState, DomainLookup, DomainLookupFuture,
-    NoticeMessages, NoticePreviewFuture, NoticeTestFuture,
+    AccountMailFuture, ConnectionTest, ConnectionTestFuture, DashboardState, DomainLookup,
+    DomainLookupFuture, NoticeMessages, NoticePreviewFuture, NoticeTestFuture, SendAccountMail,
 };
 
 use access::{FailedRequest, keep_menu};
@@ -66,7 +66,7 @@ use axum::routing::{get, post};
 use failure::Failure;
 use pages::{
     account, app, audit_log, confirm, conversion_values, deliveries, device, device_erasure,
-    events, factors, front, held, home, integrations, keys, links, notices, passkeys,
+    events, factors, forgot, front, held, home, integrations, keys, links, notices, passkeys,
     personal_data, portfolio, reset, second_step, settings, setup, sign_in, sign_out,
     single_sign_on, team, undelivered, what_if,
 };
@@ -88,6 +88,7 @@ impl Dashboard {
         let handles = self.0.clone();
         Router::new()
             .route("/", get(front::show))
+            .route("/forgot", get(forgot::show).post(forgot::request))
             .route("/setup/{token}", get(setup::show).post(setup::redeem))
             .route("/reset/{token}", get(reset::show).post(reset::redeem))
             .route("/shared/{token}", get(app::overview::shared::show))
@@ -153,6 +154,7 @@ fn organization_routes() -> Router<DashboardHandles> {
         )
         .route("/team/{member}/role", post(team::change_role))
         .route("/team/{member}/remove", post(team::remove))
+        .route("/team/{member}/sessions", post(team::end_sessions))
         .route("/keys", get(keys::show).post(keys::create))
         .route("/keys/{key}/revoke", post(keys::revoke))
         .route("/keys/{key}/rotate", post(keys::rotate))

@@ -1,5 +1,6 @@
 //! Shared state of all pages.
 
+use crate::access::AccountMail;
 use crate::password::Hasher;
 use crate::sign_on::SignOnProviders;
 use std::pin::Pin;
@@ -10,7 +11,7 @@ use tributary_domain::access::known_browser::KnownBrowsers;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::integration::{Integration, TestEventResult};
 use tributary_domain::keyring::Keyring;
-use tributary_domain::notice::{Notice, NoticePreview};
+use tributary_domain::notice::{MailAddress, Message, Notice, NoticePreview};
 use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_store::report_slots::ReportSlots;
@@ -48,6 +49,12 @@ pub struct NoticeMessages {
     pub send_test: Arc<dyn Fn(OrganizationId, Notice) -> NoticeTestFuture + Send + Sync>,
 }
 
+/// Result of sending a message: an error for people if the mail server did not accept it.
+pub type AccountMailFuture = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
+/// Sends e-mails about accounts, such as invitations.
+pub type SendAccountMail = Arc<dyn Fn(MailAddress, Message) -> AccountMailFuture + Send + Sync>;
+
 /// Dependencies that the server provides.
 #[derive(Clone)]
 pub struct DashboardState {
@@ -65,6 +72,8 @@ pub struct DashboardState {
     pub txt_lookup: DomainLookup,
     /// Writes and sends the messages of notices.
     pub notices: NoticeMessages,
+    /// Sends e-mails about accounts; `None` if e-mail is not set up on this server.
+    pub account_mail: Option<SendAccountMail>,
     /// Sends requests to the providers for single sign-on.
     pub sign_on: Arc<dyn SignOnProviders>,
     /// Public base URL without a trailing slash.
@@ -84,6 +93,7 @@ pub(crate) struct DashboardHandles {
     pub(crate) probe: ConnectionTest,
     pub(crate) txt_lookup: DomainLookup,
     pub(crate) notices: NoticeMessages,
+    pub(crate) account_mail: Option<AccountMail>,
     pub(crate) sign_on: Arc<dyn SignOnProviders>,
     pub(crate) base_url: Arc<str>,
     pub(crate) body_timeout: Duration,
@@ -108,6 +118,7 @@ impl DashboardHandles {
             probe: state.probe,
             txt_lookup: state.txt_lookup,
             notices: state.notices,
+            account_mail: state.account_mail.map(AccountMail::new),
             sign_on: state.sign_on,
             base_url: state.base_url,
             body_timeout: state.body_timeout,

@@ -1,7 +1,7 @@
 //! Test support: the dashboard on a real SQLite store with a stopped clock.
 
 use crate::sign_on::{CodeRedemption, ProviderFuture, SignOnProviders};
-use crate::{Dashboard, DashboardState, NoticeMessages};
+use crate::{Dashboard, DashboardState, NoticeMessages, SendAccountMail};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
@@ -179,15 +179,24 @@ impl TestDashboard {
     }
 
     pub(crate) async fn at(base_url: &str) -> Self {
-        Self::with(base_url, ReportSlots::unlimited()).await
+        Self::with(base_url, ReportSlots::unlimited(), None).await
+    }
+
+    /// Starts a dashboard that sends e-mails about accounts.
+    pub(crate) async fn with_mail(mail: SendAccountMail) -> Self {
+        Self::with(BASE_URL, ReportSlots::unlimited(), Some(mail)).await
     }
 
     /// Starts a dashboard whose reports and log pages wait for these slots.
     pub(crate) async fn with_slots(slots: ReportSlots) -> Self {
-        Self::with(BASE_URL, slots).await
+        Self::with(BASE_URL, slots, None).await
     }
 
-    async fn with(base_url: &str, report_slots: ReportSlots) -> Self {
+    async fn with(
+        base_url: &str,
+        report_slots: ReportSlots,
+        mail: Option<SendAccountMail>,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&folder.path().join("tributary.db")).unwrap();
         let store: Arc<dyn Store> = Arc::new(store);
@@ -216,6 +225,7 @@ impl TestDashboard {
                     Box::pin(async { Ok(Err("Tests send nothing.".to_owned())) })
                 }),
             },
+            account_mail: mail,
             sign_on: Arc::new(TestProviders),
             txt_lookup: Arc::new(|name| Box::pin(async move { records_of(&name) })),
             base_url: base_url.into(),

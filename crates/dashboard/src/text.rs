@@ -20,13 +20,24 @@ pub(crate) const COSTS_OF_TODAY: &str = "CPI and ROAS of today set the installs 
 
 /// Says how long the next guess has to wait.
 pub(crate) fn retry_message(wait: Duration) -> String {
+    format!(
+        "Too many failed attempts. Try again in {}.",
+        wait_text(wait)
+    )
+}
+
+/// Says that someone asked too often, and when to ask again.
+pub(crate) fn too_many_requests_message(wait: Duration) -> String {
+    format!("Too many requests. Try again in {}.", wait_text(wait))
+}
+
+fn wait_text(wait: Duration) -> String {
     let seconds = wait.as_secs() + 1;
-    let when = if seconds > 90 {
+    if seconds > 90 {
         format!("{} minutes", seconds.div_ceil(60))
     } else {
         format!("{seconds} seconds")
-    };
-    format!("Too many failed attempts. Try again in {when}.")
+    }
 }
 
 /// Formats a time in the app's time zone: `15 Nov 2026, 12:34:05`.

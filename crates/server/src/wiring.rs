@@ -3,6 +3,7 @@
 use crate::config::{Config, DatabaseConfig};
 use crate::dns::TxtClient;
 use crate::geo::GeoFiles;
+use crate::mail::Mailer;
 use crate::metrics::Exporter;
 use crate::notices::NoticeService;
 use crate::secret_key::{self, SECRET_KEY_FILE, SecretKeyError};
@@ -20,7 +21,9 @@ use tributary_api::{
     ApiHandles, GeoLookup, IntegrationProbe, RateLimits, RateSettings, Timeouts, TxtLookup,
     UnmatchedPages, UnverifiedWrites,
 };
-use tributary_dashboard::{Dashboard, DashboardState, NoticeMessages, SignOnProviders};
+use tributary_dashboard::{
+    Dashboard, DashboardState, NoticeMessages, SendAccountMail, SignOnProviders,
+};
 use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
 use tributary_domain::attestation::app_attest_roots;
 use tributary_domain::billing::certificate::TrustedRoots;
@@ -30,6 +33,7 @@ use tributary_domain::keyring::{Keyring, KnownKeys};
 use tributary_domain::node_role::{NodeRole, NodeRoles};
 use tributary_domain::runtime::Runtime;
 use tributary_domain::skan::postback::Keys;
+use tributary_domain::vocabulary::digest::hex;
 use tributary_store::Store;
 use tributary_store::report_slots::ReportSlots;
 use tributary_store_postgres::{PostgresOptions, PostgresStore, StandbyOptions};
@@ -271,6 +275,7 @@ pub fn router(parts: ServerParts) -> (Router, Arc<RateLimits>) {
         sign_on: parts.sign_on.clone(),
         txt_lookup: parts.txt_lookup.clone(),
         notices: notice_messages(&parts.notices),
+        account_mail: account_mail(parts.notices.mailer(), &parts.runtime),
         base_url: base_url.clone(),
         body_timeout: parts.timeouts.body,
     });
@@ -334,6 +339,25 @@ fn notice_messages(service: &NoticeService) -> NoticeMessages {
             Box::pin(async move { service.send_test(organization, &notice).await })
         }),
     }
+}
+
+/// Returns the e-mails about accounts for the pages, if e-mail is set up.
+fn account_mail(mailer: &Mailer, runtime: &Runtime) -> Option<SendAccountMail> {
+    let (mailer, runtime) = (mailer.clone(), runtime.clone());
+    mailer.is_set_up().then(|| -> SendAccountMail {
+        Arc::new(move |to, message| {
+            let (mailer, id) = (mailer.clone(), mail_id(&runtime));
+            Box::pin(async move {
+                let sent = mailer.send_message(vec![to], &message, id).await;
+                sent.map_err(|error| error.to_string())
+            })
+        })
+    })
+}
+
+/// Returns the id of a message that is sent once.
+pub fn mail_id(runtime: &Runtime) -> String {
+    hex(&runtime.random_bytes::<16>())
 }
 
 /// Returns a router for `/metrics` on a separate port. It adds request ids, because the API's

@@ -12,7 +12,9 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::AccountTable;
-use tributary_recording::admin::{redeem_password_reset, remove_accounts, reset_accounts};
+use tributary_recording::admin::{
+    create_password_reset, redeem_password_reset, remove_accounts, reset_accounts,
+};
 use tributary_store::records::{Columns, OrganizationRow, PasswordResetRow, UserRow};
 use tributary_store::{AccountSummary, Accounts, LastOwner, NewPasswordReset, StoreResult};
 
@@ -82,10 +84,14 @@ impl AccountTable for Tx {
         Ok(removed > 0)
     }
 
-    async fn remove_password_resets(&self, email: &Email, now: Timestamp) -> Result<(), Failure> {
+    async fn remove_password_resets(
+        &self,
+        email: Option<&Email>,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
         self.execute(
             "delete from password_resets where email = $1 or expires_at <= $2",
-            &[&email.as_str(), &now.as_millis()],
+            &[&email.map(Email::as_str), &now.as_millis()],
         )
         .await
     }
@@ -154,6 +160,17 @@ impl Accounts for PostgresStore {
     ) -> StoreResult<Vec<User>> {
         self.write("reset_accounts", async move |tx| {
             reset_accounts(tx, &new, &locked_hash, &origin).await
+        })
+        .await
+    }
+
+    async fn create_password_reset(
+        &self,
+        new: NewPasswordReset,
+        origin: AuditContext,
+    ) -> StoreResult<()> {
+        self.write("create_password_reset", async move |tx| {
+            create_password_reset(tx, &new, &origin).await
         })
         .await
     }

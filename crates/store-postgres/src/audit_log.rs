@@ -39,13 +39,13 @@ impl AuditLog for PostgresStore {
                 .newest("audit_id", &rows);
             let sql = format!(
                 "select organization_id, audit_id, at, actor_kind, actor_id, action, app_id,
-                        target, changes, address, request_id, environment
+                        target, changes, address, request_id, environment, sequence
                  from audit_log where {conditions}"
             );
             let rows = tx.query(&sql, &params).await?;
             let entries = rows
                 .iter()
-                .map(|row| Ok(read_row::<AuditRow>(row)?.read()?))
+                .map(|row| Ok(read_row::<AuditRow>(row)?.read(row.try_get(AuditRow::COUNT)?)?))
                 .collect::<Result<_, Failure>>()?;
             Ok(Page::from_rows(entries, page.limit))
         })

@@ -13,7 +13,9 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::MemberTable;
-use tributary_recording::admin::{change_member_role, remove_member, withdraw_invitation};
+use tributary_recording::admin::{
+    change_member_role, end_member_sessions, remove_member, withdraw_invitation,
+};
 use tributary_store::records::{Columns, SetupLinkRow, UserRow, stored_digest};
 use tributary_store::{Invitation, Members, StoreResult};
 
@@ -58,6 +60,12 @@ impl MemberTable for Tx {
             self.execute(sql, &[&uuid(member.as_bytes())]).await?;
         }
         Ok(())
+    }
+
+    async fn remove_sessions(&self, member: UserId) -> Result<u64, Failure> {
+        let sql = "delete from sessions where user_id = $1";
+        self.execute_counting(sql, &[&uuid(member.as_bytes())])
+            .await
     }
 
     async fn withdraw_setup_link(
@@ -116,6 +124,19 @@ impl Members for PostgresStore {
         let organization = caller.whole_organization()?;
         self.write_invalidating("remove_member", async move |tx| {
             remove_member(tx, (organization, member), &take_over, &origin).await
+        })
+        .await
+    }
+
+    async fn end_member_sessions(
+        &self,
+        caller: &Authorized<MembersWrite>,
+        member: UserId,
+        origin: AuditContext,
+    ) -> StoreResult<u64> {
+        let organization = caller.whole_organization()?;
+        self.write("end_member_sessions", async move |tx| {
+            end_member_sessions(tx, (organization, member), &origin).await
         })
         .await
     }

@@ -12,7 +12,9 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::AccountTable;
-use tributary_recording::admin::{redeem_password_reset, remove_accounts, reset_accounts};
+use tributary_recording::admin::{
+    create_password_reset, redeem_password_reset, remove_accounts, reset_accounts,
+};
 use tributary_store::records::{Columns, OrganizationRow, PasswordResetRow, UserRow};
 use tributary_store::{AccountSummary, Accounts, LastOwner, NewPasswordReset, StoreResult};
 
@@ -74,10 +76,14 @@ impl AccountTable for SqliteTables<'_> {
         Ok(self.0.execute(sql, [digest.as_bytes()])? > 0)
     }
 
-    async fn remove_password_resets(&self, email: &Email, now: Timestamp) -> Result<(), Failure> {
+    async fn remove_password_resets(
+        &self,
+        email: Option<&Email>,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
         self.0.execute(
             "delete from password_resets where email = ?1 or expires_at <= ?2",
-            params![email.as_str(), now.as_millis()],
+            params![email.map(Email::as_str), now.as_millis()],
         )?;
         Ok(())
     }
@@ -144,6 +150,21 @@ impl Accounts for SqliteStore {
         self.write("reset_accounts", move |connection| {
             let tables = SqliteTables(connection);
             run(reset_accounts(&tables, &new, &locked_hash, &origin))
+        })
+        .await
+    }
+
+    async fn create_password_reset(
+        &self,
+        new: NewPasswordReset,
+        origin: AuditContext,
+    ) -> StoreResult<()> {
+        self.write("create_password_reset", move |connection| {
+            run(create_password_reset(
+                &SqliteTables(connection),
+                &new,
+                &origin,
+            ))
         })
         .await
     }

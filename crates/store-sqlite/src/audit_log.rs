@@ -34,12 +34,12 @@ impl AuditLog for SqliteStore {
             };
             let sql = format!(
                 "select organization_id, audit_id, at, actor_kind, actor_id, action, app_id,
-                        target, changes, address, request_id, environment
+                        target, changes, address, request_id, environment, sequence
                  from audit_log where organization_id = ?1 and audit_id < ?2 {narrowed}
                      and (?5 is null or environment = ?5)
                  order by audit_id desc limit ?3"
             );
-            let rows: Vec<AuditRow> = connection
+            let rows: Vec<(AuditRow, Option<i64>)> = connection
                 .prepare_cached(&sql)?
                 .query_map(
                     params![
@@ -49,12 +49,12 @@ impl AuditLog for SqliteStore {
                         apps.map(|apps| app_list(&apps)),
                         environment.map(Environment::as_str)
                     ],
-                    read_row::<AuditRow>,
+                    |row| Ok((read_row::<AuditRow>(row)?, row.get(AuditRow::COUNT)?)),
                 )?
                 .collect::<Result<_, _>>()?;
             let entries = rows
                 .into_iter()
-                .map(AuditRow::read)
+                .map(|(row, sequence)| row.read(sequence))
                 .collect::<Result<_, _>>()?;
             Ok(Page::from_rows(entries, page.limit))
         })

@@ -13,7 +13,9 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::MemberTable;
-use tributary_recording::admin::{change_member_role, remove_member, withdraw_invitation};
+use tributary_recording::admin::{
+    change_member_role, end_member_sessions, remove_member, withdraw_invitation,
+};
 use tributary_store::records::{Columns, SetupLinkRow, UserRow, stored_digest};
 use tributary_store::{Invitation, Members, StoreResult};
 
@@ -53,6 +55,11 @@ impl MemberTable for SqliteTables<'_> {
             self.0.execute(sql, [member.as_bytes()])?;
         }
         Ok(())
+    }
+
+    async fn remove_sessions(&self, member: UserId) -> Result<u64, Failure> {
+        let sql = "delete from sessions where user_id = ?1";
+        Ok(self.0.execute(sql, [member.as_bytes()])? as u64)
     }
 
     async fn withdraw_setup_link(
@@ -118,6 +125,23 @@ impl Members for SqliteStore {
                 &SqliteTables(connection),
                 (organization, member),
                 &take_over,
+                &origin,
+            ))
+        })
+        .await
+    }
+
+    async fn end_member_sessions(
+        &self,
+        caller: &Authorized<MembersWrite>,
+        member: UserId,
+        origin: AuditContext,
+    ) -> StoreResult<u64> {
+        let organization = caller.whole_organization()?;
+        self.write("end_member_sessions", move |connection| {
+            run(end_member_sessions(
+                &SqliteTables(connection),
+                (organization, member),
                 &origin,
             ))
         })

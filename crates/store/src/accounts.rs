@@ -55,6 +55,15 @@ pub trait Accounts: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<Vec<User>>;
 
+    /// Stores a link that a person asked for, next to earlier ones. The password, sessions and known
+    /// browsers stay until the link is used, because anybody can ask for a link. Refused if no
+    /// account has the address.
+    async fn create_password_reset(
+        &self,
+        new: NewPasswordReset,
+        origin: AuditContext,
+    ) -> StoreResult<()>;
+
     /// Returns the link with this digest, even if it has expired.
     async fn password_reset(&self, digest: Digest) -> StoreResult<Option<PasswordReset>>;
 

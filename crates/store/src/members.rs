@@ -45,6 +45,14 @@ pub trait Members: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<()>;
 
+    /// Ends all sessions of a member. Returns how many it ended.
+    async fn end_member_sessions(
+        &self,
+        caller: &Authorized<MembersWrite>,
+        member: UserId,
+        origin: AuditContext,
+    ) -> StoreResult<u64>;
+
     /// Lists unused setup links, including expired ones, latest expiry first.
     async fn invitations(&self, caller: &Authorized<MembersWrite>) -> StoreResult<Vec<Invitation>>;
 

@@ -1,6 +1,7 @@
 //! Authentication and authorization. Store methods require an `Authorized` value, which only these
 //! extractors provide, so a handler cannot skip them.
 
+mod account_mail;
 mod busy;
 pub(crate) mod cookie;
 mod current_session;
@@ -14,6 +15,7 @@ mod proof;
 mod second_step;
 pub(crate) mod sign_on_cookie;
 
+pub(crate) use account_mail::{AccountMail, answer_reset};
 pub(crate) use current_session::{CurrentSession, change_origin, session_client};
 pub(crate) use failed_request::{FailedRequest, keep_menu};
 pub(crate) use form_submission::FormSubmission;

@@ -206,7 +206,9 @@ async fn replace_password(
     if let Some(message) = fault {
         faults.add("current", Problem::new(FaultCode::NotAllowed, message));
     }
-    faults.check("password", check_password(&new, user.email.as_str()));
+    let organization = submission.session.organization.name.as_str().to_owned();
+    let checked = check_password(&new, user.email.as_str(), &[organization]);
+    faults.check("password", checked);
     if !faults.is_empty() {
         let page = page(handles, &submission.context, faults).await?;
         return Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));

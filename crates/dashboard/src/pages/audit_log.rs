@@ -29,6 +29,8 @@ struct AuditLogPage {
 }
 
 struct Line {
+    /// Sequence number in the organization's chain.
+    sequence: Option<u64>,
     at: String,
     actor: String,
     /// The action in words, and its code.
@@ -112,6 +114,7 @@ fn line(entry: AuditEntry, names: &BTreeMap<String, String>, zone: Option<&Timez
     let app = entry.app.map(|app| app.to_string());
     let target = Some(entry.target).filter(|target| Some(target) != app.as_ref());
     Line {
+        sequence: entry.sequence,
         at: zone.map_or_else(
             || text::moment_utc(entry.at),
             |zone| text::moment(entry.at, zone),
@@ -173,6 +176,7 @@ mod tests {
         let entry = AuditEntry {
             id: AuditId::from_bytes([2; 16]),
             organization: OrganizationId::from_bytes([3; 16]),
+            sequence: Some(7),
             at: Timestamp::from_millis(0),
             actor: Actor::Operator,
             action: Action::AppUpdated,
@@ -187,5 +191,6 @@ mod tests {
         let shown = line(entry, &names, None);
         assert_eq!(shown.app.as_deref(), Some("Runner"));
         assert_eq!(shown.target.as_deref(), expected);
+        assert_eq!(shown.sequence, Some(7));
     }
 }

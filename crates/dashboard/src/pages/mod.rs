@@ -8,6 +8,7 @@ pub(crate) mod account;
 pub(crate) mod audit_log;
 pub(crate) mod confirm;
 pub(crate) mod factors;
+pub(crate) mod forgot;
 pub(crate) mod keys;
 pub(crate) mod second_step;
 pub(crate) mod sign_in;

@@ -5,7 +5,7 @@
 
 use crate::access::{change_origin, cookie, count_new_password, link_token};
 use crate::failure::Failure;
-use crate::pages::sign_in::{new_browser, with_cookies};
+use crate::pages::sign_in::{new_browser, organization_names, with_cookies};
 use crate::password::salt_of;
 use crate::response::{app_page, page};
 use crate::same_origin::SameOrigin;
@@ -88,11 +88,13 @@ pub(crate) async fn redeem(
     form: Form,
 ) -> Result<Response, Failure> {
     let (email, password) = (&link.reset.email, form.field("password"));
-    if let Err(problem) = check_password(&password, email.as_str()) {
+    let accounts = handles.store.users_by_email(email).await?;
+    let organizations: Vec<_> = accounts.iter().map(|(user, _)| user.organization).collect();
+    let organizations = organization_names(&handles, &organizations).await?;
+    if let Err(problem) = check_password(&password, email.as_str(), &organizations) {
         return Ok(link.form(Some(problem.message), &handles));
     }
     // Accounts that are created meanwhile keep sharing the salt; see `password::Hasher::verify`.
-    let accounts = handles.store.users_by_email(email).await?;
     let salt = accounts.iter().find_map(|(_, hash)| salt_of(hash));
     let salt = salt.unwrap_or_else(|| handles.runtime.random_bytes());
     let hash = handles.hasher.hash(password, salt).await.map_err(|error| {

@@ -30,10 +30,10 @@ use tributary_domain::access::session::Session;
 use tributary_domain::access::{Actor, Environment};
 use tributary_domain::audit::Client;
 use tributary_domain::refusal::Refusal;
-use tributary_domain::vocabulary::id::UserId;
+use tributary_domain::vocabulary::id::{OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_fields::Form;
-use tributary_store::{NewSession, Organization, StoreError};
+use tributary_store::{NewSession, Organization, StoreError, StoreResult};
 use url::form_urlencoded::byte_serialize;
 
 /// Default page after sign-in. It redirects to the first page that the role may open.
@@ -51,6 +51,8 @@ struct SignInPage<'a> {
     provider: Option<String>,
     /// How to sign in with a passkey.
     passkey: Option<PasskeyOffer>,
+    /// Whether the server can send a link for a new password.
+    sends_mail: bool,
 }
 
 impl SignInPage<'_> {
@@ -78,6 +80,7 @@ pub(crate) async fn show(
                 choices: Vec::new(),
                 provider: sign_on_cookie::organization(&headers, &handles).map(sign_in_path),
                 passkey: PasskeyOffer::of(&handles, &[]),
+                sends_mail: handles.account_mail.is_some(),
             };
             Ok(form.answer(StatusCode::OK, &handles))
         }
@@ -103,6 +106,7 @@ pub(crate) async fn sign_in(
             choices: Vec::new(),
             provider: sign_on_cookie::organization(&headers, &handles).map(sign_in_path),
             passkey: PasskeyOffer::of(&handles, &[]),
+            sends_mail: handles.account_mail.is_some(),
         };
         form.answer(status, &handles)
     };
@@ -145,6 +149,7 @@ pub(crate) async fn sign_in(
             choices,
             provider: None,
             passkey: None,
+            sends_mail: handles.account_mail.is_some(),
         };
         return Ok(form.answer(StatusCode::OK, &handles));
     };
@@ -212,6 +217,16 @@ async fn organization_choices(
     let is_choice = |one: &&Organization| users.iter().any(|user| user.organization == one.id);
     let choice = |one: &Organization| (one.id.to_string(), one.name.as_str().to_owned());
     Ok(all.iter().filter(is_choice).map(choice).collect())
+}
+
+/// Returns the names of organizations, which make a password easy to guess.
+pub(crate) async fn organization_names(
+    handles: &DashboardHandles,
+    wanted: &[OrganizationId],
+) -> StoreResult<Vec<String>> {
+    let all = handles.store.organizations().await?.into_iter();
+    let found = all.filter(|one| wanted.contains(&one.id));
+    Ok(found.map(|one| one.name.as_str().to_owned()).collect())
 }
 
 /// A sign-in that was checked.

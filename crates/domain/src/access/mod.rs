@@ -12,6 +12,7 @@ pub mod key;
 pub mod key_limits;
 pub mod key_management;
 pub mod known_browser;
+pub mod letter;
 pub mod password_reset;
 pub mod person;
 pub mod proof;

@@ -6,7 +6,7 @@
 
 use super::person::Email;
 use crate::vocabulary::digest::Digest;
-use crate::vocabulary::id::UserId;
+use crate::vocabulary::id::{OrganizationId, UserId};
 use crate::vocabulary::time::Timestamp;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -53,6 +53,30 @@ impl GuessCounter {
     pub fn of_browser(user: UserId, browser: &[u8]) -> Self {
         let bytes = [b"browser ".as_slice(), user.as_bytes(), browser];
         Self(Digest::of(&bytes.concat()))
+    }
+
+    /// Counts the requests for a new password for an email address, whether or not it has an account.
+    pub fn of_reset_requests(email: &Email) -> Self {
+        Self(Digest::of(
+            format!("reset requests {}", email.as_str()).as_bytes(),
+        ))
+    }
+
+    /// Counts the requests for a new password from a network. They do not use up the guesses of those
+    /// who know their password.
+    pub fn of_reset_network(network: IpAddr) -> Self {
+        Self(Digest::of(format!("reset network {network}").as_bytes()))
+    }
+
+    /// Counts the invitations that an organization sends by e-mail.
+    pub fn of_mailed_invitations(organization: OrganizationId) -> Self {
+        let bytes = [b"mailed invitations ".as_slice(), organization.as_bytes()];
+        Self(Digest::of(&bytes.concat()))
+    }
+
+    /// Counts the invitations that an email address gets from all organizations.
+    pub fn of_invited_address(email: &Email) -> Self {
+        Self(Digest::of(format!("invited {}", email.as_str()).as_bytes()))
     }
 
     /// Returns the stored form.
@@ -256,6 +280,11 @@ mod tests {
             counter("one"),
             counter("two"),
             GuessCounter::of_network(IpAddr::from([192, 0, 2, 1])),
+            GuessCounter::of_reset_requests(&Email::parse("one@example.com").unwrap()),
+            GuessCounter::of_reset_network(IpAddr::from([192, 0, 2, 1])),
+            GuessCounter::of_invited_address(&Email::parse("one@example.com").unwrap()),
+            GuessCounter::of_mailed_invitations(OrganizationId::from_bytes([1; 16])),
+            GuessCounter::of_mailed_invitations(OrganizationId::from_bytes([2; 16])),
             GuessCounter::of_second_factor(a),
             GuessCounter::of_second_factor(b),
             GuessCounter::of_session_user(a),

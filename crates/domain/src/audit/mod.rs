@@ -267,6 +267,8 @@ pub struct AuditEntry {
     pub id: AuditId,
     /// Organization.
     pub organization: OrganizationId,
+    /// Sequence number in the organization's chain; `None` until the entry has its place.
+    pub sequence: Option<u64>,
     /// Time of the change.
     pub at: Timestamp,
     /// Who made the change.

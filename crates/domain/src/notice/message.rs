@@ -58,7 +58,7 @@ pub struct NoticePreview {
 }
 
 /// Makes one line of a text: control characters become spaces, and what is too long is cut.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let clean = text.chars().map(|letter| {
         if letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}') {
             ' '

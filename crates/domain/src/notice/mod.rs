@@ -14,6 +14,7 @@ mod threshold;
 
 pub use address::{MailAddress, RECIPIENTS_MAX, distinct_recipients};
 pub use draft::{DraftChannel, HOURS, NoticeDraft, NoticeInput};
+pub(crate) use message::one_line;
 pub use message::{Message, MessageTable, MessageValue, NoticePreview, SUBJECT_CHARS_MAX};
 pub use occasion::{MessageOutcome, Occasion, admit_test, example_alert, message_id, retry_after};
 pub use schedule::{DueCheck, NoticePlan, NoticeProgress, Weekday};

@@ -24,7 +24,9 @@ pub async fn reset_accounts<T: Tables>(
     if users.is_empty() {
         return Err(Refusal::AccountNotFound.into());
     }
-    tables.remove_password_resets(email, origin.at).await?;
+    tables
+        .remove_password_resets(Some(email), origin.at)
+        .await?;
     tables.insert_password_reset(new).await?;
     for user in &users {
         let written = tables.write_password(user.id, locked_hash, origin.at);
@@ -32,6 +34,21 @@ pub async fn reset_accounts<T: Tables>(
     }
     audit_accounts(tables, &users, Action::PasswordResetCreated, origin).await?;
     Ok(users)
+}
+
+/// Stores a link that a person asked for. Nothing else changes.
+pub async fn create_password_reset<T: Tables>(
+    tables: &T,
+    new: &NewPasswordReset,
+    origin: &AuditContext,
+) -> Result<(), T::Failure> {
+    let users = tables.lock_accounts(&new.reset.email).await?;
+    if users.is_empty() {
+        return Err(Refusal::AccountNotFound.into());
+    }
+    tables.remove_password_resets(None, origin.at).await?;
+    tables.insert_password_reset(new).await?;
+    audit_accounts(tables, &users, Action::PasswordResetCreated, origin).await
 }
 
 /// Writes an audit entry about each account.
@@ -67,7 +84,7 @@ pub async fn redeem_password_reset<T: Tables>(
         return Err(Refusal::ResetLinkInvalid.into());
     }
     let (email, at) = (&reset.email, origin.at);
-    tables.remove_password_resets(email, at).await?;
+    tables.remove_password_resets(Some(email), at).await?;
     for user in &users {
         tables.write_password(user.id, password_hash, at).await?;
     }
@@ -106,7 +123,9 @@ pub async fn remove_accounts<T: Tables>(
     if removed.is_empty() {
         return Err(Refusal::AccountNotFound.into());
     }
-    tables.remove_password_resets(email, origin.at).await?;
+    tables
+        .remove_password_resets(Some(email), origin.at)
+        .await?;
     let withdrawn = tables.withdraw_setup_links(email, origin.at).await?;
     let mut origin = origin.clone();
     for organization in withdrawn {

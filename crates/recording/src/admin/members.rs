@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use tributary_domain::access::person::{Role, User, change_member};
 use tributary_domain::access::single_sign_on::removed_member;
 use tributary_domain::audit::{Action, AuditContext};
+use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId, UserId};
 use tributary_store::records::audit_row;
@@ -50,6 +51,25 @@ pub async fn remove_member<T: Tables>(
     tables.insert_audit(&row).await?;
     audit_owned_keys(tables, &keys, origin).await?;
     Ok(())
+}
+
+/// Ends all sessions of a member. Returns how many it ended.
+pub async fn end_member_sessions<T: Tables>(
+    tables: &T,
+    (organization, member): (OrganizationId, UserId),
+    origin: &AuditContext,
+) -> Result<u64, T::Failure> {
+    let members = tables.lock_members(organization).await?;
+    if !members.iter().any(|one| one.id == member) {
+        return Err(Refusal::MemberNotFound.into());
+    }
+    let ended = tables.remove_sessions(member).await?;
+    if ended > 0 {
+        let action = Action::UserSessionsEnded;
+        let row = audit_row(organization, origin, action, None, member, &[]);
+        tables.insert_audit(&row).await?;
+    }
+    Ok(ended)
 }
 
 /// Removes a member. The organization's provider does not let them in again, until somebody invites

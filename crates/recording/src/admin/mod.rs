@@ -22,7 +22,7 @@ mod store_ids;
 mod tenants;
 mod views;
 
-pub use accounts::{redeem_password_reset, remove_accounts, reset_accounts};
+pub use accounts::{create_password_reset, redeem_password_reset, remove_accounts, reset_accounts};
 pub use apps::{create_app, set_link_domain_verified, update_app};
 pub use audit::{chain_audit_entries, note_action, remove_audit_entries};
 pub use cost_sources::{
@@ -43,7 +43,7 @@ pub use keys::{
     take_over_key,
 };
 pub use links::{create_link, create_links, delete_link, update_link};
-pub use members::{change_member_role, remove_member, withdraw_invitation};
+pub use members::{change_member_role, end_member_sessions, remove_member, withdraw_invitation};
 pub use notices::{
     create_notice, delete_notice, queue_alert_messages, replace_notice, settle_message,
     settle_notice,

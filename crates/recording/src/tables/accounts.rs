@@ -33,10 +33,10 @@ pub trait AccountTable: EngineTransaction {
     /// Removes a link. Returns false when there is none, because another transaction used it.
     async fn remove_password_reset(&self, digest: Digest) -> Result<bool, Self::Failure>;
 
-    /// Removes all links for an address, and those that have expired.
+    /// Removes the links that have expired, and all links for an address, if one is given.
     async fn remove_password_resets(
         &self,
-        email: &Email,
+        email: Option<&Email>,
         now: Timestamp,
     ) -> Result<(), Self::Failure>;
 

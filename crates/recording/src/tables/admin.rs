@@ -212,6 +212,9 @@ pub trait MemberTable: EngineTransaction {
     /// Removes a member and their sessions.
     async fn remove_user(&self, member: UserId) -> Result<(), Self::Failure>;
 
+    /// Ends all sessions of a member. Returns how many it ended.
+    async fn remove_sessions(&self, member: UserId) -> Result<u64, Self::Failure>;
+
     /// Withdraws an unused invitation. Returns false when there is none.
     async fn withdraw_setup_link(
         &self,

@@ -26,13 +26,7 @@ use tributary_store::{NewKey, Organization, Store};
 pub async fn run(config: &Config, command: AdminCommand) -> anyhow::Result<()> {
     let (store, _keyring) = wiring::open_existing(config).await?;
     let runtime = system::runtime();
-    let done = execute(
-        &*store,
-        &runtime,
-        config.stable_base_url().as_deref(),
-        command,
-    )
-    .await;
+    let done = execute(&*store, &runtime, config, command).await;
     store.close().await;
     done
 }
@@ -40,7 +34,7 @@ pub async fn run(config: &Config, command: AdminCommand) -> anyhow::Result<()> {
 async fn execute(
     store: &dyn Store,
     runtime: &Runtime,
-    base_url: Option<&str>,
+    config: &Config,
     command: AdminCommand,
 ) -> anyhow::Result<()> {
     match command {
@@ -48,7 +42,7 @@ async fn execute(
             create_organization(store, runtime, name).await
         }
         AdminCommand::Organization(OrganizationCommand::List) => list_organizations(store).await,
-        AdminCommand::User(command) => users::execute(store, runtime, base_url, command).await,
+        AdminCommand::User(command) => users::execute(store, runtime, config, command).await,
         AdminCommand::Key(KeyCommand::Create(key)) => create_key(store, runtime, key).await,
         AdminCommand::Key(KeyCommand::List { organization }) => {
             list_keys(store, runtime, organization.as_deref()).await

@@ -4,14 +4,19 @@ use super::admin::{find_or_create_organization, format_time};
 use super::print_line;
 use super::second_factors::remove_factors;
 use crate::cli::{CreateUser, RemoveUser, UserCommand};
+use crate::config::Config;
 use crate::first_run;
+use crate::mail::Mailer;
+use crate::wiring::mail_id;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use tributary_domain::access::factor::FactorKind;
 use tributary_domain::access::key::KeyKind;
+use tributary_domain::access::letter::operator_reset_letter;
 use tributary_domain::access::password_reset::{OPERATOR_RESET_LIFETIME, PasswordReset, reset_url};
 use tributary_domain::access::person::{Email, Role};
 use tributary_domain::access::{Actor, Authorized, Environment};
+use tributary_domain::notice::MailAddress;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -21,9 +26,11 @@ use tributary_store::{AccountSummary, LastOwner, NewPasswordReset, Store, StoreE
 pub(super) async fn execute(
     store: &dyn Store,
     runtime: &Runtime,
-    base_url: Option<&str>,
+    config: &Config,
     command: UserCommand,
 ) -> anyhow::Result<()> {
+    let base_url = config.stable_base_url();
+    let base_url = base_url.as_deref();
     match command {
         UserCommand::Create(user) => create(store, runtime, base_url, user).await,
         UserCommand::List { json } => list(store, json).await,
@@ -31,7 +38,11 @@ pub(super) async fn execute(
         UserCommand::Reset {
             email,
             remove_factors,
-        } => reset(store, runtime, base_url, email, remove_factors).await,
+            mail,
+        } => {
+            let mailer = if mail { Some(mailer(config)?) } else { None };
+            reset(store, runtime, base_url, email, (remove_factors, mailer)).await
+        }
         UserCommand::Remove(user) => remove(store, runtime, user).await,
     }
 }
@@ -130,17 +141,31 @@ fn person_json(person: &[AccountSummary]) -> Value {
     json!({"email": email_of(person), "accounts": accounts})
 }
 
-/// Prints a one-time link with which a person sets a new password, and locks the person out until
-/// then.
+/// Returns the mailer, or an error before anything changes.
+fn mailer(config: &Config) -> anyhow::Result<Mailer> {
+    let mailer = Mailer::new(config)?;
+    anyhow::ensure!(
+        mailer.is_set_up(),
+        "e-mail is not set up: set mail.url and mail.from, or leave out --mail"
+    );
+    Ok(mailer)
+}
+
+/// Prints a one-time link with which a person sets a new password, or sends it to the person, and
+/// locks the person out until then.
 async fn reset(
     store: &dyn Store,
     runtime: &Runtime,
     base_url: Option<&str>,
     email: Email,
-    removes_factors: bool,
+    (removes_factors, mailer): (bool, Option<Mailer>),
 ) -> anyhow::Result<()> {
     let base_url = link_base(base_url)?;
     let token = runtime.new_key(KeyKind::Reset, Environment::Live);
+    let mailed = mailer.map(|mailer| MailAddress::parse(email.as_str()).map(|to| (mailer, to)));
+    let mailed = mailed.transpose().map_err(|_| {
+        anyhow::anyhow!("this address cannot receive e-mail from the server; leave out --mail")
+    })?;
     let new = NewPasswordReset {
         reset: PasswordReset {
             email: email.clone(),
@@ -153,14 +178,42 @@ async fn reset(
     let locked = tributary_dashboard::password_hash(password.reveal(), runtime.random_bytes())
         .map_err(|error| anyhow::anyhow!("cannot hash a password: {error}"))?;
     let origin = runtime.origin(Actor::Operator, None, None);
+    let reset = new.reset.clone();
     store.reset_accounts(new, locked, origin).await?;
-    print_line(reset_url(base_url, &token));
+    let sent = match mailed {
+        None => {
+            print_line(reset_url(base_url, &token));
+            Ok(())
+        }
+        Some(to) => send_reset_link(runtime, base_url, &token, &reset, to).await,
+    };
     if removes_factors {
-        remove_factors(store, runtime, &email).await
+        remove_factors(store, runtime, &email).await?;
     } else {
         print_line(kept_factors(store, &email).await?);
-        Ok(())
     }
+    sent
+}
+
+/// Sends the link by e-mail, or prints it if the mail server does not accept it: the person is locked
+/// out already.
+async fn send_reset_link(
+    runtime: &Runtime,
+    base_url: &str,
+    token: &KeyText,
+    reset: &PasswordReset,
+    (mailer, to): (Mailer, MailAddress),
+) -> anyhow::Result<()> {
+    let letter = operator_reset_letter(base_url, token, reset, runtime.now());
+    let sent = mailer
+        .send_message(vec![to], &letter, mail_id(runtime))
+        .await;
+    if let Err(error) = sent {
+        print_line(reset_url(base_url, token));
+        anyhow::bail!("the link was not sent; pass it on yourself: {error}");
+    }
+    print_line("The link was sent by e-mail.");
+    Ok(())
 }
 
 /// Says which second factors a reset keeps.

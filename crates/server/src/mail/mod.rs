@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use tributary_domain::notice::{MailAddress, RECIPIENTS_MAX, SUBJECT_CHARS_MAX};
+use tributary_domain::notice::{self, MailAddress, RECIPIENTS_MAX, SUBJECT_CHARS_MAX};
 
 /// Timeout for one message, from connecting to the server's confirmation.
 pub const SEND_MAX: Duration = Duration::from_secs(20);
@@ -121,11 +121,6 @@ impl Mailer {
         Ok(Self(Some(Arc::new(connection))))
     }
 
-    /// Returns whether a mail server is configured.
-    pub const fn is_configured(&self) -> bool {
-        self.0.is_some()
-    }
-
     /// Sends a message to all its recipients, or to none.
     pub async fn send(&self, mail: &Mail) -> Result<(), MailError> {
         let connection = self.0.as_ref().ok_or(MailError::NotConfigured)?;
@@ -138,6 +133,23 @@ impl Mailer {
         let sent = timeout(SEND_MAX, sending).await;
         let sent = sent.map_err(|_elapsed| MailError::TimedOut)?;
         sent.map(drop).map_err(|error| MailError::of(&error))
+    }
+
+    /// Sends a message in all its forms.
+    pub async fn send_message(
+        &self,
+        to: Vec<MailAddress>,
+        message: &notice::Message,
+        id: String,
+    ) -> Result<(), MailError> {
+        let mail = Mail {
+            to,
+            subject: message.subject.clone(),
+            text: message.text(),
+            html: message.html(),
+            id,
+        };
+        self.send(&mail).await
     }
 
     /// Connects, logs in and sends nothing.

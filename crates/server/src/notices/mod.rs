@@ -249,6 +249,11 @@ impl NoticeService {
         })
     }
 
+    /// Returns the mailer, for e-mails that are no notices.
+    pub const fn mailer(&self) -> &Mailer {
+        &self.mailer
+    }
+
     /// Returns whether e-mail is set up on this server.
     pub const fn sends_mail(&self) -> bool {
         self.mailer.is_set_up()

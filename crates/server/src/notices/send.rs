@@ -2,7 +2,7 @@
 
 use super::NoticeService;
 use super::channel::{slack_body, webhook_body};
-use crate::mail::{Mail, MailError};
+use crate::mail::MailError;
 use crate::outbound::OutboundError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -91,14 +91,8 @@ impl NoticeService {
         let id = id.to_string();
         match &notice.settings.channel {
             NoticeChannel::Email(recipients) => {
-                let mail = Mail {
-                    to: recipients.clone(),
-                    subject: message.subject.clone(),
-                    text: message.text(),
-                    html: message.html(),
-                    id,
-                };
-                Ok(self.mailer.send(&mail).await?)
+                let sent = self.mailer.send_message(recipients.clone(), message, id);
+                Ok(sent.await?)
             }
             NoticeChannel::Slack(url) => {
                 let url = self.open(organization, notice, url)?;

@@ -156,6 +156,53 @@ pub async fn only_the_last_reset_link_works_until_it_expires(store: &SharedStore
     redeemed.await.expect("the link works");
 }
 
+/// A link that a person asked for changes nothing until it is used, and ends no other link. The
+/// operator's reset ends it.
+pub async fn an_own_reset_link_locks_nobody_out(store: &SharedStore) {
+    let (one, two) = (organization(store).await, organization(store).await);
+    let person = user(store, one.organization(), Role::Owner).await;
+    same_person(store, two.organization(), &person).await;
+    let session = new_session(person.id, at(3));
+    let begun = store.begin_session(session.clone(), origin(3)).await;
+    begun.expect("a session starts");
+    let mut links = Vec::new();
+    for seconds in [10, 11, 12] {
+        let new = new_reset(&person.email, 100 + seconds);
+        let created = store.create_password_reset(new.clone(), origin(seconds));
+        created.await.expect("a link is stored");
+        links.push(new);
+    }
+    assert_eq!(hashes(store, &person.email).await, ["first", "second"]);
+    let found = store.session(session.digest).await.expect("a lookup");
+    assert!(found.is_some(), "the session goes on");
+    for link in &links {
+        let stored = store.password_reset(link.digest).await.expect("a lookup");
+        assert_eq!(stored.as_ref(), Some(&link.reset));
+    }
+    for caller in [&one, &two] {
+        let written = entries(store, caller, Action::PasswordResetCreated).await;
+        assert_eq!(written.len(), 3);
+    }
+    let used = store.redeem_password_reset(links[1].digest, "new".to_owned(), origin(20));
+    assert_eq!(used.await.expect("the link works").len(), 2);
+    for link in &links {
+        let stored = store.password_reset(link.digest).await.expect("a lookup");
+        assert_eq!(stored, None, "a used link ends all of them");
+    }
+    let found = store.session(session.digest).await.expect("a lookup");
+    assert_eq!(found, None, "the session ended");
+
+    let asked = new_reset(&person.email, 200);
+    let created = store.create_password_reset(asked.clone(), origin(30)).await;
+    created.expect("a link is stored");
+    reset(store, &person.email, 31).await;
+    let stored = store.password_reset(asked.digest).await.expect("a lookup");
+    assert_eq!(stored, None, "the operator's reset ended it");
+    let unknown = Email::parse("nobody@example.com").expect("an address");
+    let refused = store.create_password_reset(new_reset(&unknown, 200), origin(32));
+    assert_eq!(refusal(refused.await), Refusal::AccountNotFound);
+}
+
 /// The list shows all accounts with their last sign-in.
 pub async fn accounts_are_listed_with_their_last_sign_in(store: &SharedStore) {
     let (one, two) = (organization(store).await, organization(store).await);

@@ -1,10 +1,13 @@
 //! An organization's members.
 
-use super::fixtures::{SharedStore, at, join3, new_setup_link, organization, origin, refusal};
+use super::fixtures::{
+    SharedStore, at, first_page, join3, new_setup_link, organization, origin, refusal,
+};
 use super::sessions::{new_session, user};
 use std::collections::BTreeSet;
 use tributary_domain::access::person::{Email, Role};
 use tributary_domain::access::{AppsWrite, Authorized, MembersWrite};
+use tributary_domain::audit::Action;
 use tributary_domain::refusal::Refusal;
 
 fn owner_of(caller: &Authorized<AppsWrite>) -> Authorized<MembersWrite> {
@@ -88,6 +91,46 @@ pub async fn a_removed_member_is_signed_out(store: &SharedStore) {
         .remove_member(&owner_of(&caller), member.id, BTreeSet::new(), origin(5))
         .await;
     assert_eq!(refusal(again), Refusal::MemberNotFound);
+}
+
+/// Only the member's sessions end, and only for their own organization.
+pub async fn an_owner_ends_the_sessions_of_a_member(store: &SharedStore) {
+    let (caller, foreign) = (organization(store).await, organization(store).await);
+    let member = user(store, caller.organization(), Role::Viewer).await;
+    let other = user(store, caller.organization(), Role::Admin).await;
+    let mut sessions = Vec::new();
+    for account in [&member, &member, &other] {
+        let session = new_session(account.id, at(3));
+        let begun = store.begin_session(session.clone(), origin(3)).await;
+        begun.expect("a session starts");
+        sessions.push(session.digest);
+    }
+    let refused = store
+        .end_member_sessions(&owner_of(&foreign), member.id, origin(4))
+        .await;
+    assert_eq!(refusal(refused), Refusal::MemberNotFound);
+    let owner = owner_of(&caller);
+    let mut counts = Vec::new();
+    for seconds in [5, 6] {
+        let ended = store.end_member_sessions(&owner, member.id, origin(seconds));
+        counts.push(ended.await.expect("the sessions end"));
+    }
+    assert_eq!(counts, [2, 0]);
+    let mut left = Vec::new();
+    for digest in sessions {
+        let found = store.session(digest).await.expect("a lookup");
+        left.push(found.is_some());
+    }
+    assert_eq!(left, [false, false, true]);
+    let log = store
+        .audit_log(&caller.read_access(), None, first_page("100"))
+        .await;
+    let entries = log.expect("a page").items.into_iter();
+    let ended: Vec<String> = entries
+        .filter(|entry| entry.action == Action::UserSessionsEnded)
+        .map(|entry| entry.target)
+        .collect();
+    assert_eq!(ended, [member.id.to_string()]);
 }
 
 /// Used and withdrawn invitations are not listed, and a withdrawn one cannot be used.

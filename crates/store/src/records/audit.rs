@@ -212,8 +212,8 @@ impl AuditRow {
         Action::parse(&self.action).is_some_and(Action::changes_cached_configuration)
     }
 
-    /// Reads the entry.
-    pub fn read(self) -> Result<AuditEntry, StoreError> {
+    /// Reads the entry, which has this place in its chain.
+    pub fn read(self, sequence: Option<i64>) -> Result<AuditEntry, StoreError> {
         let id = AuditId::from_bytes(self.audit_id);
         let corrupt = |column| StoreError::corrupt("audit_log", column, id);
         let actor = read_actor(&self.actor_kind, self.actor_id);
@@ -227,6 +227,7 @@ impl AuditRow {
         Ok(AuditEntry {
             id,
             organization: OrganizationId::from_bytes(self.organization_id),
+            sequence: sequence.and_then(|number| u64::try_from(number).ok()),
             at: Timestamp::from_millis(self.at),
             actor,
             action: Action::parse(&self.action).ok_or_else(|| corrupt("action"))?,

@@ -17,7 +17,8 @@ pub(crate) use settings::{remove, save, show_settings, test};
 
 use crate::failure::Failure;
 use crate::state::DashboardHandles;
-use tributary_domain::access::person::{Role, User};
+use tributary_domain::access::password_reset::ResettableAccount;
+use tributary_domain::access::person::{Email, Role, User};
 use tributary_domain::access::single_sign_on::{SingleSignOn, allows_password};
 use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_store::StoreResult;
@@ -67,4 +68,17 @@ pub(crate) async fn password_accounts(
         }
     }
     Ok((allowed, provider))
+}
+
+/// Returns what decides whether the accounts of an email address can get a new password.
+pub(crate) async fn resettable_accounts(
+    handles: &DashboardHandles,
+    email: &Email,
+) -> StoreResult<Vec<ResettableAccount>> {
+    let mut accounts = Vec::new();
+    for (user, hash) in handles.store.users_by_email(email).await? {
+        let settings = handles.store.single_sign_on(user.organization).await?;
+        accounts.push(ResettableAccount::of(user.role, &hash, settings.as_ref()));
+    }
+    Ok(accounts)
 }

@@ -153,3 +153,17 @@ pub(crate) async fn remove(
     removed.await?;
     Ok(see_other("/team?notice=removed"))
 }
+
+/// `POST /team/{member}/sessions` — signs a member out everywhere.
+pub(crate) async fn end_sessions(
+    State(handles): State<DashboardHandles>,
+    submission: FormSubmission<MembersWrite>,
+) -> Result<Response, Failure> {
+    let member = UserId::parse(submission.path_parameter("member"));
+    let member = member.map_err(|_| Failure::NotFound)?;
+    let origin = submission.origin(&handles);
+    let caller = &submission.authorized;
+    let ended = handles.store.end_member_sessions(caller, member, origin);
+    ended.await?;
+    Ok(see_other("/team?notice=sessions"))
+}

@@ -4,7 +4,7 @@ mod change;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use change::{change_role, remove};
+pub(crate) use change::{change_role, end_sessions, remove};
 
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
@@ -20,6 +20,7 @@ use axum::response::Response;
 use std::collections::BTreeSet;
 use tributary_domain::access::factor::FactorState;
 use tributary_domain::access::key::KeyKind;
+use tributary_domain::access::letter::{InvitationFacts, invitation_letter};
 use tributary_domain::access::person::{
     Email, Role, SETUP_LINK_LIFETIME, SetupLink, User, setup_url,
 };
@@ -42,7 +43,15 @@ struct TeamPage {
     invitations: Vec<InvitationRow>,
     form: FormState,
     /// A new invitation link, shown once.
-    new_link: Option<String>,
+    new_link: Option<NewLink>,
+}
+
+/// A new invitation link.
+struct NewLink {
+    url: String,
+    email: String,
+    /// Whether it was sent by e-mail, or why not; `None` if e-mail is not set up.
+    mailed: Option<Result<(), String>>,
 }
 
 struct InvitationRow {
@@ -71,7 +80,7 @@ impl TeamPage {
         handles: &DashboardHandles,
         context: &PageContext<S>,
         form: FormState,
-        new_link: Option<String>,
+        new_link: Option<NewLink>,
     ) -> Result<Self, Failure> {
         let session = &context.session;
         let caller = session.authorize::<AppsRead>(Environment::Live)?;
@@ -130,7 +139,7 @@ fn role(text: &str) -> Result<Role, Problem> {
     })
 }
 
-/// `POST /team/invite` — creates an invitation link and shows it once.
+/// `POST /team/invite` — creates an invitation link, shows it once, and sends it by e-mail.
 pub(crate) async fn invite(
     State(handles): State<DashboardHandles>,
     submission: FormSubmission<MembersWrite>,
@@ -160,7 +169,7 @@ pub(crate) async fn invite(
         link: SetupLink {
             organization: submission.authorized.organization(),
             role,
-            email: Some(email),
+            email: Some(email.clone()),
             expires_at: handles.runtime.now().plus(SETUP_LINK_LIFETIME),
             used_at: None,
         },
@@ -168,9 +177,37 @@ pub(crate) async fn invite(
     };
     let origin = submission.origin(&handles);
     handles.store.create_setup_link(link, origin).await?;
-    let shown = Some(setup_url(&handles.base_url, &token));
-    let page = TeamPage::load(&handles, &submission.context, FormState::default(), shown).await?;
+    let url = setup_url(&handles.base_url, &token);
+    let mailed = send_invitation(&handles, &submission, (&email, role), &url).await?;
+    let shown = NewLink {
+        url,
+        email: email.as_str().to_owned(),
+        mailed,
+    };
+    let form = FormState::default();
+    let page = TeamPage::load(&handles, &submission.context, form, Some(shown)).await?;
     Ok(submission.page(&page))
+}
+
+/// Sends an invitation by e-mail, if e-mail is set up. The error says why it was not sent.
+async fn send_invitation(
+    handles: &DashboardHandles,
+    submission: &FormSubmission<MembersWrite>,
+    (email, role): (&Email, Role),
+    link: &str,
+) -> Result<Option<Result<(), String>>, Failure> {
+    let Some(mail) = &handles.account_mail else {
+        return Ok(None);
+    };
+    let session = &submission.session;
+    let letter = invitation_letter(&InvitationFacts {
+        organization: &session.organization.name,
+        inviter: &session.user.email,
+        role,
+        link,
+    });
+    let sent = mail.invite(handles, session.organization.id, email, letter);
+    Ok(Some(sent.await?))
 }
 
 /// `POST /team/second-factor` — requires a second factor of all members, or no longer.

@@ -87,3 +87,17 @@ async fn a_lower_role_revokes_stronger_keys_after_a_confirmation() {
     let raised = owner.post(&path, "role=admin").await;
     assert_eq!(raised.status, StatusCode::SEE_OTHER, "{}", raised.text);
 }
+
+#[tokio::test]
+async fn an_owner_signs_a_member_out_everywhere() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let admin = dashboard.sign_in_as(Role::Admin).await;
+    create_key(&admin, "Exporter", "full").await;
+    let id = owner_of(&dashboard, "Exporter").await;
+    let ended = owner.post(&format!("/team/{id}/sessions"), "").await;
+    assert_eq!(ended.header("location"), "/team?notice=sessions");
+    assert_eq!(admin.get("/team").await.status, StatusCode::SEE_OTHER);
+    assert_eq!(owner.get("/team").await.status, StatusCode::OK);
+    assert_eq!(valid(&dashboard).await, ["Exporter"], "keys go on");
+}

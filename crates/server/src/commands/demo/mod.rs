@@ -265,7 +265,7 @@ mod tests {
         let random = [7, 201, 33, 94, 0, 255, 68, 150, 12, 181, 240, 59];
         let generated = password(random);
         assert!(
-            check_password(&generated, "demo@example.com").is_ok(),
+            check_password(&generated, "demo@example.com", &[]).is_ok(),
             "{generated}"
         );
         assert_eq!(password([0; 12]), "aaaa-aaaa-aaaa");

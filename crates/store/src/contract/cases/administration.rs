@@ -70,6 +70,7 @@ macro_rules! administration_cases {
                 a_reset_locks_all_accounts_of_a_person,
                 a_reset_link_works_once,
                 only_the_last_reset_link_works_until_it_expires,
+                an_own_reset_link_locks_nobody_out,
                 accounts_are_listed_with_their_last_sign_in,
                 a_removed_person_keeps_nothing,
                 a_last_owner_is_removed_only_on_demand,
@@ -119,6 +120,7 @@ macro_rules! administration_cases {
                 the_last_owner_cannot_be_removed_or_demoted,
                 owners_who_remove_each_other_leave_one,
                 a_removed_member_is_signed_out,
+                an_owner_ends_the_sessions_of_a_member,
                 an_invitation_is_listed_until_it_is_used_or_withdrawn,
                 another_organization_cannot_manage_members,
             }

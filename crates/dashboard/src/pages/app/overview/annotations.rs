@@ -117,6 +117,7 @@ mod tests {
         let entry = AuditEntry {
             id: AuditId::from_bytes([2; 16]),
             organization: OrganizationId::from_bytes([3; 16]),
+            sequence: None,
             at: Timestamp::from_millis(0),
             actor: Actor::Operator,
             action,

@@ -6,6 +6,7 @@ use crate::access::count_new_password;
 use crate::access::passkey::{check_new_passkey, has_new_passkey};
 use crate::failure::Failure;
 use crate::pages::passkeys::first_factor;
+use crate::pages::sign_in::organization_names;
 use crate::password::salt_of;
 use crate::state::DashboardHandles;
 use axum::http::HeaderMap;
@@ -39,7 +40,7 @@ impl NewAccount {
         if has_new_passkey(form) {
             Self::with_passkey(handles, email, form, headers).await
         } else {
-            Self::with_password(handles, email, form).await
+            Self::with_password(handles, link, email, form).await
         }
     }
 
@@ -71,12 +72,14 @@ impl NewAccount {
 
     async fn with_password(
         handles: &DashboardHandles,
+        link: &ValidLink,
         email: Result<Email, Problem>,
         form: &Form,
     ) -> Result<Result<Self, SetupFormErrors>, Failure> {
         let (typed, password) = (form.field("email"), form.field("password"));
         let known = email.as_ref().map_or(typed.as_str(), Email::as_str);
-        let checked = check_password(&password, known);
+        let organizations = organization_names(handles, &[link.link.organization]).await?;
+        let checked = check_password(&password, known, &organizations);
         let email = match (email, checked) {
             (Ok(email), Ok(())) => email,
             (email, checked) => {
