@@ -76,6 +76,7 @@ const WITHOUT_ENTRY: [(&str, &[&str]); 6] = [
             "add_guess",
             "count_guess",
             "note_key_use",
+            "note_sdk_key_use",
             "note_session_proof",
             "note_session_use",
             "take_back_guess",

@@ -444,7 +444,7 @@ const CACHED_TABLES: [&str; 8] = [
 /// cannot become outdated: the transaction writes an audit entry whose action changes the version of
 /// the configuration (`docs/adr/0035-configuration-is-cached-until-it-changes.md`). An app's first
 /// billing notification writes the version itself. Two need none: a key's last use, and new rows.
-const CACHED_TABLES_WRITTEN: [&str; 15] = [
+const CACHED_TABLES_WRITTEN: [&str; 16] = [
     "app_table.rs: insert into app_secrets",
     "apps.rs: delete from app_secrets",
     "apps.rs: delete from link_domains",
@@ -453,6 +453,7 @@ const CACHED_TABLES_WRITTEN: [&str; 15] = [
     "apps.rs: insert into link_domains",
     "apps.rs: insert into sdk_keys",
     "apps.rs: update apps",
+    "apps.rs: update sdk_keys",
     "keys.rs: insert into api_keys",
     "keys.rs: update api_keys",
     "links.rs: insert into link_slugs",

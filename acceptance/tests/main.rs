@@ -68,6 +68,7 @@ mod spec {
     mod reports;
     mod reports_model;
     mod resources;
+    mod sdk_keys;
     mod single_sign_on;
     mod skan;
     mod skan_postbacks;

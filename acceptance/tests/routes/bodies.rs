@@ -18,6 +18,16 @@ pub(super) fn rotation_body() -> Value {
     json!({"overlapHours": 48})
 }
 
+/// Replaces the current test key, which the fixture does not use.
+pub(super) fn sdk_rotation_body() -> Value {
+    json!({"environment": "test", "overlapDays": 0})
+}
+
+/// Revokes a key; [`super::RouteFixture::fill`] adds it.
+pub(super) fn sdk_revocation_body() -> Value {
+    json!({"key": "pk_test_replaced"})
+}
+
 pub(super) fn name_body() -> Value {
     json!({"name": "Spring"})
 }

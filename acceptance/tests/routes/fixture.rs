@@ -21,6 +21,8 @@ pub(crate) struct RouteFixture {
     pub(crate) key: String,
     /// The live and the test SDK key.
     pub(crate) sdk_keys: [String; 2],
+    /// A replaced SDK key that nothing else uses.
+    pub(crate) replaced_sdk_key: String,
     /// A click for web events, if the app has a website.
     pub(crate) click: Option<String>,
     /// A failed delivery if the app has a website, otherwise an id that does not exist.
@@ -51,6 +53,9 @@ impl RouteFixture {
             // An event must not be earlier than its click.
             body["timestampMs"] = json!(START);
         }
+        if let Some(value @ Value::String(_)) = body.get_mut("key") {
+            *value = json!(self.replaced_sdk_key);
+        }
         body
     }
 
@@ -80,6 +85,17 @@ impl RouteFixture {
             .to_owned();
         let sdk = server.get(&path, key).await.expect(200).data()["sdk"].clone();
         let sdk_keys = ["liveKey", "testKey"].map(|name| sdk[name].as_str().unwrap().to_owned());
+        // The fixture's test key stays valid, whatever happens to its successors.
+        let rotate = async || {
+            let body = json!({"environment": "test", "overlapDays": 700});
+            let rotated = server
+                .post(&format!("{path}/sdk-keys/rotate"), key, body)
+                .await;
+            let keys = rotated.expect(201).data()["test"].clone();
+            keys[0]["key"].as_str().unwrap().to_owned()
+        };
+        let replaced_sdk_key = rotate().await;
+        rotate().await;
         for sdk_key in &sdk_keys {
             for (call, body, status) in [
                 ("configure", configure_body(), 200),
@@ -99,6 +115,7 @@ impl RouteFixture {
             notice,
             key: api_key,
             sdk_keys,
+            replaced_sdk_key,
             click: None,
             delivery: "dlv_01k9z3v7q8e4r9m2x5c6b7n8d0".to_owned(),
         }

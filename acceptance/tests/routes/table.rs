@@ -3,8 +3,8 @@
 use super::bodies::{
     challenge_body, configure_body, cost_source_body, costs_body, decision_body, decisions_body,
     enabled_body, erase_body, evaluate_body, events_body, identify_body, key_body, links_body,
-    name_body, notice_body, retry_body, rotation_body, tried_rules_body, web_event_body,
-    web_events_enabled_body,
+    name_body, notice_body, retry_body, rotation_body, sdk_revocation_body, sdk_rotation_body,
+    tried_rules_body, web_event_body, web_events_enabled_body,
 };
 use super::{Needs, Route, route};
 
@@ -39,6 +39,27 @@ pub(crate) const ROUTES: &[Route] = &[
         Needs::AppsWrite,
         None,
         201,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/sdk-keys",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
+    route(
+        "POST",
+        "/api/v1/apps/{appId}/sdk-keys/rotate",
+        Needs::AppsWrite,
+        Some(sdk_rotation_body),
+        201,
+    ),
+    route(
+        "POST",
+        "/api/v1/apps/{appId}/sdk-keys/revoke",
+        Needs::AppsWrite,
+        Some(sdk_revocation_body),
+        200,
     ),
     route(
         "GET",

@@ -319,10 +319,10 @@ impl From<Refusal> for ApiError {
             Refusal::NoticeNotFound => Code::NoticeNotFound,
             Refusal::TooManyNotices => Code::TooManyNotices,
             Refusal::AppNotAllowed => Code::AppNotAllowed,
-            Refusal::KeyNotFound => Code::KeyNotFound,
+            Refusal::KeyNotFound | Refusal::SdkKeyNotFound => Code::KeyNotFound,
             Refusal::KeyEnded => Code::KeyEnded,
             Refusal::KeyRotated => Code::KeyRotated,
-            Refusal::TooManyKeys => Code::TooManyKeys,
+            Refusal::TooManyKeys | Refusal::TooManySdkKeys => Code::TooManyKeys,
             // The key was revoked between authentication and the change.
             Refusal::KeyManagerInvalid => Code::InvalidApiKey,
             Refusal::KeyExceedsManager(fields) => {

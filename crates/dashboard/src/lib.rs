@@ -67,7 +67,7 @@ use failure::Failure;
 use pages::{
     account, app, audit_log, confirm, conversion_values, deliveries, device, device_erasure,
     events, factors, forgot, front, held, home, integrations, keys, links, notices, passkeys,
-    personal_data, portfolio, reset, second_step, settings, setup, sign_in, sign_out,
+    personal_data, portfolio, reset, sdk_keys, second_step, settings, setup, sign_in, sign_out,
     single_sign_on, team, undelivered, what_if,
 };
 use state::DashboardHandles;
@@ -323,6 +323,8 @@ fn settings_routes() -> Router<DashboardHandles> {
             "/settings/identity-secret",
             post(settings::create_identity_secret),
         )
+        .route("/settings/sdk-keys/rotate", post(sdk_keys::rotate))
+        .route("/settings/sdk-keys/revoke", post(sdk_keys::revoke))
         .route("/settings/what-if", get(what_if::show))
         .route("/settings/mapping", get(integrations::mapping::show))
         .route(

@@ -67,6 +67,18 @@ pub enum Refusal {
         "An organization can have at most 500 valid keys. Revoke one that is no longer needed."
     )]
     TooManyKeys,
+    /// The app has no replaced SDK key with this text.
+    #[error(
+        "The app has no replaced SDK key with this text. The current key ends only by a rotation, \
+         with `overlapDays` 0. List the keys with GET /api/v1/apps/{{appId}}/sdk-keys."
+    )]
+    SdkKeyNotFound,
+    /// The app has as many valid SDK keys as it may have.
+    #[error(
+        "An app can have at most 5 valid SDK keys per environment. Revoke a replaced one that is no \
+         longer used."
+    )]
+    TooManySdkKeys,
     /// The key could do more, or would live longer, than the key or member that manages it. Contains
     /// the fields that exceed.
     #[error("The key can do more than yours; see details.")]

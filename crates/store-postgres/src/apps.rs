@@ -8,8 +8,8 @@ use crate::tx::Tx;
 use crate::{Failure, PostgresStore, postbacks};
 use async_trait::async_trait;
 use std::sync::atomic::Ordering;
-use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized};
-use tributary_domain::app::{App, AppChange, AppSecret};
+use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
+use tributary_domain::app::{App, AppChange, AppSecret, SdkKey, SdkKeyEnd, SdkKeyRotation};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::ownership::store_id::StoreIdProof;
@@ -21,9 +21,10 @@ use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::HostName;
 use tributary_recording::ManagedAppTable;
 use tributary_recording::admin::{
-    create_app, prove_store_id, set_link_domain_verified, update_app,
+    create_app, end_replaced_sdk_key, prove_store_id, rotate_sdk_key, set_link_domain_verified,
+    update_app,
 };
-use tributary_store::records::AppRow;
+use tributary_store::records::{AppRow, Columns, SdkKeyRow};
 use tributary_store::{APP_NAMES_MAX, AppName, Apps, StoreResult};
 
 impl ManagedAppTable for Tx {
@@ -57,18 +58,46 @@ impl ManagedAppTable for Tx {
             ],
         )
         .await?;
-        let keys = app.sdk.keys();
+        for (key, environment) in app.sdk.keys() {
+            self.insert_sdk_key(app.id, key, environment).await?;
+        }
+        Ok(())
+    }
+
+    async fn sdk_keys_of(&self, app: AppId) -> Result<Vec<SdkKey>, Failure> {
+        let sql = format!(
+            "select {} from sdk_keys where app_id = $1
+             order by environment, expires_at is not null, expires_at desc, sdk_key",
+            SdkKeyRow::COLUMNS
+        );
+        let rows = self.query(&sql, &[&uuid(app.as_bytes())]).await?;
+        let key = |row| Ok(read_row::<SdkKeyRow>(row)?.read()?);
+        rows.iter().map(key).collect()
+    }
+
+    async fn insert_sdk_key(
+        &self,
+        app: AppId,
+        key: &str,
+        environment: Environment,
+    ) -> Result<(), Failure> {
         self.execute(
-            "insert into sdk_keys (sdk_key, app_id, environment)
-             select sdk_key, $1, environment from unnest($2, $3) as new (sdk_key, environment)",
+            "insert into sdk_keys (sdk_key, app_id, environment) values ($1, $2, $3)",
+            &[&key, &uuid(app.as_bytes()), &environment.as_str()],
+        )
+        .await
+    }
+
+    async fn end_sdk_key(&self, app: AppId, end: &SdkKeyEnd) -> Result<(), Failure> {
+        self.execute(
+            "update sdk_keys set expires_at = $3 where app_id = $1 and sdk_key = $2",
             &[
-                &uuid(&row.app_id),
-                &column(&keys, |(key, _)| *key),
-                &column(&keys, |(_, environment)| environment.as_str()),
+                &uuid(app.as_bytes()),
+                &end.text,
+                &end.expires_at.as_millis(),
             ],
         )
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn write_app(&self, app: &App) -> Result<(), Failure> {
@@ -269,6 +298,61 @@ impl Apps for PostgresStore {
         self.write_invalidating("update_app", async move |tx| {
             let of = (organization, app);
             update_app(tx, of, &change, &precondition, &origin).await
+        })
+        .await
+    }
+
+    async fn sdk_keys(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+    ) -> StoreResult<Vec<SdkKey>> {
+        let organization = caller.organization_of(app)?;
+        self.read("sdk_keys", async move |tx| {
+            require_app(tx, organization, app, AppLockMode::Reading).await?;
+            tx.sdk_keys_of(app).await
+        })
+        .await
+    }
+
+    async fn rotate_sdk_key(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        rotation: SdkKeyRotation,
+        origin: AuditContext,
+    ) -> StoreResult<App> {
+        let organization = caller.organization_of(app)?;
+        self.write_invalidating("rotate_sdk_key", async move |tx| {
+            rotate_sdk_key(tx, (organization, app), &rotation, &origin).await
+        })
+        .await
+    }
+
+    async fn revoke_sdk_key(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        key: String,
+        origin: AuditContext,
+    ) -> StoreResult<()> {
+        let organization = caller.organization_of(app)?;
+        self.write_invalidating("revoke_sdk_key", async move |tx| {
+            end_replaced_sdk_key(tx, (organization, app), &key, &origin).await
+        })
+        .await
+    }
+
+    async fn note_sdk_key_use(&self, app: AppId, key: &str, at: Timestamp) -> StoreResult<()> {
+        let key = key.to_owned();
+        self.write("note_sdk_key_use", async move |tx| {
+            tx.execute(
+                "update sdk_keys set last_used_at = $3
+                 where app_id = $1 and sdk_key = $2
+                     and (last_used_at is null or last_used_at < $3)",
+                &[&uuid(app.as_bytes()), &key, &at.as_millis()],
+            )
+            .await
         })
         .await
     }

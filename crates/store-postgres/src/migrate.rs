@@ -266,6 +266,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "passkeys",
         sql: include_str!("../migrations/0051_passkeys.sql"),
     },
+    Migration {
+        number: 52,
+        name: "sdk_key_rotation",
+        sql: include_str!("../migrations/0052_sdk_key_rotation.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

@@ -8,8 +8,8 @@ use crate::{Failure, SqliteStore, postbacks};
 use async_trait::async_trait;
 use rusqlite::{OptionalExtension, params};
 use std::sync::atomic::Ordering;
-use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized};
-use tributary_domain::app::{App, AppChange, AppSecret};
+use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
+use tributary_domain::app::{App, AppChange, AppSecret, SdkKey, SdkKeyEnd, SdkKeyRotation};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::ownership::store_id::StoreIdProof;
@@ -21,9 +21,10 @@ use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::HostName;
 use tributary_recording::ManagedAppTable;
 use tributary_recording::admin::{
-    create_app, prove_store_id, set_link_domain_verified, update_app,
+    create_app, end_replaced_sdk_key, prove_store_id, rotate_sdk_key, set_link_domain_verified,
+    update_app,
 };
-use tributary_store::records::AppRow;
+use tributary_store::records::{AppRow, Columns, SdkKeyRow};
 use tributary_store::{APP_NAMES_MAX, AppName, Apps, StoreResult};
 
 impl ManagedAppTable for SqliteTables<'_> {
@@ -57,11 +58,40 @@ impl ManagedAppTable for SqliteTables<'_> {
             ],
         )?;
         for (key, environment) in app.sdk.keys() {
-            self.0.execute(
-                "insert into sdk_keys (sdk_key, app_id, environment) values (?1, ?2, ?3)",
-                params![key, row.app_id, environment.as_str()],
-            )?;
+            self.insert_sdk_key(app.id, key, environment).await?;
         }
+        Ok(())
+    }
+
+    async fn sdk_keys_of(&self, app: AppId) -> Result<Vec<SdkKey>, Failure> {
+        let sql = format!(
+            "select {} from sdk_keys where app_id = ?1
+             order by environment, expires_at is not null, expires_at desc, sdk_key",
+            SdkKeyRow::COLUMNS
+        );
+        let mut find = self.0.prepare_cached(&sql)?;
+        let rows = find.query_map([app.as_bytes()], read_row::<SdkKeyRow>)?;
+        rows.map(|row| Ok(row?.read()?)).collect()
+    }
+
+    async fn insert_sdk_key(
+        &self,
+        app: AppId,
+        key: &str,
+        environment: Environment,
+    ) -> Result<(), Failure> {
+        self.0.execute(
+            "insert into sdk_keys (sdk_key, app_id, environment) values (?1, ?2, ?3)",
+            params![key, app.as_bytes(), environment.as_str()],
+        )?;
+        Ok(())
+    }
+
+    async fn end_sdk_key(&self, app: AppId, end: &SdkKeyEnd) -> Result<(), Failure> {
+        self.0.execute(
+            "update sdk_keys set expires_at = ?3 where app_id = ?1 and sdk_key = ?2",
+            params![app.as_bytes(), end.text, end.expires_at.as_millis()],
+        )?;
         Ok(())
     }
 
@@ -280,6 +310,65 @@ impl Apps for SqliteStore {
             let of = (organization, app);
             let tables = SqliteTables(connection);
             run(update_app(&tables, of, &change, &precondition, &origin))
+        })
+        .await
+    }
+
+    async fn sdk_keys(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+    ) -> StoreResult<Vec<SdkKey>> {
+        let organization = caller.organization_of(app)?;
+        self.read("sdk_keys", move |connection| {
+            require_app(connection, organization, app)?;
+            run(SqliteTables(connection).sdk_keys_of(app))
+        })
+        .await
+    }
+
+    async fn rotate_sdk_key(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        rotation: SdkKeyRotation,
+        origin: AuditContext,
+    ) -> StoreResult<App> {
+        let organization = caller.organization_of(app)?;
+        self.write_invalidating("rotate_sdk_key", move |connection| {
+            let of = (organization, app);
+            let tables = SqliteTables(connection);
+            run(rotate_sdk_key(&tables, of, &rotation, &origin))
+        })
+        .await
+    }
+
+    async fn revoke_sdk_key(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        key: String,
+        origin: AuditContext,
+    ) -> StoreResult<()> {
+        let organization = caller.organization_of(app)?;
+        self.write_invalidating("revoke_sdk_key", move |connection| {
+            let of = (organization, app);
+            let tables = SqliteTables(connection);
+            run(end_replaced_sdk_key(&tables, of, &key, &origin))
+        })
+        .await
+    }
+
+    async fn note_sdk_key_use(&self, app: AppId, key: &str, at: Timestamp) -> StoreResult<()> {
+        let key = key.to_owned();
+        self.write_keeping_cache("note_sdk_key_use", move |connection| {
+            connection.execute(
+                "update sdk_keys set last_used_at = ?3
+                 where app_id = ?1 and sdk_key = ?2
+                     and (last_used_at is null or last_used_at < ?3)",
+                params![app.as_bytes(), key, at.as_millis()],
+            )?;
+            Ok(())
         })
         .await
     }

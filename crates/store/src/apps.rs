@@ -3,7 +3,7 @@
 use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized};
-use tributary_domain::app::{App, AppChange, AppSecret};
+use tributary_domain::app::{App, AppChange, AppSecret, SdkKey, SdkKeyRotation};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::ownership::store_id::StoreIdProof;
@@ -11,6 +11,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::text::Name;
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::HostName;
 
@@ -99,6 +100,32 @@ pub trait Apps: Send + Sync {
         proof: StoreIdProof,
         origin: AuditContext,
     ) -> StoreResult<bool>;
+
+    /// Lists an app's SDK keys, by environment, the current one first, then by their end, latest
+    /// first.
+    async fn sdk_keys(&self, caller: &Authorized<AppsRead>, app: AppId)
+    -> StoreResult<Vec<SdkKey>>;
+
+    /// Replaces the current SDK key of an environment (`App::with_rotated_sdk_key`).
+    async fn rotate_sdk_key(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        rotation: SdkKeyRotation,
+        origin: AuditContext,
+    ) -> StoreResult<App>;
+
+    /// Ends a replaced SDK key (`domain::app::revoke_sdk_key`).
+    async fn revoke_sdk_key(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        key: String,
+        origin: AuditContext,
+    ) -> StoreResult<()>;
+
+    /// Records the last use of an app's SDK key.
+    async fn note_sdk_key_use(&self, app: AppId, key: &str, at: Timestamp) -> StoreResult<()>;
 
     /// Returns a sealed secret of an app.
     async fn app_secret(

@@ -4,7 +4,7 @@ use crate::StoreResult;
 use async_trait::async_trait;
 use std::time::Duration;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
-use tributary_domain::app::App;
+use tributary_domain::app::{App, SdkKey};
 use tributary_domain::attribution::ad_services::AdServices;
 use tributary_domain::audit::AuditContext;
 use tributary_domain::device::{DeviceKey, IdentityClaim};
@@ -33,6 +33,8 @@ pub struct SdkApp {
     pub app: App,
     /// Live or test.
     pub environment: Environment,
+    /// The key.
+    pub key: SdkKey,
     /// The app's conversion-value configuration.
     pub skan: Configuration,
     /// Key that decrypts Meta's install referrer, if set.
@@ -143,7 +145,7 @@ pub struct AttributionSweep {
 /// Devices.
 #[async_trait]
 pub trait Devices: Send + Sync {
-    /// Returns the app and environment that an SDK key belongs to.
+    /// Returns the app and environment that an SDK key belongs to, even if the key has ended.
     async fn sdk_app(&self, sdk_key: &str) -> StoreResult<Option<SdkApp>>;
 
     /// Handles a `configure` call: registers the device, decides its attribution on the first call,

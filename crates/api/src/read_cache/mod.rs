@@ -14,10 +14,10 @@ pub(crate) use watch::ConfigurationWatch;
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::{AppsRead, Authorized};
-use tributary_domain::app::App;
+use tributary_domain::app::{App, SdkKey};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
@@ -59,13 +59,54 @@ impl Deref for CachedKey {
     }
 }
 
+/// A cached SDK key with its app.
+#[derive(Debug)]
+pub(crate) struct CachedSdkApp {
+    found: SdkApp,
+    /// Last use of the key that was recorded, in milliseconds; 0 if unknown.
+    used_at: AtomicI64,
+}
+
+impl CachedSdkApp {
+    fn new(found: SdkApp) -> Self {
+        let used_at = found.key.last_used_at.map_or(0, Timestamp::as_millis);
+        Self {
+            found,
+            used_at: AtomicI64::new(used_at),
+        }
+    }
+
+    /// Returns whether the caller has to record the use of the key. One caller per interval has to.
+    pub(crate) fn begin_recording_use(&self, now: Timestamp) -> bool {
+        let used_at = self.used_at.load(Ordering::Relaxed);
+        let key = SdkKey {
+            last_used_at: (used_at > 0).then(|| Timestamp::from_millis(used_at)),
+            ..self.found.key.clone()
+        };
+        let (order, millis) = (Ordering::Relaxed, now.as_millis());
+        key.should_record_use(now)
+            && self
+                .used_at
+                .compare_exchange(used_at, millis, order, order)
+                .is_ok()
+    }
+}
+
+impl Deref for CachedSdkApp {
+    type Target = SdkApp;
+
+    fn deref(&self) -> &SdkApp {
+        &self.found
+    }
+}
+
 /// Cache of keys and apps.
 pub struct ReadCache {
     /// Shared by all caches of configuration.
     pub(crate) watch: ConfigurationWatch,
     keys: Arc<SharedReads<Digest, Arc<CachedKey>>>,
     apps: Arc<SharedReads<(OrganizationId, AppId), Arc<App>>>,
-    sdk_apps: Arc<SharedReads<Box<str>, Arc<SdkApp>>>,
+    sdk_apps: Arc<SharedReads<Box<str>, Arc<CachedSdkApp>>>,
 }
 
 impl Default for ReadCache {
@@ -132,7 +173,7 @@ impl ReadCache {
         &self,
         store: &Arc<dyn Store>,
         sdk_key: &str,
-    ) -> StoreResult<Option<Arc<SdkApp>>> {
+    ) -> StoreResult<Option<Arc<CachedSdkApp>>> {
         let state = self.watch.confirmed_state(store);
         if let Some(cached) = state.and_then(|state| self.sdk_apps.cached(sdk_key, state)) {
             return Ok(Some(cached));
@@ -142,7 +183,8 @@ impl ReadCache {
         let read = move || {
             let (state, store, key) = (watch.state(&store), store.clone(), key.clone());
             async move {
-                let value = store.sdk_app(&key).await?.map(Arc::new);
+                let found = store.sdk_app(&key).await?;
+                let value = found.map(|found| Arc::new(CachedSdkApp::new(found)));
                 Ok(ReadResult { value, state })
             }
         };

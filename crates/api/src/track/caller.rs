@@ -3,6 +3,7 @@
 use crate::error::{ApiError, Code};
 use crate::geo::GeoLocation;
 use crate::metrics;
+use crate::read_cache::CachedSdkApp;
 use crate::request::{LoggedKey, RequestContext};
 use crate::sealing::AppSealer;
 use crate::state::ApiState;
@@ -13,6 +14,7 @@ use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Instant;
+use tracing::Instrument as _;
 use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::app::AppSecret;
 use tributary_domain::click::address::ComparableAddress;
@@ -30,7 +32,7 @@ const KEY_PARAMETER: &str = "key";
 #[derive(Debug)]
 pub(super) struct SdkCaller {
     /// The key's app and environment.
-    found: Arc<SdkApp>,
+    found: Arc<CachedSdkApp>,
     /// Client address.
     pub(super) address: IpAddr,
     /// Location of the client address.
@@ -108,6 +110,7 @@ impl FromRequestParts<ApiState> for SdkCaller {
             .count_sdk_key(app, found.environment, Instant::now())
             .inspect_err(|_| metrics::count_authentication("limited"))?;
         metrics::count_authentication("ok");
+        record_key_use(state, &found);
         Ok(Self {
             found,
             address,
@@ -130,10 +133,11 @@ impl FromRequestParts<ApiState> for EnabledSdkCaller {
     }
 }
 
-async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Arc<SdkApp>, ApiError> {
+async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Arc<CachedSdkApp>, ApiError> {
     let invalid = || {
         metrics::count_authentication("invalid");
-        let message = "Invalid SDK key: it is mistyped, unknown, or not an SDK key (pk_…).";
+        let message = "Invalid SDK key: it is mistyped, unknown, replaced by a newer one, or not an \
+                       SDK key (pk_…).";
         ApiError::new(Code::InvalidApiKey, message)
     };
     let presented = match parts.headers.get(X_TRIBUTARY_KEY) {
@@ -151,7 +155,24 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Arc<SdkApp>, Ap
         return Err(invalid());
     }
     let found = state.read_cache.sdk_app(&state.store, key.reveal()).await?;
+    let now = state.runtime.now();
+    let found = found.filter(|found| found.key.is_valid(now));
     found.ok_or_else(invalid)
+}
+
+/// Records the key's last use in the background.
+fn record_key_use(state: &ApiState, found: &CachedSdkApp) {
+    let now = state.runtime.now();
+    if !found.begin_recording_use(now) {
+        return;
+    }
+    let (store, app, key) = (state.store.clone(), found.app.id, found.key.text.clone());
+    let noting = async move {
+        if let Err(error) = store.note_sdk_key_use(app, &key, now).await {
+            tracing::warn!(%error, "failed to record SDK key use");
+        }
+    };
+    tokio::spawn(noting.in_current_span());
 }
 
 /// Returns the key in a query string. Keys need no percent-decoding.

@@ -28,6 +28,7 @@ mod notices;
 mod overview;
 mod personal_data;
 mod portfolio;
+mod sdk_keys;
 mod stats;
 
 pub(crate) mod skan;
@@ -45,6 +46,9 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(apps::alert_webhook::alert_webhook))
         .routes(routes!(apps::identity_secret::make))
         .routes(routes!(apps::verify_link_domain::verify))
+        .routes(routes!(sdk_keys::list::list))
+        .routes(routes!(sdk_keys::rotate::rotate))
+        .routes(routes!(sdk_keys::revoke::revoke))
         .routes(routes!(attribution::what_if::what_if))
         .routes(routes!(billing::get::get))
         .routes(routes!(billing::secret::make))

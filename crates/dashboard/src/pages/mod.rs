@@ -30,6 +30,7 @@ pub(crate) mod passkeys;
 pub(crate) mod personal_data;
 pub(crate) mod portfolio;
 pub(crate) mod reset;
+pub(crate) mod sdk_keys;
 pub(crate) mod settings;
 pub(crate) mod undelivered;
 pub(crate) mod what_if;

@@ -5,6 +5,7 @@ use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
 use crate::form_state::{FormState, TypedForm};
 use crate::pages::links::update::precondition;
+use crate::pages::sdk_keys::{SdkKeyLine, sdk_key_lines};
 use crate::response::see_other;
 use crate::sealing::FormSecretSealer;
 use crate::shell::{Section, Shell};
@@ -33,6 +34,7 @@ struct SettingsPage {
     form: FormState,
     live_key: String,
     test_key: String,
+    sdk_keys: Vec<SdkKeyLine>,
     base_url: String,
     referrer_key_is_set: bool,
     decryption_key_is_set: bool,
@@ -164,7 +166,9 @@ async fn page(
         fault: None,
     });
     let form = TypedForm::or_stored(typed, filled(&app));
+    let sdk_keys = sdk_key_lines(handles, caller, &app).await?;
     Ok(SettingsPage {
+        sdk_keys,
         claim,
         shell: context.shell(Section::Settings),
         tag: form.tag(app.tag()),

@@ -101,6 +101,7 @@ pub const SENSITIVE_ACTIONS: &[SensitiveAction] = &[
         "/apps/{app}/settings/identity-secret",
         "create an identity secret",
     ),
+    form("/apps/{app}/settings/sdk-keys/rotate", "rotate an SDK key"),
     form_with(
         "/apps/{app}/integrations/{network}",
         &["credentials"],

@@ -4,6 +4,7 @@ mod archive;
 mod audited_fields;
 mod change;
 mod platform;
+mod sdk_key;
 
 #[cfg(test)]
 pub(crate) use change::tests as samples;
@@ -12,6 +13,11 @@ pub use change::{AppChange, AuditedChange, SecretStep};
 pub use platform::{
     CERT_FINGERPRINTS_MAX, parse_app_store_id, parse_bundle_id, parse_cert_fingerprint,
     parse_link_domain, parse_package_name, parse_team_id,
+};
+pub use sdk_key::{
+    RotatedSdkKey, SDK_KEY_OVERLAP_DAYS_DEFAULT, SDK_KEY_OVERLAP_DAYS_MAX, SDK_KEY_USE_INTERVAL,
+    SdkKey, SdkKeyEnd, SdkKeyRotation, SdkKeyState, VALID_SDK_KEYS_MAX, parse_sdk_key,
+    revoke_sdk_key,
 };
 
 use crate::access::Environment;

@@ -4,7 +4,9 @@ use super::secret_keys::admit_sealed;
 use super::store_ids::claim_store_id;
 use crate::day_values::learn;
 use crate::tables::Tables;
-use tributary_domain::app::{App, AppChange, AppSecret, SecretStep};
+use tributary_domain::app::{
+    App, AppChange, AppSecret, SdkKeyRotation, SecretStep, revoke_sdk_key,
+};
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
@@ -92,6 +94,44 @@ pub async fn set_link_domain_verified<T: Tables>(
     let row = audit_row(organization, origin, action, Some(app), app, changes);
     tables.insert_audit(&row).await?;
     Ok(changed.after)
+}
+
+/// Replaces the current SDK key of an environment. Returns the app.
+pub async fn rotate_sdk_key<T: Tables>(
+    tables: &T,
+    (organization, app): (OrganizationId, AppId),
+    rotation: &SdkKeyRotation,
+    origin: &AuditContext,
+) -> Result<App, T::Failure> {
+    let current = tables.lock_managed_app(organization, app).await?;
+    let keys = tables.sdk_keys_of(app).await?;
+    let rotated = current.with_rotated_sdk_key(&keys, rotation, origin.at)?;
+    tables.end_sdk_key(app, &rotated.replaced).await?;
+    let (successor, environment) = (&rotation.successor, rotation.environment);
+    tables.insert_sdk_key(app, successor, environment).await?;
+    tables.write_app(&rotated.app).await?;
+    let (action, changes) = (Action::AppUpdated, &rotated.changes);
+    let row = audit_row(organization, origin, action, Some(app), app, changes);
+    tables.insert_audit(&row).await?;
+    Ok(rotated.app)
+}
+
+/// Ends a replaced SDK key.
+pub async fn end_replaced_sdk_key<T: Tables>(
+    tables: &T,
+    (organization, app): (OrganizationId, AppId),
+    key: &str,
+    origin: &AuditContext,
+) -> Result<(), T::Failure> {
+    tables.lock_managed_app(organization, app).await?;
+    let keys = tables.sdk_keys_of(app).await?;
+    if let Some((end, change)) = revoke_sdk_key(&keys, key, origin.at)? {
+        tables.end_sdk_key(app, &end).await?;
+        let action = Action::AppUpdated;
+        let row = audit_row(organization, origin, action, Some(app), app, &[change]);
+        tables.insert_audit(&row).await?;
+    }
+    Ok(())
 }
 
 /// Makes the names of the app's revenue events known.

@@ -23,7 +23,9 @@ mod tenants;
 mod views;
 
 pub use accounts::{create_password_reset, redeem_password_reset, remove_accounts, reset_accounts};
-pub use apps::{create_app, set_link_domain_verified, update_app};
+pub use apps::{
+    create_app, end_replaced_sdk_key, rotate_sdk_key, set_link_domain_verified, update_app,
+};
 pub use audit::{chain_audit_entries, note_action, remove_audit_entries};
 pub use cost_sources::{
     lease_cost_source, pull_cost_source, put_cost_source, remove_cost_source, settle_cost_source,

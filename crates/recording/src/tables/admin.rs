@@ -2,8 +2,9 @@
 
 use super::EngineTransaction;
 use std::collections::BTreeMap;
+use tributary_domain::access::Environment;
 use tributary_domain::access::person::{Role, SetupLink, User};
-use tributary_domain::app::{App, AppSecret};
+use tributary_domain::app::{App, AppSecret, SdkKey, SdkKeyEnd};
 use tributary_domain::cost_source::{CostSource, DaySpan};
 use tributary_domain::device::DeviceRef;
 use tributary_domain::forwarding::alert::Alert;
@@ -40,6 +41,20 @@ pub trait ManagedAppTable: EngineTransaction {
 
     /// Stores a new app and its SDK keys.
     async fn insert_app(&self, app: &App) -> Result<(), Self::Failure>;
+
+    /// Returns an app's SDK keys.
+    async fn sdk_keys_of(&self, app: AppId) -> Result<Vec<SdkKey>, Self::Failure>;
+
+    /// Stores a new SDK key.
+    async fn insert_sdk_key(
+        &self,
+        app: AppId,
+        key: &str,
+        environment: Environment,
+    ) -> Result<(), Self::Failure>;
+
+    /// Writes the end of a replaced SDK key.
+    async fn end_sdk_key(&self, app: AppId, end: &SdkKeyEnd) -> Result<(), Self::Failure>;
 
     /// Writes an app.
     async fn write_app(&self, app: &App) -> Result<(), Self::Failure>;

@@ -12,7 +12,7 @@ pub(crate) use imported::{find_import_facts, mark_installed};
 pub(crate) use state::DeviceColumns;
 pub(crate) use try_lock::try_lock_and_read;
 
-use crate::rows::{AppLockMode, app_by_id, require_app};
+use crate::rows::{AppLockMode, app_by_id, read_row, require_app};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore, configure, event_rows, rollups};
 use async_trait::async_trait;
@@ -29,6 +29,7 @@ use tributary_recording::{
     BatchedCall, SkanTable as _, erase_device, erase_own_device, forget_attributions, identify,
     settle_token,
 };
+use tributary_store::records::{Columns, SdkKeyRow};
 use tributary_store::{
     AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX, DeviceDetails, Devices, EraseRequest,
     LeasedToken, SdkApp, StoreError, StoreResult, TokenOutcome,
@@ -36,22 +37,26 @@ use tributary_store::{
 use uuid::Uuid;
 
 async fn find_sdk_app(tx: &Tx, sdk_key: &str) -> Result<Option<SdkApp>, Failure> {
-    let sql = "select app_id, environment from sdk_keys where sdk_key = $1";
-    let Some(key) = tx.query_opt(sql, &[&sdk_key]).await? else {
+    let sql = format!(
+        "select {} from sdk_keys where sdk_key = $1",
+        SdkKeyRow::COLUMNS
+    );
+    let Some(row) = tx.query_opt(&sql, &[&sdk_key]).await? else {
         return Ok(None);
     };
-    let app_id: Uuid = key.try_get(0)?;
-    let id = AppId::from_bytes(app_id.into_bytes());
-    let corrupt = |column| StoreError::corrupt("sdk_keys", column, id);
-    let app = app_by_id(tx, app_id)
+    let key = read_row::<SdkKeyRow>(&row)?;
+    let id = AppId::from_bytes(key.app_id);
+    let app = app_by_id(tx, Uuid::from_bytes(key.app_id))
         .await?
-        .ok_or_else(|| corrupt("app_id"))?;
+        .ok_or_else(|| StoreError::corrupt("sdk_keys", "app_id", id))?;
+    let key = key.read()?;
     let mut identity_secrets = Vec::new();
     for secret in [AppSecret::Identity, AppSecret::IdentityPrevious] {
         identity_secrets.extend(sealed_secret(tx, &app, secret).await?);
     }
     Ok(Some(SdkApp {
-        environment: Environment::parse(key.try_get(1)?).ok_or_else(|| corrupt("environment"))?,
+        environment: key.environment,
+        key,
         social_referrer_key: sealed_secret(tx, &app, AppSecret::SocialReferrerKey).await?,
         play_decryption_key: sealed_secret(tx, &app, AppSecret::PlayDecryptionKey).await?,
         play_verification_key: sealed_secret(tx, &app, AppSecret::PlayVerificationKey).await?,

@@ -31,24 +31,28 @@ use tributary_recording::{
     SkanTable as _, configure, erase_device, erase_own_device, forget_attributions, identify,
     settle_token,
 };
-use tributary_store::records::AppRow;
+use tributary_store::records::{AppRow, Columns, SdkKeyRow};
 use tributary_store::{
     AttributionSweep, ConfigureOutcome, DEVICE_EVENTS_MAX, DeviceDetails, Devices, EraseRequest,
-    LeasedToken, SdkApp, StoreError, StoreResult, TokenOutcome,
+    LeasedToken, SdkApp, StoreResult, TokenOutcome,
 };
 
 fn find_sdk_app(connection: &Connection, sdk_key: &str) -> Result<Option<SdkApp>, Failure> {
-    let found: Option<(Vec<u8>, String)> = connection
-        .prepare_cached("select app_id, environment from sdk_keys where sdk_key = ?1")?
-        .query_row([sdk_key], |row| Ok((row.get(0)?, row.get(1)?)))
+    let sql = format!(
+        "select {} from sdk_keys where sdk_key = ?1",
+        SdkKeyRow::COLUMNS
+    );
+    let found = connection
+        .prepare_cached(&sql)?
+        .query_row([sdk_key], read_row::<SdkKeyRow>)
         .optional()?;
-    let Some((app_id, environment)) = found else {
+    let Some(key) = found else {
         return Ok(None);
     };
     let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
     let row = connection
         .prepare_cached(&sql)?
-        .query_row([app_id], read_row::<AppRow>)?;
+        .query_row([key.app_id], read_row::<AppRow>)?;
     let app = AppId::from_bytes(row.app_id);
     let app = row.read(app_secrets(connection, app)?)?;
     let sealed = |secret| sealed_secret(connection, &app, secret);
@@ -56,9 +60,10 @@ fn find_sdk_app(connection: &Connection, sdk_key: &str) -> Result<Option<SdkApp>
     for secret in [AppSecret::Identity, AppSecret::IdentityPrevious] {
         identity_secrets.extend(sealed(secret)?);
     }
+    let key = key.read()?;
     Ok(Some(SdkApp {
-        environment: Environment::parse(&environment)
-            .ok_or_else(|| StoreError::corrupt("sdk_keys", "environment", app.id))?,
+        environment: key.environment,
+        key,
         social_referrer_key: sealed(AppSecret::SocialReferrerKey)?,
         play_decryption_key: sealed(AppSecret::PlayDecryptionKey)?,
         play_verification_key: sealed(AppSecret::PlayVerificationKey)?,

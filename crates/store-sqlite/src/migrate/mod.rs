@@ -263,6 +263,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "passkeys",
         sql: include_str!("../../migrations/0051_passkeys.sql"),
     },
+    Migration {
+        number: 52,
+        name: "sdk_key_rotation",
+        sql: include_str!("../../migrations/0052_sdk_key_rotation.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

@@ -3,9 +3,13 @@
 use super::fixtures::{
     SharedStore, app, at, first_page, join3, name, new_app, organization, origin, refusal,
 };
-use tributary_domain::access::{AppsWrite, Authorized};
-use tributary_domain::app::{App, AppChange, AppSecret, BillingProvider, FraudPolicy, SdkRevenue};
+use std::time::Duration;
+use tributary_domain::access::{AppsWrite, Authorized, Environment};
+use tributary_domain::app::{
+    App, AppChange, AppSecret, BillingProvider, FraudPolicy, SdkKey, SdkKeyRotation, SdkRevenue,
+};
 use tributary_domain::attestation::AttestationPolicy;
+use tributary_domain::audit::Action;
 use tributary_domain::device::IdentityMode;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
@@ -444,4 +448,113 @@ pub async fn analytics_readers_can_list_app_names(store: &SharedStore) {
     assert_eq!(ids, [second.id, first.id]);
     assert_eq!(names[1].name, first.name);
     assert_eq!(names[1].timezone, first.timezone);
+}
+
+fn rotation(environment: Environment, successor: &str, days: u64) -> SdkKeyRotation {
+    SdkKeyRotation {
+        environment,
+        successor: successor.to_owned(),
+        overlap: Duration::from_hours(24 * days),
+    }
+}
+
+async fn sdk_keys(store: &SharedStore, caller: &Authorized<AppsWrite>, app: &App) -> Vec<SdkKey> {
+    let keys = store.sdk_keys(&caller.read_access(), app.id).await;
+    keys.expect("the keys")
+}
+
+/// A replaced key names the same app until its end, and can be revoked earlier.
+pub async fn an_sdk_key_is_replaced_with_an_overlap(store: &SharedStore) {
+    let caller = organization(store).await;
+    let created = app(store, &caller).await;
+    let old = created.sdk.live_key.clone();
+    let first = format!("{old}_first");
+    let rotated = store
+        .rotate_sdk_key(
+            &caller,
+            created.id,
+            rotation(Environment::Live, &first, 2),
+            origin(10),
+        )
+        .await
+        .expect("the key is rotated");
+    assert_eq!(rotated.sdk.live_key, first);
+    assert_eq!(rotated.sdk.test_key, created.sdk.test_key);
+    assert_eq!(read_app(store, &caller, created.id).await, rotated);
+    for (key, end) in [(&first, None), (&old, Some(at(10 + 2 * 86_400)))] {
+        let found = store.sdk_app(key).await.expect("a lookup");
+        let found = found.expect("both keys are known");
+        assert_eq!((found.app.id, found.key.expires_at), (created.id, end));
+    }
+    for (seconds, expected) in [(20, 20), (15, 20)] {
+        let noted = store.note_sdk_key_use(created.id, &old, at(seconds)).await;
+        noted.expect("the use is recorded");
+        let keys = sdk_keys(store, &caller, &created).await;
+        let texts: Vec<&str> = keys.iter().map(|key| key.text.as_str()).collect();
+        assert_eq!(texts, [&first, &old, &created.sdk.test_key]);
+        assert_eq!(keys[1].last_used_at, Some(at(expected)));
+        assert_eq!(keys[0].last_used_at, None);
+    }
+    for seconds in [30, 31] {
+        let revoked = store.revoke_sdk_key(&caller, created.id, old.clone(), origin(seconds));
+        revoked.await.expect("a replaced key ends");
+    }
+    let keys = sdk_keys(store, &caller, &created).await;
+    assert_eq!(keys[1].expires_at, Some(at(30)), "revoked once");
+    let refused = store.revoke_sdk_key(&caller, created.id, first, origin(32));
+    assert_eq!(refusal(refused.await), Refusal::SdkKeyNotFound);
+    let log = store
+        .audit_log(&caller.read_access(), Some(created.id), first_page("100"))
+        .await;
+    let entries = log.expect("a page").items.into_iter();
+    let fields: Vec<String> = entries
+        .filter(|entry| entry.action == Action::AppUpdated)
+        .flat_map(|entry| entry.changes)
+        .map(|change| change.field)
+        .collect();
+    assert_eq!(fields, ["sdk.liveKey.replaced", "sdk.liveKey"]);
+}
+
+/// Rotations at the same time follow each other, up to the limit of valid keys.
+pub async fn valid_sdk_keys_are_limited(store: &SharedStore) {
+    let caller = organization(store).await;
+    let created = app(store, &caller).await;
+    let key = |name: &str| format!("{}_{name}", created.sdk.test_key);
+    let rotate = async |name: &str, days| {
+        let rotation = rotation(Environment::Test, &key(name), days);
+        let rotated = store.rotate_sdk_key(&caller, created.id, rotation, origin(10));
+        rotated.await
+    };
+    let together = join3(rotate("a", 9), rotate("b", 9), rotate("c", 9)).await;
+    assert!(together.iter().all(Result::is_ok), "{together:?}");
+    rotate("d", 9).await.expect("the fifth valid key");
+    assert_eq!(refusal(rotate("e", 9).await), Refusal::TooManySdkKeys);
+    rotate("f", 0).await.expect("the replaced key ends at once");
+    let keys = sdk_keys(store, &caller, &created).await;
+    let tests: Vec<_> = keys
+        .iter()
+        .filter(|one| one.environment == Environment::Test)
+        .collect();
+    assert_eq!(tests.len(), 6);
+    let current: Vec<_> = tests
+        .iter()
+        .filter(|one| one.expires_at.is_none())
+        .collect();
+    assert_eq!(current.len(), 1);
+    assert_eq!(current[0].text, key("f"));
+}
+
+/// Another organization neither sees nor changes the keys.
+pub async fn sdk_keys_of_another_organization_are_not_found(store: &SharedStore) {
+    let (caller, foreign) = (organization(store).await, organization(store).await);
+    let created = app(store, &caller).await;
+    let listed = store.sdk_keys(&foreign.read_access(), created.id).await;
+    assert_eq!(refusal(listed), Refusal::AppNotFound);
+    let rotation = rotation(Environment::Live, "pk_live_foreign", 1);
+    let rotated = store.rotate_sdk_key(&foreign, created.id, rotation, origin(3));
+    assert_eq!(refusal(rotated.await), Refusal::AppNotFound);
+    let own = created.sdk.live_key.clone();
+    let revoked = store.revoke_sdk_key(&foreign, created.id, own, origin(4));
+    assert_eq!(refusal(revoked.await), Refusal::AppNotFound);
+    assert_eq!(sdk_keys(store, &caller, &created).await.len(), 2);
 }

@@ -31,6 +31,7 @@ mod postback;
 mod postback_stats;
 mod queue_lease;
 mod report;
+mod sdk_key;
 mod sealed;
 mod single_sign_on;
 mod skan;
@@ -77,6 +78,7 @@ pub use report::{
     has_figures, read_cohort_figures, read_dimension, read_figures, read_period, rollup_table,
     sum_columns,
 };
+pub use sdk_key::SdkKeyRow;
 pub use sealed::{
     CellKey, CellPart, Reencrypt, ReencryptedCell, SEALED_COLUMNS, SealedCell, SealedColumn,
     SealedForm, key_ids, key_ids_bytes,

@@ -126,6 +126,9 @@ macro_rules! administration_cases {
             }
             apps: {
                 an_app_is_read_as_it_was_stored,
+                an_sdk_key_is_replaced_with_an_overlap,
+                valid_sdk_keys_are_limited,
+                sdk_keys_of_another_organization_are_not_found,
                 changes_of_different_fields_add_up,
                 an_outdated_version_is_refused,
                 an_unchanged_app_is_not_written,
