@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Why methods write without an audit entry.
-const WITHOUT_ENTRY: [(&str, &[&str]); 6] = [
+const WITHOUT_ENTRY: [(&str, &[&str]); 7] = [
     (
         "data of devices, websites, billing providers and Apple, which is stored itself",
         &[

@@ -418,8 +418,8 @@ on_both_engines! {
             ServerWithSimulator::serve_with(&simulated.database, &simulated.simulator, &settings.both()).await;
         let mut nodes = Vec::new();
         if engine == Engine::Postgres {
-            let second = ServerWithSimulator::serve_with(&simulated.database, &simulated.simulator, &settings.both());
-            nodes.push(second.await);
+            let (database, simulator) = (&simulated.database, &simulated.simulator);
+            nodes.push(ServerWithSimulator::serve_with(database, simulator, &settings.both()).await);
         }
         site = site.through(simulated.server.base_url());
 

@@ -207,8 +207,8 @@ async fn replace_password(
         faults.add("current", Problem::new(FaultCode::NotAllowed, message));
     }
     let organization = submission.session.organization.name.as_str().to_owned();
-    let checked = check_password(&new, user.email.as_str(), &[organization]);
-    faults.check("password", checked);
+    let strength = check_password(&new, user.email.as_str(), &[organization]);
+    faults.check("password", strength);
     if !faults.is_empty() {
         let page = page(handles, &submission.context, faults).await?;
         return Ok(submission.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));

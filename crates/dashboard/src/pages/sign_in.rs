@@ -176,6 +176,7 @@ pub(crate) fn refuse_sign_in(
         choices: Vec::new(),
         provider: sign_on_cookie::organization(headers, handles).map(sign_in_path),
         passkey: PasskeyOffer::of(handles, &[]),
+        sends_mail: handles.account_mail.is_some(),
     };
     form.answer(status, handles)
 }

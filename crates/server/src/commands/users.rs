@@ -11,7 +11,7 @@ use crate::wiring::mail_id;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use tributary_domain::access::factor::FactorKind;
-use tributary_domain::access::key::KeyKind;
+use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::access::letter::operator_reset_letter;
 use tributary_domain::access::password_reset::{OPERATOR_RESET_LIFETIME, PasswordReset, reset_url};
 use tributary_domain::access::person::{Email, Role};
