@@ -4,7 +4,7 @@ use crate::testing::{FORM, NOW, PASSWORD, PageResponse, SAME_ORIGIN, TestDashboa
 use axum::http::{Method, StatusCode};
 use std::time::Duration;
 use tributary_domain::access::Actor;
-use tributary_domain::access::factor::passkey::samples::SampleDevice;
+use tributary_domain::access::factor::passkey::samples::SamplePasskeyDevice;
 use tributary_domain::access::factor::passkey::{
     ClientData, PasskeyChallenge, PasskeyExpectation, RelyingParty, check_registration,
     decode_field, encode_field,
@@ -61,14 +61,14 @@ fn with_client_data(fields: &[(&str, &[u8])], client_data: &ClientData) -> Strin
 }
 
 /// Returns the fields of a new passkey.
-fn created(device: &SampleDevice, challenge: &PasskeyChallenge) -> String {
+fn created(device: &SamplePasskeyDevice, challenge: &PasskeyChallenge) -> String {
     let new = device.register(challenge);
     let fields = [("attestation", new.attestation_object.as_slice())];
     with_client_data(&fields, &new.client_data)
 }
 
 /// Returns the fields of a use.
-fn used(device: &SampleDevice, challenge: &PasskeyChallenge) -> String {
+fn used(device: &SamplePasskeyDevice, challenge: &PasskeyChallenge) -> String {
     let assertion = device.sign(challenge);
     let fields = [
         ("credential", assertion.credential.as_bytes()),
@@ -107,7 +107,7 @@ async fn add(dashboard: &TestDashboard, user: &TestUser<'_>, number: u8) -> Page
     let page = user.get("/account/passkeys").await.text;
     let shown = format!("data-user=\"{}\"", encode_field(account.id.as_bytes()));
     assert!(page.contains(&shown), "{page}");
-    let device = SampleDevice::new(number, account.id, &here());
+    let device = SamplePasskeyDevice::new(number, account.id, &here());
     let issued = issue(dashboard).await;
     let body = format!("name=Laptop&{}", created(&device, &issued.challenge));
     post_with(dashboard, user, ("/account/passkeys", &issued), &body).await
@@ -115,9 +115,9 @@ async fn add(dashboard: &TestDashboard, user: &TestUser<'_>, number: u8) -> Page
 
 /// Stores a passkey that was added an hour ago. The clock of the tests is stopped, and a challenge must be
 /// later than that of the set-up.
-async fn stored(dashboard: &TestDashboard, user: &TestUser<'_>, number: u8) -> SampleDevice {
+async fn stored(dashboard: &TestDashboard, user: &TestUser<'_>, number: u8) -> SamplePasskeyDevice {
     let account = account_of(dashboard, user).await;
-    let device = SampleDevice::new(number, account.id, &here());
+    let device = SamplePasskeyDevice::new(number, account.id, &here());
     let before = NOW.minus(Duration::from_hours(1));
     let challenge = PasskeyChallenge::new([number; 32], before);
     let expected = PasskeyExpectation {
@@ -212,9 +212,9 @@ async fn a_new_account_needs_no_password() {
     assert!(page.text.contains("Passkeys need JavaScript."));
     let issued = issue(&dashboard).await;
     let headers = [SAME_ORIGIN, FORM, ("cookie", issued.cookie.as_str())];
-    let device = SampleDevice::new(3, issued.new_user, &here());
+    let device = SamplePasskeyDevice::new(3, issued.new_user, &here());
 
-    let elsewhere = SampleDevice {
+    let elsewhere = SamplePasskeyDevice {
         origin: "http://localhost:8081".to_owned(),
         ..device.clone()
     };
@@ -260,15 +260,15 @@ async fn forged_and_foreign_uses_are_refused_and_counted() {
     let owner = owner(&dashboard).await;
     let device = stored(&dashboard, &owner, 1).await;
     let issued = issue(&dashboard).await;
-    let forged = SampleDevice {
+    let forged = SamplePasskeyDevice {
         key: 9,
         ..device.clone()
     };
-    let unknown = SampleDevice {
+    let unknown = SamplePasskeyDevice {
         credential: vec![9; 32],
         ..device.clone()
     };
-    let elsewhere = SampleDevice {
+    let elsewhere = SamplePasskeyDevice {
         origin: "https://evil.test".to_owned(),
         ..device.clone()
     };
@@ -323,7 +323,7 @@ async fn a_passkey_is_the_second_step_after_the_password() {
     let issued = issue(&dashboard).await;
     let cookies = format!("{pending}; {}", issued.cookie);
     let headers = [SAME_ORIGIN, FORM, ("cookie", cookies.as_str())];
-    let step = async |device: &SampleDevice| {
+    let step = async |device: &SamplePasskeyDevice| {
         let body = format!("next=%2Fteam&{}", used(device, &issued.challenge));
         dashboard.post("/sign-in/code", &headers, &body).await
     };

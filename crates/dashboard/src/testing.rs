@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tower::ServiceExt;
-use tributary_domain::access::credential::Credential;
+use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::access::person::{Email, Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::session::Session;
@@ -313,7 +313,7 @@ impl TestDashboard {
         let session = NewSession {
             session: Session::begin(user, signed_in_at, SessionClient::default()),
             digest: token.digest(),
-            credential: Credential::Password(password_hash),
+            credential: SignInCredential::Password(password_hash),
         };
         self.store.begin_session(session, origin()).await.unwrap();
         TestUser {

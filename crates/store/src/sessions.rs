@@ -2,7 +2,7 @@
 
 use crate::{Organization, StoreResult};
 use async_trait::async_trait;
-use tributary_domain::access::credential::Credential;
+use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::factor::FactorState;
 use tributary_domain::access::person::User;
 use tributary_domain::access::session::Session;
@@ -20,7 +20,7 @@ pub struct NewSession {
     /// Digest of the session token.
     pub digest: Digest,
     /// What was checked before the session starts.
-    pub credential: Credential,
+    pub credential: SignInCredential,
 }
 
 /// A session with its user.

@@ -5,7 +5,7 @@ use super::second_step::CodeCheck;
 use crate::failure::Failure;
 use crate::state::DashboardHandles;
 use axum::http::{HeaderMap, HeaderValue};
-use tributary_domain::access::credential::Credential;
+use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::factor::Factor;
 use tributary_domain::access::factor::passkey::{
     Assertion, CHALLENGE_LIFETIME, CLIENT_DATA_BYTES_MAX, ClientData, CredentialId, Passkey,
@@ -183,8 +183,8 @@ impl PresentedPasskey {
     }
 
     /// Returns the credential of a sign-in with it.
-    pub(crate) const fn credential(&self) -> Credential {
-        Credential::Passkey(self.factor.id)
+    pub(crate) const fn credential(&self) -> SignInCredential {
+        SignInCredential::Passkey(self.factor.id)
     }
 
     /// Checks the use, whose guess is counted, and records it. `asked` is the user who is known already.

@@ -17,7 +17,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use tributary_domain::access::credential::Credential;
+use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::factor::FactorKind;
 use tributary_domain::access::key::KeyKind;
 use tributary_domain::access::person::{PASSWORD_CHARS_MIN, User, check_password};
@@ -227,7 +227,7 @@ async fn replace_password(
             ..Session::begin(user.id, handles.runtime.now(), seen)
         },
         digest: token.digest(),
-        credential: Credential::Password(checked),
+        credential: SignInCredential::Password(checked),
     };
     let origin = submission.origin(handles);
     // Before the change, which ends the session: a failure afterwards would sign the user out.

@@ -22,7 +22,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use std::time::Duration;
-use tributary_domain::access::credential::Credential;
+use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::key::KeyKind;
 use tributary_domain::access::known_browser::KnownBrowser;
 use tributary_domain::access::person::{Email, User};
@@ -233,7 +233,7 @@ pub(crate) async fn organization_names(
 /// A sign-in that was checked.
 pub(crate) struct CheckedSignIn {
     pub(crate) user: UserId,
-    pub(crate) credential: Credential,
+    pub(crate) credential: SignInCredential,
     /// When the user proved who they are.
     pub(crate) proved_at: Timestamp,
 }
@@ -247,7 +247,7 @@ pub(crate) async fn begin_session(
 ) -> Result<[HeaderValue; 2], StoreError> {
     let checked = CheckedSignIn {
         user,
-        credential: Credential::Password(password_hash.to_owned()),
+        credential: SignInCredential::Password(password_hash.to_owned()),
         proved_at: handles.runtime.now(),
     };
     begin_checked_session(handles, checked, client, headers).await

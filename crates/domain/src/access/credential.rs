@@ -11,7 +11,7 @@ use std::fmt;
 
 /// What a sign-in was checked with.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Credential {
+pub enum SignInCredential {
     /// A password: the stored hash that it matched.
     Password(String),
     /// The organization's provider.
@@ -20,7 +20,7 @@ pub enum Credential {
     Passkey(FactorId),
 }
 
-impl fmt::Debug for Credential {
+impl fmt::Debug for SignInCredential {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Password(_) => formatter.write_str("Password(***)"),
@@ -43,7 +43,7 @@ pub struct SignInFacts<'a> {
     pub single_sign_on: Option<&'a SingleSignOn>,
 }
 
-impl Credential {
+impl SignInCredential {
     /// Returns how the user signed in.
     pub const fn method(&self) -> SignInMethod {
         match self {
@@ -99,16 +99,16 @@ mod tests {
     const ONE: &str = "https://one.example.com";
     const OTHER: &str = "https://other.example.com";
 
-    fn password(hash: &str) -> Credential {
-        Credential::Password(hash.to_owned())
+    fn password(hash: &str) -> SignInCredential {
+        SignInCredential::Password(hash.to_owned())
     }
 
-    fn provider(issuer: &str) -> Credential {
-        Credential::Provider(Issuer::from_stored(issuer.to_owned()))
+    fn provider(issuer: &str) -> SignInCredential {
+        SignInCredential::Provider(Issuer::from_stored(issuer.to_owned()))
     }
 
-    fn passkey(id: u8) -> Credential {
-        Credential::Passkey(FactorId::from_bytes([id; 16]))
+    fn passkey(id: u8) -> SignInCredential {
+        SignInCredential::Passkey(FactorId::from_bytes([id; 16]))
     }
 
     fn settings(allows_passwords: bool) -> SingleSignOn {
@@ -143,7 +143,7 @@ mod tests {
     #[case::passkeys_were_turned_off(passkey(1), Role::Viewer, Some(false), false)]
     #[case::owners_keep_passkeys(passkey(1), Role::Owner, Some(false), true)]
     fn a_credential_signs_in_while_it_is_current(
-        #[case] credential: Credential,
+        #[case] credential: SignInCredential,
         #[case] role: Role,
         #[case] allows_passwords: Option<bool>,
         #[case] expected: bool,
@@ -165,7 +165,7 @@ mod tests {
     #[case(provider(ONE), false)]
     #[case(passkey(1), false)]
     fn only_the_checked_password_is_replaced(
-        #[case] credential: Credential,
+        #[case] credential: SignInCredential,
         #[case] expected: bool,
     ) {
         assert_eq!(credential.admit_replacement("new").is_ok(), expected);

@@ -6,7 +6,7 @@ use super::fixtures::{
 };
 use super::sessions::{PASSWORD_HASH, new_session, user};
 use crate::{LastOwner, NewPasswordReset, NewSession, Redemption};
-use tributary_domain::access::credential::Credential;
+use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::password_reset::PasswordReset;
 use tributary_domain::access::person::{Email, Role, User};
 use tributary_domain::access::{Actor, AppsWrite, Authorized, MembersWrite};
@@ -118,7 +118,7 @@ pub async fn a_reset_link_works_once(store: &SharedStore) {
     same_person(store, two.organization(), &person).await;
     let new = reset(store, &person.email, 10).await;
     let session = NewSession {
-        credential: Credential::Password("locked".to_owned()),
+        credential: SignInCredential::Password("locked".to_owned()),
         ..new_session(person.id, at(11))
     };
     let begun = store.begin_session(session.clone(), origin(11)).await;

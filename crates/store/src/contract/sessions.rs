@@ -4,7 +4,7 @@ use super::fixtures::{
     SharedStore, at, first_page, new_setup_link, organization, origin, refusal, unique,
 };
 use crate::{NewSession, Redemption};
-use tributary_domain::access::credential::Credential;
+use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::person::{Email, Role, User};
 use tributary_domain::access::session::Session;
 use tributary_domain::access::session_client::SessionClient;
@@ -49,7 +49,7 @@ pub fn new_session(user: UserId, begins_at: Timestamp) -> NewSession {
     NewSession {
         session: Session::begin(user, begins_at, client("Firefox on Linux")),
         digest: Digest::of(&unique()),
-        credential: Credential::Password(PASSWORD_HASH.to_owned()),
+        credential: SignInCredential::Password(PASSWORD_HASH.to_owned()),
     }
 }
 
@@ -156,7 +156,7 @@ pub async fn a_replaced_password_starts_no_session(store: &SharedStore) {
     let found = store.users_by_email(&user.email).await.expect("a lookup");
     assert_eq!(found.first().expect("the user").1, "second");
     let new = NewSession {
-        credential: Credential::Password("second".to_owned()),
+        credential: SignInCredential::Password("second".to_owned()),
         ..new
     };
     let begun = store.begin_session(new, origin(7)).await;

@@ -6,7 +6,7 @@ use super::fixtures::{
 use super::sessions::{new_session, user};
 use crate::{LastOwner, NewSession, SignOn, StoreResult};
 use std::collections::BTreeSet;
-use tributary_domain::access::credential::Credential;
+use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::person::{Email, Role, User};
 use tributary_domain::access::session::SignInMethod;
 use tributary_domain::access::single_sign_on::{
@@ -294,7 +294,7 @@ fn session_by(user: &User, method: SignInMethod) -> NewSession {
     let mut new = new_session(user.id, at(3));
     new.session.method = method;
     if method == SignInMethod::SingleSignOn {
-        new.credential = Credential::Provider(issuer(ISSUER));
+        new.credential = SignInCredential::Provider(issuer(ISSUER));
     }
     new
 }

@@ -15,7 +15,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use tributary_domain::access::Actor;
-use tributary_domain::access::credential::Credential;
+use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::person::{Email, User};
 use tributary_domain::access::sign_in::GuessCounter;
 use tributary_domain::access::single_sign_on::{
@@ -149,7 +149,7 @@ impl Callback<'_> {
         let user = self.account(&attempt, claims).await?;
         let checked = CheckedSignIn {
             user: user.id,
-            credential: Credential::Provider(self.settings.issuer.clone()),
+            credential: SignInCredential::Provider(self.settings.issuer.clone()),
             proved_at,
         };
         let (client, headers) = (self.client, self.headers);

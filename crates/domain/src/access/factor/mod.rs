@@ -192,7 +192,7 @@ pub const fn may_require(is_required: bool, owner_has_factor: bool) -> Result<()
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::passkey::samples::SampleDevice;
+    use super::passkey::samples::SamplePasskeyDevice;
     use super::passkey::{CredentialId, PasskeyKey, RelyingParty};
     use super::*;
     use rstest::rstest;
@@ -220,7 +220,7 @@ pub(crate) mod tests {
 
     pub(crate) fn passkey(id: u8) -> Factor {
         let here = RelyingParty::of("https://example.com").unwrap();
-        let device = SampleDevice::new(id, UserId::from_bytes([1; 16]), &here);
+        let device = SamplePasskeyDevice::new(id, UserId::from_bytes([1; 16]), &here);
         Factor {
             verifier: FactorVerifier::Passkey(Passkey {
                 credential: CredentialId::from_bytes(device.credential.clone()).unwrap(),

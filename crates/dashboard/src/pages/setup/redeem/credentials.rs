@@ -10,7 +10,7 @@ use crate::pages::sign_in::organization_names;
 use crate::password::salt_of;
 use crate::state::DashboardHandles;
 use axum::http::HeaderMap;
-use tributary_domain::access::credential::Credential;
+use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::factor::Factor;
 use tributary_domain::access::person::{Email, check_password};
 use tributary_domain::access::single_sign_on::no_password_hash;
@@ -107,10 +107,10 @@ impl NewAccount {
     }
 
     /// Returns what the first session begins with.
-    pub(super) fn credential(&self) -> Credential {
+    pub(super) fn credential(&self) -> SignInCredential {
         match &self.passkey {
-            Some(passkey) => Credential::Passkey(passkey.id),
-            None => Credential::Password(self.password_hash.clone()),
+            Some(passkey) => SignInCredential::Passkey(passkey.id),
+            None => SignInCredential::Password(self.password_hash.clone()),
         }
     }
 }

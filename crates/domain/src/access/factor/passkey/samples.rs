@@ -12,7 +12,7 @@ pub const VERIFIED_AND_SYNCED: u8 = 0x1d;
 
 /// A device with one passkey.
 #[derive(Debug, Clone)]
-pub struct SampleDevice {
+pub struct SamplePasskeyDevice {
     /// The id of the passkey.
     pub credential: Vec<u8>,
     /// Number of the private key.
@@ -33,7 +33,7 @@ pub struct SampleDevice {
     pub counter: u32,
 }
 
-impl SampleDevice {
+impl SamplePasskeyDevice {
     /// Returns a device whose passkey has this number.
     pub fn new(number: u8, user: UserId, relying_party: &RelyingParty) -> Self {
         Self {

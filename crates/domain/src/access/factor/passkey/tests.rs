@@ -1,4 +1,4 @@
-use super::samples::SampleDevice;
+use super::samples::SamplePasskeyDevice;
 use super::*;
 use crate::vocabulary::digest::from_hex;
 use rstest::rstest;
@@ -42,8 +42,8 @@ fn sign_in(
     check_assertion(assertion, (USER, passkey), asked, &expected)
 }
 
-fn device() -> SampleDevice {
-    SampleDevice::new(5, USER, &here())
+fn device() -> SamplePasskeyDevice {
+    SamplePasskeyDevice::new(5, USER, &here())
 }
 
 fn passkey() -> Passkey {
@@ -67,19 +67,19 @@ fn a_registered_passkey_signs_in() {
 }
 
 #[rstest]
-#[case::wrong_origin(|one: &mut SampleDevice| one.origin = "https://example.org.evil.test".to_owned(), PasskeyFault::Origin)]
-#[case::plain_http(|one: &mut SampleDevice| one.origin = "http://example.org".to_owned(), PasskeyFault::Origin)]
-#[case::another_port(|one: &mut SampleDevice| one.origin = "https://example.org:8443".to_owned(), PasskeyFault::Origin)]
-#[case::in_a_frame(|one: &mut SampleDevice| one.is_cross_origin = true, PasskeyFault::Origin)]
+#[case::wrong_origin(|one: &mut SamplePasskeyDevice| one.origin = "https://example.org.evil.test".to_owned(), PasskeyFault::Origin)]
+#[case::plain_http(|one: &mut SamplePasskeyDevice| one.origin = "http://example.org".to_owned(), PasskeyFault::Origin)]
+#[case::another_port(|one: &mut SamplePasskeyDevice| one.origin = "https://example.org:8443".to_owned(), PasskeyFault::Origin)]
+#[case::in_a_frame(|one: &mut SamplePasskeyDevice| one.is_cross_origin = true, PasskeyFault::Origin)]
 #[case::another_host(
-    |one: &mut SampleDevice| one.relying_party = RelyingParty::of("https://evil.test").unwrap(),
+    |one: &mut SamplePasskeyDevice| one.relying_party = RelyingParty::of("https://evil.test").unwrap(),
     PasskeyFault::RelyingParty
 )]
-#[case::not_present(|one: &mut SampleDevice| one.flags = 0x04, PasskeyFault::NotVerified)]
-#[case::not_verified(|one: &mut SampleDevice| one.flags = 0x01, PasskeyFault::NotVerified)]
-#[case::synced_but_cannot(|one: &mut SampleDevice| one.flags = 0x15, PasskeyFault::BackupFlags)]
+#[case::not_present(|one: &mut SamplePasskeyDevice| one.flags = 0x04, PasskeyFault::NotVerified)]
+#[case::not_verified(|one: &mut SamplePasskeyDevice| one.flags = 0x01, PasskeyFault::NotVerified)]
+#[case::synced_but_cannot(|one: &mut SamplePasskeyDevice| one.flags = 0x15, PasskeyFault::BackupFlags)]
 fn both_ceremonies_check_browser_and_device(
-    #[case] change: fn(&mut SampleDevice),
+    #[case] change: fn(&mut SamplePasskeyDevice),
     #[case] expected: PasskeyFault,
 ) {
     let mut changed = device();
@@ -97,13 +97,13 @@ fn a_challenge_and_a_ceremony_cannot_be_exchanged() {
     assert_eq!(other, Err(PasskeyFault::Challenge));
     let other = sign_in(&device.sign(&challenge(9)), &passkey(), None);
     assert_eq!(other, Err(PasskeyFault::Challenge));
-    let swapped = SampleDevice {
+    let swapped = SamplePasskeyDevice {
         ceremony: Some(Ceremony::SignIn),
         ..device.clone()
     };
     let registered = register(&swapped.register(&challenge(1)), &challenge(1));
     assert_eq!(registered, Err(PasskeyFault::Ceremony));
-    let swapped = SampleDevice {
+    let swapped = SamplePasskeyDevice {
         ceremony: Some(Ceremony::Registration),
         ..device
     };
@@ -112,7 +112,7 @@ fn a_challenge_and_a_ceremony_cannot_be_exchanged() {
 }
 
 #[rstest]
-#[case::another_key(|one: &mut Assertion| *one = SampleDevice { key: 6, ..device() }.sign(&challenge(2)), PasskeyFault::Signature)]
+#[case::another_key(|one: &mut Assertion| *one = SamplePasskeyDevice { key: 6, ..device() }.sign(&challenge(2)), PasskeyFault::Signature)]
 #[case::forged_counter(|one: &mut Assertion| one.authenticator_data[36] = 9, PasskeyFault::Signature)]
 #[case::forged_client_data(|one: &mut Assertion| one.client_data.json.push(b' '), PasskeyFault::Signature)]
 #[case::truncated_signature(|one: &mut Assertion| one.signature.truncate(20), PasskeyFault::Signature)]
@@ -124,7 +124,7 @@ fn a_challenge_and_a_ceremony_cannot_be_exchanged() {
 #[case::long_data(|one: &mut Assertion| one.authenticator_data.resize(5_000, 0), PasskeyFault::Malformed)]
 #[case::long_client_data(|one: &mut Assertion| one.client_data.json.resize(5_000, b' '), PasskeyFault::Malformed)]
 #[case::cannot_sync_any_more(|one: &mut Assertion| {
-    *one = SampleDevice { flags: 0x05, ..device() }.sign(&challenge(2));
+    *one = SamplePasskeyDevice { flags: 0x05, ..device() }.sign(&challenge(2));
 }, PasskeyFault::BackupFlags)]
 #[case::another_credential(|one: &mut Assertion| one.credential = CredentialId(vec![6]), PasskeyFault::Owner)]
 #[case::of_a_stranger(|one: &mut Assertion| one.user_handle = Some(STRANGER.as_bytes().to_vec()), PasskeyFault::Owner)]
@@ -184,7 +184,7 @@ fn rejects_truncated_registrations(#[case] change: fn(&mut Vec<u8>)) {
 #[case::longest(1_023, true)]
 #[case::too_long(1_024, false)]
 fn limits_the_length_of_ids(#[case] length: usize, #[case] expected: bool) {
-    let device = SampleDevice {
+    let device = SamplePasskeyDevice {
         credential: vec![1; length],
         ..device()
     };
