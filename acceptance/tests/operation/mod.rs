@@ -10,6 +10,7 @@ mod roles;
 mod secret_key_rotation;
 mod shared_queue;
 mod starting;
+mod tls;
 mod upgrade;
 
 /// Returns the value of a metric. The name includes the labels as `/metrics` shows them.

@@ -23,6 +23,7 @@ pub mod shutdown;
 pub mod sign_on;
 pub mod system;
 pub mod transport;
+mod watched_file;
 pub mod wiring;
 pub mod workers;
 

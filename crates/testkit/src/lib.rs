@@ -21,7 +21,7 @@ pub use clock_shift::ClockShift;
 pub use database::{Engine, TestDatabase};
 pub use direct_connection::{DirectConnection, TextRow};
 pub use dns::TestDns;
-pub use hostile::{HostileProxy, Misbehavior, TlsFault, test_authority};
+pub use hostile::{HostileProxy, Misbehavior, TlsFault, test_authority, test_certificate};
 pub use process::{ServerExit, ServerProcess};
 pub use response::TestResponse;
 pub use runtime::TestClock;

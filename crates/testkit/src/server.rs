@@ -199,6 +199,7 @@ impl TestServer {
             connections_per_address: settings.connections_per_address,
             is_trusted_proxy: Arc::new(move |address| trusted.contains(&address)),
             drain: Duration::from_secs(10),
+            certificates: None,
         };
         let until = async move {
             let _either = stopped.await;

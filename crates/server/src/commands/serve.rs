@@ -4,7 +4,7 @@ use super::print_line;
 use crate::config::Config;
 use crate::exit_code::is_transient;
 use crate::geo::GeoFiles;
-use crate::http::{self, ListenerSettings};
+use crate::http::{self, Certificates, ListenerSettings};
 use crate::mail::Mailer;
 use crate::metrics::Exporter;
 use crate::notices::NoticeService;
@@ -38,6 +38,9 @@ const DURATION_BUCKETS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
 ];
 
+/// Interval for checking whether the TLS certificate was replaced.
+const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(10);
+
 /// First delay before retrying to open the database; each retry doubles it.
 const OPEN_RETRY_MIN: Duration = Duration::from_secs(1);
 /// Longest delay between retries.
@@ -49,6 +52,8 @@ pub(super) struct StartedServer {
     keyring: Keyring,
     listener: TcpListener,
     metrics_listener: Option<TcpListener>,
+    redirect_listener: Option<TcpListener>,
+    certificates: Option<Arc<Certificates>>,
     pub(super) base_url: String,
     setup_link: Option<String>,
     geo: Arc<GeoFiles>,
@@ -174,10 +179,9 @@ pub(super) async fn prepare_server(
     keyring: Keyring,
     listener: TcpListener,
 ) -> anyhow::Result<StartedServer> {
-    let metrics_listener = match config.metrics.listen {
-        Some(address) => Some(bind(address)?),
-        None => None,
-    };
+    let metrics_listener = config.metrics.listen.map(bind).transpose()?;
+    let redirect_listener = config.tls.redirect_listen.map(bind).transpose()?;
+    let certificates = load_certificates(config).await?;
     let base_url = config.base_url_at(listener.local_addr()?);
     let setup_link = first_run::prepare_setup_link(&*store, &system::runtime(), &base_url).await?;
     let geo = load_geo_files(config).await?;
@@ -186,10 +190,22 @@ pub(super) async fn prepare_server(
         keyring,
         listener,
         metrics_listener,
+        redirect_listener,
+        certificates,
         base_url,
         setup_link,
         geo,
     })
+}
+
+/// Loads the certificate, if TLS is on. A server without a valid one does not start.
+async fn load_certificates(config: &Config) -> anyhow::Result<Option<Arc<Certificates>>> {
+    let Some((certificate, key)) = config.tls.files() else {
+        return Ok(None);
+    };
+    let (certificate, key) = (certificate.to_owned(), key.to_owned());
+    let load = move || Certificates::load(&certificate, &key);
+    Ok(Some(Arc::new(tokio::task::spawn_blocking(load).await??)))
 }
 
 /// Loads the GeoIP files before the first request, so that this request already has a country.
@@ -210,6 +226,7 @@ fn spawn_tasks(
     stopped: watch::Receiver<bool>,
 ) -> anyhow::Result<JoinSet<()>> {
     let mut tasks = JoinSet::new();
+    let redirect = http::redirect_router(&started.base_url);
     let poller = Poller::new(started.store.clone(), system::runtime());
     let due = poller.subscribe();
     let notices = NoticeService::new(
@@ -253,6 +270,14 @@ fn spawn_tasks(
     )?;
     let (router, limits) = wire(parts);
     let settings = listener_settings(config);
+    if let Some(listener) = started.redirect_listener {
+        tasks.spawn(http::serve(
+            listener,
+            redirect,
+            settings.clone(),
+            wait_for_stop(stopped.clone()),
+        ));
+    }
     if let Some(listener) = started.metrics_listener {
         let router = wiring::standalone_metrics_router(metrics.clone(), system::runtime());
         tasks.spawn(http::serve(
@@ -263,6 +288,14 @@ fn spawn_tasks(
         ));
     }
     tasks.spawn(run_upkeep(metrics, limits, wait_for_stop(stopped.clone())));
+    if let Some(certificates) = &started.certificates {
+        let stop = wait_for_stop(stopped.clone());
+        tasks.spawn(watch_certificates(certificates.clone(), stop));
+    }
+    let settings = ListenerSettings {
+        certificates: started.certificates,
+        ..settings
+    };
     tasks.spawn(http::serve(
         started.listener,
         router,
@@ -291,6 +324,7 @@ fn listener_settings(config: &Arc<Config>) -> ListenerSettings {
         connections_per_address: count(config.limits.connections_per_address),
         is_trusted_proxy: Arc::new(move |address| proxies.is_trusted_proxy(address)),
         drain: config.http.drain,
+        certificates: None,
     }
 }
 
@@ -321,6 +355,21 @@ async fn run_upkeep(metrics: Exporter, limits: Arc<RateLimits>, stop: impl Futur
                 metrics.run_upkeep();
                 limits.forget_idle();
             }
+        }
+    }
+}
+
+/// Reads a replaced certificate until `stop` completes.
+async fn watch_certificates(certificates: Arc<Certificates>, stop: impl Future<Output = ()>) {
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        tokio::select! {
+            () = &mut stop => return,
+            () = tokio::time::sleep(CERTIFICATE_INTERVAL) => {}
+        }
+        let refreshed = certificates.clone();
+        if let Err(error) = tokio::task::spawn_blocking(move || refreshed.refresh()).await {
+            tracing::error!(%error, "failed to check the TLS certificate");
         }
     }
 }

@@ -74,14 +74,35 @@ pub(super) fn contradictions(config: &Config, layers: &Layers) -> Vec<ConfigProb
              work; set `database_url` to a PostgreSQL database to divide it",
         ));
     }
-    let mail = [
-        ("mail.url", config.mail.url.is_some()),
-        ("mail.from", config.mail.from.is_some()),
+    let (mail, tls) = (&config.mail, &config.tls);
+    let pairs = [
+        [
+            ("mail.url", mail.url.is_some()),
+            ("mail.from", mail.from.is_some()),
+        ],
+        [
+            ("tls.certificate", tls.certificate.is_some()),
+            ("tls.key", tls.key.is_some()),
+        ],
     ];
-    if let [(given, true), (missing, false)] | [(missing, false), (given, true)] = mail {
+    for pair in pairs {
+        if let [(given, true), (missing, false)] | [(missing, false), (given, true)] = pair {
+            problems.push(ConfigProblem::new(
+                layers.location(missing),
+                format!("is required, because {given} is set"),
+            ));
+        }
+    }
+    if tls.redirect_listen.is_some() && tls.files().is_none() {
         problems.push(ConfigProblem::new(
-            layers.location(missing),
-            format!("is required, because {given} is set"),
+            layers.location("tls.redirect_listen"),
+            "needs tls.certificate and tls.key: otherwise there is no https to redirect to",
+        ));
+    }
+    if tls.files().is_some() && config.base_url().starts_with("http://") {
+        problems.push(ConfigProblem::new(
+            layers.location("base_url"),
+            "must begin with https://, because tls.certificate is set",
         ));
     }
     let is_any_port = |address: SocketAddr| address.port() == 0;
@@ -122,7 +143,7 @@ fn exposure(config: &Config) -> Vec<String> {
         warnings.push(format!(
             "`base_url` is {base_url} and `listen` is not a loopback address: keys and passwords \
              are sent unencrypted. Put a TLS proxy in front and set `base_url` to its https:// \
-             address."
+             address, or set `tls.certificate` and `tls.key`."
         ));
     }
     if config.base_url.is_none() && ip.is_unspecified() {
@@ -162,7 +183,11 @@ fn proxies(config: &Config) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if config.trusted_proxies.is_empty() && config.base_url().starts_with("https://") {
+    let is_behind_proxy = config.tls.files().is_none();
+    if config.trusted_proxies.is_empty()
+        && is_behind_proxy
+        && config.base_url().starts_with("https://")
+    {
         warnings.push(
             "`base_url` is https, so there is a proxy in front, but `trusted_proxies` is empty: \
              all visitors appear to have the proxy's address. List the proxy in `trusted_proxies`."

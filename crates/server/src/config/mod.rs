@@ -26,7 +26,7 @@ pub use problem::{ConfigError, ConfigProblem};
 pub use sections::{
     AuditConfig, DnsConfig, GeoConfig, HttpConfig, LimitsConfig, LogConfig, LogFormat, MailConfig,
     MetricsConfig, NetworksConfig, PostgresConfig, RatesConfig, RetentionConfig, ServiceConfig,
-    TokenServiceConfig, WebhooksConfig,
+    TlsConfig, TokenServiceConfig, WebhooksConfig,
 };
 pub use syslog::SyslogTarget;
 pub use tributary_domain::vocabulary::address_range::AddressRange;
@@ -83,6 +83,8 @@ pub struct Config {
     /// Roles of this node.
     #[serde(deserialize_with = "sections::roles")]
     pub roles: NodeRoles,
+    /// TLS without a proxy.
+    pub tls: TlsConfig,
     /// HTTP timeouts.
     pub http: HttpConfig,
     /// Rate and connection limits.
@@ -220,7 +222,10 @@ impl Config {
     /// port.
     pub fn base_url_at(&self, bound: SocketAddr) -> String {
         self.base_url.as_ref().map_or_else(
-            || format!("http://{bound}"),
+            || {
+                let scheme = self.tls.files().map_or("http", |_| "https");
+                format!("{scheme}://{bound}")
+            },
             |url| url.origin().ascii_serialization(),
         )
     }

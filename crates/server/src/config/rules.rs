@@ -98,6 +98,12 @@ const RULES: &[(&str, Rule)] = &[
         Rule::Each(|text| AddressRange::parse(text).map(drop)),
     ),
     ("roles", Rule::List(|names| parse::roles(names).map(drop))),
+    ("tls.certificate", Rule::Any),
+    ("tls.key", Rule::Any),
+    (
+        "tls.redirect_listen",
+        Rule::TextOrEmpty(|text| parse::socket_address(text).map(drop)),
+    ),
     ("http.header_timeout_seconds", SECONDS),
     ("http.request_timeout_seconds", SECONDS),
     ("http.body_timeout_seconds", SECONDS),

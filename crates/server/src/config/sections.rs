@@ -13,13 +13,35 @@ use secrecy::SecretString;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tributary_domain::access::admission::AdmissionLimits;
 use tributary_domain::node_role::NodeRoles;
 use tributary_domain::notice::MailAddress;
 use tributary_store::report_slots::ReportSlots;
 use url::Url;
+
+/// TLS without a proxy.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsConfig {
+    /// File with the certificate chain.
+    #[serde(deserialize_with = "optional_path")]
+    pub certificate: Option<PathBuf>,
+    /// File with the private key.
+    #[serde(deserialize_with = "optional_path")]
+    pub key: Option<PathBuf>,
+    /// Address that redirects http to https.
+    #[serde(deserialize_with = "optional_socket_address")]
+    pub redirect_listen: Option<SocketAddr>,
+}
+
+impl TlsConfig {
+    /// Returns the files of certificate and key, if TLS is on.
+    pub fn files(&self) -> Option<(&Path, &Path)> {
+        Some((self.certificate.as_deref()?, self.key.as_deref()?))
+    }
+}
 
 /// HTTP timeouts.
 #[derive(Debug, Clone, Deserialize)]

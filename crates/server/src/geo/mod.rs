@@ -5,19 +5,17 @@
 
 mod mmdb;
 mod relay;
-mod watched_file;
 
 #[cfg(test)]
 pub(crate) mod test_mmdb;
 
 pub use mmdb::{CountryDatabase, MMDB_BYTES_MAX};
 pub use relay::{RELAY_FILE_BYTES_MAX, RELAY_RANGES_MAX, RelayRanges};
-pub use watched_file::read_file;
 
 use crate::config::GeoConfig;
+use crate::watched_file::WatchedFile;
 use std::net::IpAddr;
 use tributary_api::GeoLocation;
-use watched_file::WatchedFile;
 
 /// Country code of two upper-case letters.
 pub type CountryCode = [u8; 2];

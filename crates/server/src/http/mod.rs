@@ -6,7 +6,12 @@
 
 mod address_share;
 mod header_timer;
+mod redirect;
 mod stalled_write;
+mod tls;
+
+pub use redirect::redirect_router;
+pub use tls::Certificates;
 
 use address_share::AddressConnections;
 use axum::Router;
@@ -16,12 +21,13 @@ use header_timer::HeaderTimer;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulConnection, GracefulShutdown, Watcher};
 use stalled_write::StalledWrite;
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::unconstrained;
@@ -53,6 +59,8 @@ pub struct ListenerSettings {
     pub is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// Time that accepted requests get to finish at shutdown.
     pub drain: Duration,
+    /// Certificate for TLS; `None` for plain HTTP.
+    pub certificates: Option<Arc<Certificates>>,
 }
 
 /// Listens on an address.
@@ -127,9 +135,9 @@ async fn accept(
             };
             Some(share)
         };
-        let connection = graceful.watch(connection(stream, peer, router.clone(), settings));
+        let (router, settings, watcher) = (router.clone(), settings.clone(), graceful.watcher());
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
+            if let Err(error) = serve_connection(stream, peer, router, &settings, watcher).await {
                 tracing::debug!(%error, "connection ended early");
             }
             drop((permit, share));
@@ -154,15 +162,40 @@ fn reject(stream: TcpStream) {
     }
 }
 
-fn connection(
+/// Serves one connection to its end, after the TLS handshake if there is a certificate.
+async fn serve_connection(
     stream: TcpStream,
     peer: SocketAddr,
     router: Router,
     settings: &ListenerSettings,
-) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send + use<> {
+    watcher: Watcher,
+) -> hyper::Result<()> {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "failed to set TCP_NODELAY");
     }
+    match &settings.certificates {
+        None => {
+            watcher
+                .watch(connection(stream, peer, router, settings))
+                .await
+        }
+        Some(certificates) => match certificates.accept(stream).await {
+            Some(stream) => {
+                watcher
+                    .watch(connection(stream, peer, router, settings))
+                    .await
+            }
+            None => Ok(()),
+        },
+    }
+}
+
+fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    peer: SocketAddr,
+    router: Router,
+    settings: &ListenerSettings,
+) -> impl GracefulConnection<Error = hyper::Error> + Send + use<S> {
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));

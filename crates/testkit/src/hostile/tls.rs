@@ -29,6 +29,18 @@ pub const fn test_authority() -> &'static [u8] {
     AUTHORITY
 }
 
+/// Returns a certificate and its key, as PEM. Without a fault, it is for `localhost` and signed by the
+/// test authority.
+pub const fn test_certificate(fault: Option<TlsFault>) -> [&'static [u8]; 2] {
+    let certificate = match fault {
+        Some(TlsFault::SelfSigned) => SELF_SIGNED,
+        Some(TlsFault::Expired) => EXPIRED,
+        Some(TlsFault::OtherName) => OTHER_NAME,
+        _ => VALID,
+    };
+    [certificate, KEY]
+}
+
 /// What is wrong with TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsFault {

@@ -2,7 +2,8 @@
 
 use super::check::DoctorCheck;
 use crate::config::GeoConfig;
-use crate::geo::{self, CountryDatabase, MMDB_BYTES_MAX, RELAY_FILE_BYTES_MAX, RelayRanges};
+use crate::geo::{CountryDatabase, MMDB_BYTES_MAX, RELAY_FILE_BYTES_MAX, RelayRanges};
+use crate::watched_file::read_file;
 use std::path::Path;
 
 const AREA: &str = "geo";
@@ -10,11 +11,11 @@ const AREA: &str = "geo";
 /// Checks the files.
 pub(super) fn examine(geo: &GeoConfig) -> Vec<DoctorCheck> {
     let countries = |path: &Path| {
-        let content = geo::read_file(path, MMDB_BYTES_MAX)?;
+        let content = read_file(path, MMDB_BYTES_MAX)?;
         CountryDatabase::read(content).map(|countries| countries.describe())
     };
     let relays = |path: &Path| {
-        let content = geo::read_file(path, RELAY_FILE_BYTES_MAX)?;
+        let content = read_file(path, RELAY_FILE_BYTES_MAX)?;
         RelayRanges::read(content).map(|ranges| format!("{} ranges", ranges.len()))
     };
     vec![

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 /// Identifies a version of the file at the path. It includes the change time, because a file may be
 /// moved here with its old modification time, or become readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+pub(crate) struct Stamp {
     inode: u64,
     size: u64,
     written: (i64, i64),
@@ -22,13 +22,13 @@ struct Stamp {
 
 /// State of the path when last checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FileState {
+pub(crate) enum FileState {
     File(Stamp),
     Nothing(io::ErrorKind),
 }
 
 /// A file that may be replaced.
-pub(super) struct WatchedFile<T> {
+pub(crate) struct WatchedFile<T> {
     /// Setting that names the file, for the log.
     setting: &'static str,
     path: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub(super) struct WatchedFile<T> {
 }
 
 impl<T> WatchedFile<T> {
-    pub(super) const fn new(
+    pub(crate) const fn new(
         setting: &'static str,
         path: Option<PathBuf>,
         bytes_max: u64,
@@ -56,13 +56,13 @@ impl<T> WatchedFile<T> {
     }
 
     /// Returns the content of the last valid file.
-    pub(super) fn get(&self) -> Option<Arc<T>> {
+    pub(crate) fn get(&self) -> Option<Arc<T>> {
         let value = self.value.read().unwrap_or_else(PoisonError::into_inner);
         value.clone()
     }
 
     /// Reads the file if it changed. Returns whether the new content is now in use. Blocks.
-    pub(super) fn refresh(&self) -> bool {
+    pub(crate) fn refresh(&self) -> bool {
         let Some(path) = &self.path else {
             return false;
         };
@@ -103,7 +103,8 @@ impl<T> WatchedFile<T> {
     }
 }
 
-fn observe(path: &Path) -> FileState {
+/// Returns the state of a path, which changes with its content.
+pub(crate) fn observe(path: &Path) -> FileState {
     match path.metadata() {
         Ok(found) => FileState::File(Stamp {
             inode: found.ino(),
@@ -116,7 +117,7 @@ fn observe(path: &Path) -> FileState {
 }
 
 /// Reads a file up to a size limit, or returns the reason for the failure.
-pub fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
+pub(crate) fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
     let read = File::open(path).and_then(|file| {
         let one_more = bytes_max.saturating_add(1);
