@@ -47,7 +47,7 @@ const HOT_FILES: [&str; 27] = [
 /// Statements for rows of all apps: lists of an organization's apps, workers that look for due work,
 /// sweeps, and commands that convert or move a database. None of them runs for a request from outside. Before you add one, consider whether its
 /// cost may grow with the number of shards.
-const ALL_APPS: [&str; 43] = [
+const ALL_APPS: [&str; 46] = [
     "alerts.rs find_due",
     "app_table.rs app_ids",
     "apps.rs app_names",
@@ -83,6 +83,9 @@ const ALL_APPS: [&str; 43] = [
     "postbacks/sweep.rs remove",
     "rollups/pending_increments.rs find_apps",
     "secret_keys.rs apps_without_alert_secret",
+    "secret_keys.rs count_outdated",
+    "secret_keys.rs outdated_cells",
+    "secret_keys.rs replace_cell",
     "traffic.rs busiest_addresses",
     "traffic.rs unchecked_apps",
     "transfer/apply.rs replace",

@@ -110,19 +110,9 @@ impl AuditLog for PostgresStore {
     }
 }
 
-/// The row of a chain; that of an empty one if an organization has none, so that the verification finds
-/// entries without their chain.
-const CHAIN_OR_NEW: &str = "
-    (select organization_id, last_sequence, last_hash, removed_sequence, removed_hash, removed_at,
-            missing, is_waiting
-     from audit_chains where organization_id = $1
-     union all
-     select organization_id, 0::bigint, decode(repeat('00', 32), 'hex'), 0::bigint,
-            decode(repeat('00', 32), 'hex'), null::bigint, 0::bigint, false
-     from organizations where organization_id = $1
-       and not exists (select from audit_chains where organization_id = $1))";
-
-/// Reads a page in one statement, so that the entries and the state of the chain belong together.
+/// Reads a page in one statement, so that the entries and the state of the chain belong together. An
+/// organization without a chain has an empty one, so that the verification finds entries without their
+/// chain.
 async fn read_chain_page(
     tx: &Tx,
     organization: Uuid,
@@ -134,7 +124,16 @@ async fn read_chain_page(
     let entry = qualified("entries", entries);
     let sql = format!(
         "select {chain}, entries.audit_id, entries.sequence, entries.hash, {entry}
-         from {CHAIN_OR_NEW} as audit_chains
+         from (
+             select organization_id, last_sequence, last_hash, removed_sequence, removed_hash,
+                    removed_at, missing, is_waiting
+             from audit_chains where organization_id = $1
+             union all
+             select organization_id, 0::bigint, decode(repeat('00', 32), 'hex'), 0::bigint,
+                    decode(repeat('00', 32), 'hex'), null::bigint, 0::bigint, false
+             from organizations where organization_id = $1
+               and not exists (select from audit_chains where organization_id = $1)
+         ) as audit_chains
          left join lateral (
              select {places}, {others} from audit_log
              where audit_log.organization_id = audit_chains.organization_id

@@ -74,7 +74,6 @@ pub const SENSITIVE_ACTIONS: &[SensitiveAction] = &[
     form("/account/authenticator", "set up an authenticator app"),
     page("/account/passkeys", "add a passkey"),
     form("/account/passkeys", "add a passkey"),
-    form("/account/first-password", "choose a password"),
     form("/account/recovery-codes", "create new recovery codes"),
     form(
         "/account/factors/{factor}/remove",

@@ -90,7 +90,7 @@ resources! {
     SharesRead = AppsRead { endpoints: [], pages: ["/apps/{app}/shares"] }
     /// Scope for apps and their settings.
     SettingsRead = AppsRead {
-        endpoints: ["/api/v1/apps", "/api/v1/apps/{appId}"],
+        endpoints: ["/api/v1/apps", "/api/v1/apps/{appId}", "/api/v1/apps/{appId}/sdk-keys"],
         pages: ["/apps/{app}/settings", "/apps/{app}/settings/mapping", "/apps/{app}/start"]
     }
     /// Scope for trying other attribution rules, which shows devices.

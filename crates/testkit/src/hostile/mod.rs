@@ -6,7 +6,7 @@ mod request;
 mod tls;
 
 pub use misbehavior::Misbehavior;
-pub use tls::{TlsFault, test_authority};
+pub use tls::{TlsFault, test_authority, test_certificate};
 
 use misbehavior::{Counter, misbehave};
 use request::{HttpRequest, read_request};
