@@ -176,7 +176,7 @@ async fn set_secrets(site: &Website) {
     site.call("POST", "/notices", notice).await.expect(201);
     site.call("POST", "/identity/secret", json!({}))
         .await
-        .expect(200);
+        .expect(201);
     let source = json!({
         "enabled": false, "settings": {"accountId": "1234567890"},
         "credentials": {"accessToken": "EAAB0123456789abcdef"},

@@ -113,7 +113,7 @@ async fn a_server_speaks_https_with_a_certificate_that_may_be_replaced() {
     assert!(server.terminate().success());
 
     let started = ServerProcess::try_start_with(&database, &settings).await;
-    let exit = started.err().expect("no start without a certificate");
+    let exit = started.expect_err("no start without a certificate");
     assert_eq!(exit.status.code(), Some(2), "{exit}");
     assert!(exit.log.contains("tls.certificate"), "{exit}");
 }

@@ -131,8 +131,9 @@ async fn read_chain_page(
              union all
              select organization_id, 0::bigint, decode(repeat('00', 32), 'hex'), 0::bigint,
                     decode(repeat('00', 32), 'hex'), null::bigint, 0::bigint, false
-             from organizations where organization_id = $1
-               and not exists (select from audit_chains where organization_id = $1)
+             from (values ($1::uuid)) as wanted (organization_id)
+             join organizations using (organization_id)
+             where not exists (select from audit_chains where organization_id = $1)
          ) as audit_chains
          left join lateral (
              select {places}, {others} from audit_log

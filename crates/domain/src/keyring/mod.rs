@@ -83,8 +83,9 @@ impl SecretKeyId {
 
     /// Returns the id of the key with this check value.
     pub fn of_check(check: &[u8; 32]) -> Self {
-        let [a, b, c, d, e, f, g, h, ..] = *check;
-        Self([a, b, c, d, e, f, g, h])
+        let mut id = [0; Self::BYTES];
+        id.copy_from_slice(&check[..Self::BYTES]);
+        Self(id)
     }
 
     /// Returns the id of a secret key.

@@ -44,6 +44,8 @@ impl Signer {
 
 fn finish(mac: &Hmac<Sha256>, parts: &[&[u8]]) -> [u8; 32] {
     let mut mac = mac.clone();
-    parts.iter().for_each(|part| mac.update(part));
+    for part in parts {
+        mac.update(part);
+    }
     mac.finalize().into_bytes().into()
 }

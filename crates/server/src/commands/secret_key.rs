@@ -122,7 +122,9 @@ async fn reencrypt_until_finished(
         match store.finish_key_rotation(count, origin).await? {
             RotationEnd::Finished => {
                 print_line("All stored values are encrypted with the new key.");
-                unreadable.iter().for_each(|line| print_line(line));
+                for line in &unreadable {
+                    print_line(line);
+                }
                 return Ok(());
             }
             RotationEnd::NotRotating => return Ok(()),

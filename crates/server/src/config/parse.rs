@@ -93,9 +93,7 @@ pub(crate) fn secret_key(text: &str) -> ParseResult<[u8; SECRET_KEY_BYTES]> {
 /// Checks a command; an empty one is not set.
 pub(super) fn command(arguments: &[&str]) -> ParseResult<()> {
     match arguments.first() {
-        Some(program) if program.is_empty() => {
-            Err("must begin with the program, such as [\"vault\", \"kv\", \"get\"]")
-        }
+        Some(&"") => Err("must begin with the program, such as [\"vault\", \"kv\", \"get\"]"),
         _ => Ok(()),
     }
 }

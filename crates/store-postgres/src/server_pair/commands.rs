@@ -16,7 +16,7 @@ const PROGRAMS: &str = "/usr/lib/postgresql";
 const SERVER_USER: &str = "postgres";
 /// Ports of the servers. The system gives higher ones to outgoing connections: such a connection could
 /// take the port of a server that is about to start again.
-const PORTS: Range<u16> = 20_000..32_000;
+const PORTS: Range<u32> = 20_000..32_000;
 /// Distance between the first ports of two processes with adjacent ids.
 const PORTS_PER_PROCESS: u32 = 64;
 
@@ -37,7 +37,8 @@ pub(crate) fn free_port() -> u16 {
     let first = std::process::id().wrapping_mul(PORTS_PER_PROCESS);
     loop {
         let number = first.wrapping_add(RETURNED.fetch_add(1, Ordering::Relaxed));
-        let port = PORTS.start + (number % PORTS.len() as u32) as u16;
+        let port = PORTS.start + number % (PORTS.end - PORTS.start);
+        let port = u16::try_from(port).expect("a port");
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }

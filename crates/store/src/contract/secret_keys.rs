@@ -39,8 +39,11 @@ fn seal(keyring: &Keyring, of: (OrganizationId, AppId), owner: &str, field: &str
     keyring.seal(&scope.parts(), NONCE, field.as_bytes())
 }
 
+/// An organization and its app.
+type Tenant = (OrganizationId, AppId);
+
 /// Creates an organization with an app. Returns their ids and a caller for the app.
-async fn tenant(store: &SharedStore) -> ((OrganizationId, AppId), Authorized<AppsWrite>) {
+async fn tenant(store: &SharedStore) -> (Tenant, Authorized<AppsWrite>) {
     let caller = organization(store).await;
     let app = app(store, &caller).await;
     ((caller.organization(), app.id), caller)
@@ -117,6 +120,67 @@ pub async fn a_rotation_begins_once(store: &SharedStore) {
     assert_eq!(stored.kept, Some(start.kept));
 }
 
+/// Stores a secret of the app, a credential of a network and an alert secret.
+async fn store_secrets(
+    store: &SharedStore,
+    keyring: &Keyring,
+    of: Tenant,
+    caller: &Authorized<AppsWrite>,
+) {
+    let sealed = seal(keyring, of, APP_SECRET_SCOPE, SECRET.as_str());
+    let any = Precondition::None;
+    let changed = store
+        .update_app(caller, of.1, secret_change(sealed), any.clone(), origin(2))
+        .await;
+    changed.expect("a secret");
+    let credential = Credential {
+        sealed: seal(keyring, of, Network::A.as_str(), FIELD),
+        hint: None,
+    };
+    let change = IntegrationChange {
+        credentials: BTreeMap::from([(FIELD, Change::Set(credential))]),
+        ..IntegrationChange::default()
+    };
+    let changed = store
+        .update_integration(caller, of.1, Network::A, change, any, origin(3))
+        .await;
+    changed.expect("a credential");
+    let secret = AlertSecret::from_bytes([9; 32]);
+    let sealed = keyring.seal_alert_secret(of, NONCE, &secret);
+    let kept = store.keep_alert_secret(of.1, sealed.clone()).await;
+    assert_eq!(kept.expect("a secret"), sealed);
+}
+
+/// Expects that the new key opens these secrets, and the old one does not.
+async fn expect_reencrypted(
+    store: &SharedStore,
+    keyring: &Keyring,
+    of: Tenant,
+    caller: &Authorized<AppsWrite>,
+) {
+    let reader = caller.read_access();
+    let secret = store.app_secret(&reader, of.1, SECRET).await;
+    let secret = secret.expect("a lookup").expect("a secret");
+    let scope = SecretScope::new(of.0, of.1, APP_SECRET_SCOPE, SECRET.as_str());
+    assert!(keyring.open(&scope.parts(), &secret).is_ok());
+    assert!(Keyring::new(OLD).open(&scope.parts(), &secret).is_err());
+    let integrations = store.integrations(&reader, of.1).await;
+    let integrations = integrations.expect("a list");
+    let found = integrations
+        .iter()
+        .find(|one| one.network == Network::A)
+        .expect("A");
+    let scope = SecretScope::new(of.0, of.1, Network::A.as_str(), FIELD);
+    assert!(
+        keyring
+            .open(&scope.parts(), &found.credentials[FIELD].sealed)
+            .is_ok()
+    );
+    let (organization, sealed) = store.alert_secret(of.1).await.expect("a secret");
+    let opened = keyring.alert_secret((organization, of.1), sealed.as_ref());
+    assert_eq!(opened, Ok(AlertSecret::from_bytes([9; 32])));
+}
+
 /// All stored values are encrypted again, those that another command changed meanwhile are kept, and
 /// the rotation ends when none is left. Both organizations find it in their audit logs.
 pub async fn a_rotation_encrypts_all_stored_values(store: &SharedStore) {
@@ -126,28 +190,7 @@ pub async fn a_rotation_encrypts_all_stored_values(store: &SharedStore) {
     let mut tenants = Vec::new();
     for _ in 0..2 {
         let (of, caller) = tenant(store).await;
-        let sealed = seal(&keyring, of, APP_SECRET_SCOPE, SECRET.as_str());
-        let any = Precondition::None;
-        let changed = store
-            .update_app(&caller, of.1, secret_change(sealed), any.clone(), origin(2))
-            .await;
-        changed.expect("a secret");
-        let credential = Credential {
-            sealed: seal(&keyring, of, Network::A.as_str(), FIELD),
-            hint: None,
-        };
-        let change = IntegrationChange {
-            credentials: BTreeMap::from([(FIELD, Change::Set(credential))]),
-            ..IntegrationChange::default()
-        };
-        let changed = store
-            .update_integration(&caller, of.1, Network::A, change, any, origin(3))
-            .await;
-        changed.expect("a credential");
-        let secret = AlertSecret::from_bytes([9; 32]);
-        let sealed = keyring.seal_alert_secret(of, NONCE, &secret);
-        let kept = store.keep_alert_secret(of.1, sealed.clone()).await;
-        assert_eq!(kept.expect("a secret"), sealed);
+        store_secrets(store, &keyring, of, &caller).await;
         tenants.push((of, caller));
     }
     let start = keyring.begin_rotation(at(7), NONCE).expect("a next key");
@@ -175,27 +218,7 @@ pub async fn a_rotation_encrypts_all_stored_values(store: &SharedStore) {
     )
     .expect("the new key");
     for (of, caller) in &tenants {
-        let reader = caller.read_access();
-        let secret = store.app_secret(&reader, of.1, SECRET).await;
-        let secret = secret.expect("a lookup").expect("a secret");
-        let scope = SecretScope::new(of.0, of.1, APP_SECRET_SCOPE, SECRET.as_str());
-        assert!(renewed.open(&scope.parts(), &secret).is_ok());
-        assert!(Keyring::new(OLD).open(&scope.parts(), &secret).is_err());
-        let integrations = store.integrations(&reader, of.1).await;
-        let integrations = integrations.expect("a list");
-        let found = integrations
-            .iter()
-            .find(|one| one.network == Network::A)
-            .expect("A");
-        let scope = SecretScope::new(of.0, of.1, Network::A.as_str(), FIELD);
-        assert!(
-            renewed
-                .open(&scope.parts(), &found.credentials[FIELD].sealed)
-                .is_ok()
-        );
-        let (organization, sealed) = store.alert_secret(of.1).await.expect("a secret");
-        let opened = renewed.alert_secret((organization, of.1), sealed.as_ref());
-        assert_eq!(opened, Ok(AlertSecret::from_bytes([9; 32])));
+        expect_reencrypted(store, &renewed, *of, caller).await;
     }
     for expected in [RotationEnd::Finished, RotationEnd::NotRotating] {
         let end = store.finish_key_rotation(0, origin(10)).await;

@@ -388,7 +388,10 @@ pub async fn owners_keep_a_way_in(store: &SharedStore) {
     assert_eq!(refusal(removed), Refusal::OwnerNeedsPassword);
     let replaced = replace(store, id, draft(OTHER_ISSUER)).await;
     assert_eq!(refusal(replaced), Refusal::OwnerNeedsPassword);
-    let (session, hash) = (new_session(created.id, at(6)), "a hash".to_owned());
+    let found = store.account(created.id).await.expect("a lookup");
+    let (_, no_password) = found.expect("the account");
+    let (mut session, hash) = (new_session(created.id, at(6)), "a hash".to_owned());
+    session.credential = SignInCredential::Password(no_password);
     let changed = store.change_password(session, hash, origin(6)).await;
     changed.expect("the owner chooses a password");
     let removed = store.remove_single_sign_on(&caller, origin(7)).await;

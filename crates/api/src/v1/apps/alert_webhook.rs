@@ -80,15 +80,14 @@ pub(crate) async fn alert_webhook(
 async fn shown_secret(state: &ApiState, app: AppId) -> Result<AlertSecret, ApiError> {
     let (organization, stored) = state.store.alert_secret(app).await?;
     let of = (organization, app);
-    let sealed = match stored {
-        Some(sealed) => sealed,
-        None => {
-            let secret = state.keyring.alert_secret(of, None);
-            let secret = secret.map_err(|_| ApiError::from(unreadable(app)))?;
-            let nonce = state.runtime.random_bytes();
-            let sealed = state.keyring.seal_alert_secret(of, nonce, &secret);
-            state.store.keep_alert_secret(app, sealed).await?
-        }
+    let sealed = if let Some(sealed) = stored {
+        sealed
+    } else {
+        let secret = state.keyring.alert_secret(of, None);
+        let secret = secret.map_err(|_| ApiError::from(unreadable(app)))?;
+        let nonce = state.runtime.random_bytes();
+        let sealed = state.keyring.seal_alert_secret(of, nonce, &secret);
+        state.store.keep_alert_secret(app, sealed).await?
     };
     let secret = state.keyring.alert_secret(of, Some(&sealed));
     secret.map_err(|_| unreadable(app).into())

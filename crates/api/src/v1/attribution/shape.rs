@@ -319,13 +319,12 @@ pub(super) fn example() -> Value {
         json!({
             "installs": installs, "organicInstalls": organic, "heldInstalls": 0,
             "revenue": revenue, "refunds": 0, "cost": cost,
-            "cpi": ratios[0], "roas": ratios[1],
-            "periodNetRevenue": revenue + 50.0, "periodRoas": ratios[2]
+            "cpi": ratios[0], "roas": ratios[1], "periodNetRevenue": ratios[2], "periodRoas": ratios[3]
         })
     };
     let meta = json!({
-        "now": figures(100, 0, 250.0, 200.0, json!([2, 1.25, 1.5])),
-        "then": figures(80, 0, 200.0, 200.0, json!([2.5, 1, 1.25]))
+        "now": figures(100, 0, 250.0, 200.0, json!([2, 1.25, 300, 1.5])),
+        "then": figures(80, 0, 200.0, 200.0, json!([2.5, 1, 250, 1.25]))
     });
     let with = |of: &Value, names: Value| {
         let mut row = names;
@@ -343,8 +342,8 @@ pub(super) fn example() -> Value {
         "moved": 20,
         "gaps": [],
         "total": {
-            "now": figures(100, 0, 250.0, 200.0, json!([2, 1.25, 1.5])),
-            "then": figures(100, 20, 250.0, 200.0, json!([2, 1.25, 1.5]))
+            "now": figures(100, 0, 250.0, 200.0, json!([2, 1.25, 300, 1.5])),
+            "then": figures(100, 20, 250.0, 200.0, json!([2, 1.25, 300, 1.5]))
         },
         "paid": meta.clone(),
         "networks": [with(&meta, json!({"network": "network_a"}))],

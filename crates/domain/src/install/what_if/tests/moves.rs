@@ -2,7 +2,7 @@
 
 use super::traffic::*;
 use crate::app::FraudPolicy;
-use crate::install::what_if::{WHAT_IF_EXAMPLES_MAX, WHAT_IF_MOVES_MAX, WhatIfRow};
+use crate::install::what_if::{WHAT_IF_EXAMPLES_MAX, WHAT_IF_MOVES_MAX, WhatIfReport, WhatIfRow};
 use crate::integration::Network;
 use crate::report::{CostSum, Figures, OTHER, StatsRow};
 use crate::vocabulary::day::Day;
@@ -189,8 +189,8 @@ fn a_lost_click_goes_to_a_later_install() {
     assert_eq!(later.finish(None, None).moved, 0);
 }
 
-#[test]
-fn costs_stay_and_ratios_follow_the_installs() {
+/// Replays two installs, with costs and the revenue that the reports show.
+fn report_with_costs() -> WhatIfReport {
     let (clicks, mut opens) = claimed();
     opens.push(open(11 * HOUR));
     let installs = record(&clicks, &opens, &rules(|_| ()));
@@ -231,7 +231,12 @@ fn costs_stay_and_ratios_follow_the_installs() {
         cost("network_b", "campaign-1"),
         cost("network_c", ""),
     ];
-    let report = what_if.finish(Some(costs), Some(&reported));
+    what_if.finish(Some(costs), Some(&reported))
+}
+
+#[test]
+fn costs_stay_and_ratios_follow_the_installs() {
+    let report = report_with_costs();
     let row = |network: &str| {
         let found = report.networks.iter().find(|row| row.network == network);
         found.unwrap().clone()
