@@ -174,9 +174,10 @@ async fn set_secrets(site: &Website) {
         "topic": "daily_summary", "hour": 8,
     });
     site.call("POST", "/notices", notice).await.expect(201);
-    site.call("POST", "/identity/secret", json!({}))
-        .await
-        .expect(201);
+    // The replaced secrets are stored, too.
+    for path in ["/identity/secret", "/alert-webhook/rotate"] {
+        site.call("POST", path, json!({})).await.expect(201);
+    }
     let source = json!({
         "enabled": false, "settings": {"accountId": "1234567890"},
         "credentials": {"accessToken": "EAAB0123456789abcdef"},
@@ -347,7 +348,10 @@ const READERS: [(&str, &[&str]); 10] = [
     ("store-ENGINE/src/apps.rs", &["app_secrets.sealed"]),
     ("store-ENGINE/src/billing/mod.rs", &["app_secrets.sealed"]),
     ("store-ENGINE/src/devices/mod.rs", &["app_secrets.sealed"]),
-    ("store-ENGINE/src/secret_keys.rs", &["alert_secrets.sealed"]),
+    (
+        "store-ENGINE/src/secret_keys.rs",
+        &["alert_secrets.sealed", "alert_secrets.previous"],
+    ),
 ];
 
 /// Returns the columns that a rotation encrypts again.

@@ -28,6 +28,13 @@ pub(crate) const ROUTES: &[Route] = &[
     ),
     route(
         "POST",
+        "/api/v1/apps/{appId}/alert-webhook/rotate",
+        Needs::AppsWrite,
+        Some(rotation_body),
+        201,
+    ),
+    route(
+        "POST",
         "/api/v1/apps/{appId}/link-domain/verify",
         Needs::AppsWrite,
         None,

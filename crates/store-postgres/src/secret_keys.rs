@@ -4,8 +4,10 @@ use crate::rows::{id, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
+use tributary_domain::access::{AppsWrite, Authorized};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::keyring::SecretKeyId;
+use tributary_domain::keyring::alert::{AlertSecretRotation, StoredAlertSecrets};
 use tributary_domain::keyring::rotation::{KeyHolder, RotationStart, StoredCheck, StoredKeys};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
@@ -198,11 +200,44 @@ impl SecretKeyTable for Tx {
         .await
     }
 
-    async fn stored_alert_secret(&self, app: AppId) -> Result<Option<SealedSecret>, Failure> {
-        let sql = "select sealed from alert_secrets where app_id = $1";
+    async fn stored_alert_secrets(
+        &self,
+        app: AppId,
+    ) -> Result<Option<StoredAlertSecrets>, Failure> {
+        let sql = "select sealed, previous, previous_until from alert_secrets where app_id = $1";
         let row = self.query_opt(sql, &[&uuid(app.as_bytes())]).await?;
-        let sealed = row.map(|row| row.try_get(0)).transpose()?;
-        Ok(sealed.map(SealedSecret::from_bytes))
+        let read = |row: tokio_postgres::Row| {
+            let previous: Option<Vec<u8>> = row.try_get(1)?;
+            let until: Option<i64> = row.try_get(2)?;
+            Ok(StoredAlertSecrets {
+                current: SealedSecret::from_bytes(row.try_get(0)?),
+                previous: previous
+                    .map(SealedSecret::from_bytes)
+                    .zip(until.map(Timestamp::from_millis)),
+            })
+        };
+        row.map(read).transpose()
+    }
+
+    async fn write_alert_secrets(
+        &self,
+        app: AppId,
+        secrets: &StoredAlertSecrets,
+    ) -> Result<(), Failure> {
+        let (previous, until) = secrets.previous.as_ref().unzip();
+        self.execute(
+            "insert into alert_secrets (app_id, sealed, previous, previous_until)
+             values ($1, $2, $3, $4)
+             on conflict (app_id) do update set sealed = excluded.sealed,
+                 previous = excluded.previous, previous_until = excluded.previous_until",
+            &[
+                &uuid(app.as_bytes()),
+                &secrets.current.as_bytes(),
+                &previous.map(SealedSecret::as_bytes),
+                &until.map(|until| until.as_millis()),
+            ],
+        )
+        .await
     }
 }
 
@@ -303,16 +338,30 @@ impl SecretKeys for PostgresStore {
         .await
     }
 
-    async fn alert_secret(
+    async fn alert_secrets(
         &self,
         app: AppId,
-    ) -> StoreResult<(OrganizationId, Option<SealedSecret>)> {
-        self.read("alert_secret", async move |tx| {
+    ) -> StoreResult<(OrganizationId, Option<StoredAlertSecrets>)> {
+        self.read("alert_secrets", async move |tx| {
             let sql = "select organization_id from apps where app_id = $1";
             let row = tx.query_opt(sql, &[&uuid(app.as_bytes())]).await?;
             let row = row.ok_or(Refusal::AppNotFound)?;
             let organization = OrganizationId::from_bytes(id(&row, 0)?);
-            Ok((organization, tx.stored_alert_secret(app).await?))
+            Ok((organization, tx.stored_alert_secrets(app).await?))
+        })
+        .await
+    }
+
+    async fn rotate_alert_secret(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        rotation: AlertSecretRotation,
+        origin: AuditContext,
+    ) -> StoreResult<StoredAlertSecrets> {
+        let organization = caller.organization_of(app)?;
+        self.write("rotate_alert_secret", async move |tx| {
+            admin::rotate_alert_secret(tx, (organization, app), &rotation, &origin).await
         })
         .await
     }

@@ -5,8 +5,10 @@ use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{OptionalExtension as _, Row, params};
+use tributary_domain::access::{AppsWrite, Authorized};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::keyring::SecretKeyId;
+use tributary_domain::keyring::alert::{AlertSecretRotation, StoredAlertSecrets};
 use tributary_domain::keyring::rotation::{KeyHolder, RotationStart, StoredCheck, StoredKeys};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
@@ -184,13 +186,45 @@ impl SecretKeyTable for SqliteTables<'_> {
         Ok(())
     }
 
-    async fn stored_alert_secret(&self, app: AppId) -> Result<Option<SealedSecret>, Failure> {
-        let sql = "select sealed from alert_secrets where app_id = ?1";
+    async fn stored_alert_secrets(
+        &self,
+        app: AppId,
+    ) -> Result<Option<StoredAlertSecrets>, Failure> {
+        let sql = "select sealed, previous, previous_until from alert_secrets where app_id = ?1";
         let mut find = self.0.prepare_cached(sql)?;
-        let found = find
-            .query_row([app.as_bytes()], |row| row.get(0))
-            .optional()?;
-        Ok(found.map(SealedSecret::from_bytes))
+        let found = find.query_row([app.as_bytes()], |row| {
+            let previous: Option<Vec<u8>> = row.get(1)?;
+            let until: Option<i64> = row.get(2)?;
+            Ok(StoredAlertSecrets {
+                current: SealedSecret::from_bytes(row.get(0)?),
+                previous: previous
+                    .map(SealedSecret::from_bytes)
+                    .zip(until.map(Timestamp::from_millis)),
+            })
+        });
+        Ok(found.optional()?)
+    }
+
+    async fn write_alert_secrets(
+        &self,
+        app: AppId,
+        secrets: &StoredAlertSecrets,
+    ) -> Result<(), Failure> {
+        let (previous, until) = secrets.previous.as_ref().unzip();
+        self.0
+            .prepare_cached(
+                "insert into alert_secrets (app_id, sealed, previous, previous_until)
+                 values (?1, ?2, ?3, ?4)
+                 on conflict (app_id) do update set sealed = excluded.sealed,
+                     previous = excluded.previous, previous_until = excluded.previous_until",
+            )?
+            .execute(params![
+                app.as_bytes(),
+                secrets.current.as_bytes(),
+                previous.map(SealedSecret::as_bytes),
+                until.map(|until| until.as_millis())
+            ])?;
+        Ok(())
     }
 }
 
@@ -294,17 +328,33 @@ impl SecretKeys for SqliteStore {
         .await
     }
 
-    async fn alert_secret(
+    async fn alert_secrets(
         &self,
         app: AppId,
-    ) -> StoreResult<(OrganizationId, Option<SealedSecret>)> {
-        self.read("alert_secret", move |connection| {
+    ) -> StoreResult<(OrganizationId, Option<StoredAlertSecrets>)> {
+        self.read("alert_secrets", move |connection| {
             let sql = "select organization_id from apps where app_id = ?1";
             let mut find = connection.prepare_cached(sql)?;
             let found = find.query_row([app.as_bytes()], |row| row.get(0));
             let organization = found.optional()?.ok_or(Refusal::AppNotFound)?;
-            let stored = run(SqliteTables(connection).stored_alert_secret(app))?;
+            let stored = run(SqliteTables(connection).stored_alert_secrets(app))?;
             Ok((OrganizationId::from_bytes(organization), stored))
+        })
+        .await
+    }
+
+    async fn rotate_alert_secret(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        rotation: AlertSecretRotation,
+        origin: AuditContext,
+    ) -> StoreResult<StoredAlertSecrets> {
+        let organization = caller.organization_of(app)?;
+        self.write_keeping_cache("rotate_alert_secret", move |connection| {
+            let tables = SqliteTables(connection);
+            let of = (organization, app);
+            run(admin::rotate_alert_secret(&tables, of, &rotation, &origin))
         })
         .await
     }

@@ -5,8 +5,10 @@ use crate::records::{CellKey, Reencrypt};
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
+use tributary_domain::access::{AppsWrite, Authorized};
 use tributary_domain::audit::AuditContext;
 use tributary_domain::keyring::SecretKeyId;
+use tributary_domain::keyring::alert::{AlertSecretRotation, StoredAlertSecrets};
 use tributary_domain::keyring::rotation::{KeyHolder, RotationStart, StoredCheck, StoredKeys};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
@@ -91,10 +93,21 @@ pub trait SecretKeys: Send + Sync {
     /// Returns all nodes, including those that did not stop regularly.
     async fn key_holders(&self) -> StoreResult<Vec<KeyHolder>>;
 
-    /// Returns the stored secret that an app's alerts are signed with, and the app's organization.
+    /// Returns the stored secrets that an app's alerts are signed with, and the app's organization.
     /// Refused if there is no such app.
-    async fn alert_secret(&self, app: AppId)
-    -> StoreResult<(OrganizationId, Option<SealedSecret>)>;
+    async fn alert_secrets(
+        &self,
+        app: AppId,
+    ) -> StoreResult<(OrganizationId, Option<StoredAlertSecrets>)>;
+
+    /// Replaces the secret that an app's alerts are signed with (`AlertSecretRotation::replace`).
+    async fn rotate_alert_secret(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        rotation: AlertSecretRotation,
+        origin: AuditContext,
+    ) -> StoreResult<StoredAlertSecrets>;
 
     /// Stores the secret that an app's alerts are signed with, unless one is stored. Returns the
     /// stored one.

@@ -44,6 +44,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(apps::list::list, apps::create::create))
         .routes(routes!(apps::get::get, apps::update::update))
         .routes(routes!(apps::alert_webhook::alert_webhook))
+        .routes(routes!(apps::alert_webhook::rotate))
         .routes(routes!(apps::identity_secret::make))
         .routes(routes!(apps::verify_link_domain::verify))
         .routes(routes!(sdk_keys::list::list))

@@ -4,8 +4,20 @@ use super::seal::{NONCE_BYTES, SealedSecret, UnsealError};
 use super::secret_scope::SecretScope;
 use super::{Keyring, derive};
 use crate::vocabulary::id::{AppId, OrganizationId};
+use crate::vocabulary::time::Timestamp;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use std::time::Duration;
+
+/// Hours for which a replaced secret stays valid by default: a working day to change a receiver.
+pub const ALERT_SECRET_OVERLAP_HOURS_DEFAULT: u32 = 24;
+/// Maximum number of these hours: thirty days.
+pub const ALERT_SECRET_OVERLAP_HOURS_MAX: u32 = 30 * 24;
+
+/// Prefix of Standard Webhooks secrets.
+const PREFIX: &str = "whsec_";
 
 /// Owner and field that alert secrets are encrypted for.
 pub const ALERT_SECRET_PLACE: (&str, &str) = ("alerts", "webhook");
@@ -23,9 +35,9 @@ impl AlertSecret {
         Self(bytes)
     }
 
-    /// Returns the bytes, to show them.
-    pub const fn as_bytes(&self) -> &[u8; Self::BYTES] {
-        &self.0
+    /// Returns the secret as Standard Webhooks libraries read it, to show it.
+    pub fn reveal(&self) -> String {
+        format!("{PREFIX}{}", BASE64.encode(self.0))
     }
 
     /// Signs an alert's id, sending time in seconds and body.
@@ -44,7 +56,82 @@ impl std::fmt::Debug for AlertSecret {
     }
 }
 
+/// An app's stored secrets, encrypted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredAlertSecrets {
+    /// The secret in use.
+    pub current: SealedSecret,
+    /// The secret that it replaced, and its end.
+    pub previous: Option<(SealedSecret, Timestamp)>,
+}
+
+/// How to replace the secret of an app.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AlertSecretRotation {
+    /// The secret in use, if none is stored yet.
+    pub derived: SealedSecret,
+    /// The new secret.
+    pub successor: SealedSecret,
+    /// How long alerts are signed with the replaced one, too.
+    pub overlap: Duration,
+}
+
+impl AlertSecretRotation {
+    /// Returns what to store. Only the secret in use outlives a rotation: one that it had replaced
+    /// before ends at once, so that an alert never has more than two signatures.
+    pub fn replace(
+        &self,
+        stored: Option<StoredAlertSecrets>,
+        now: Timestamp,
+    ) -> StoredAlertSecrets {
+        let replaced = stored.map_or_else(|| self.derived.clone(), |stored| stored.current);
+        let has_overlap = !self.overlap.is_zero();
+        StoredAlertSecrets {
+            current: self.successor.clone(),
+            previous: has_overlap.then(|| (replaced, now.plus(self.overlap))),
+        }
+    }
+}
+
+/// The secrets that an app's alerts are signed with at a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AlertSecrets {
+    /// The secret in use.
+    pub current: AlertSecret,
+    /// The secret that it replaced, and its end, which has not come.
+    pub previous: Option<(AlertSecret, Timestamp)>,
+}
+
+impl AlertSecrets {
+    /// Returns the header with the signatures of an alert. Receivers accept it if one of them matches.
+    pub fn signatures(&self, id: &str, seconds: i64, body: &[u8]) -> String {
+        let previous = self.previous.iter().map(|(secret, _)| secret);
+        let secrets = std::iter::once(&self.current).chain(previous);
+        let signed = secrets.map(|secret| BASE64.encode(secret.sign(id, seconds, body)));
+        let signed: Vec<String> = signed.map(|text| format!("v1,{text}")).collect();
+        signed.join(" ")
+    }
+}
+
 impl Keyring {
+    /// Returns the secrets that an app's alerts are signed with now.
+    pub fn alert_secrets(
+        &self,
+        of: (OrganizationId, AppId),
+        stored: Option<&StoredAlertSecrets>,
+        now: Timestamp,
+    ) -> Result<AlertSecrets, UnsealError> {
+        let previous = stored.and_then(|stored| stored.previous.as_ref());
+        let previous = previous.filter(|(_, end)| now < *end).map(|(sealed, end)| {
+            let secret = self.alert_secret(of, Some(sealed))?;
+            Ok((secret, *end))
+        });
+        Ok(AlertSecrets {
+            current: self.alert_secret(of, stored.map(|stored| &stored.current))?,
+            previous: previous.transpose()?,
+        })
+    }
+
     /// Returns the secret of an app. It is derived until it is stored, which is when it is first shown
     /// and before a rotation of the secret key. So a secret that a receiver knows does not change.
     pub fn alert_secret(
@@ -100,6 +187,43 @@ mod tests {
         ] {
             assert_ne!(signed, changed);
         }
+    }
+
+    #[test]
+    fn a_replaced_secret_signs_until_its_end() {
+        let keyring = Keyring::new([7; 32]);
+        let seal = |byte| {
+            let secret = AlertSecret::from_bytes([byte; 32]);
+            keyring.seal_alert_secret(OF, [byte; NONCE_BYTES], &secret)
+        };
+        let rotation = |successor, hours| AlertSecretRotation {
+            derived: seal(1),
+            successor: seal(successor),
+            overlap: Duration::from_hours(hours),
+        };
+        let at = |hours: i64| Timestamp::from_millis(hours * 3_600_000);
+        let first = rotation(2, 24).replace(None, at(0));
+        assert_eq!(first.previous, Some((seal(1), at(24))), "the derived one");
+        let second = rotation(3, 48).replace(Some(first), at(1));
+        assert_eq!(
+            (&second.current, &second.previous),
+            (&seal(3), &Some((seal(2), at(49))))
+        );
+        let signed_by = |hours| {
+            let secrets = keyring.alert_secrets(OF, Some(&second), at(hours)).unwrap();
+            let header = secrets.signatures("alt_1", 5, b"{}");
+            let by = |byte: &u8| {
+                let signed = AlertSecret::from_bytes([*byte; 32]).sign("alt_1", 5, b"{}");
+                header
+                    .split(' ')
+                    .any(|one| one == format!("v1,{}", BASE64.encode(signed)))
+            };
+            [1, 2, 3].into_iter().filter(by).collect::<Vec<u8>>()
+        };
+        assert_eq!(signed_by(48), [2, 3]);
+        assert_eq!(signed_by(49), [3]);
+        let leaked = rotation(4, 0).replace(Some(second), at(2));
+        assert_eq!(leaked.previous, None, "ended at once");
     }
 
     #[test]

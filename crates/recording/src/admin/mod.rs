@@ -52,7 +52,7 @@ pub use notices::{
 };
 pub use secret_keys::{
     begin_key_rotation, count_outdated_rows, finish_key_rotation, keep_alert_secret, reencrypt,
-    stored_keys,
+    rotate_alert_secret, stored_keys,
 };
 pub use sessions::{begin_session, change_password};
 pub use single_sign_on::{

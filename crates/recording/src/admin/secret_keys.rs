@@ -1,13 +1,14 @@
 //! The secret key and its rotation.
 
 use crate::tables::{CheckLock, KeyRecord, Tables};
-use tributary_domain::audit::{Action, AuditContext};
+use tributary_domain::audit::{Action, AuditContext, FieldChange};
 use tributary_domain::keyring::SecretKeyId;
+use tributary_domain::keyring::alert::{AlertSecretRotation, StoredAlertSecrets};
 use tributary_domain::keyring::rotation::{
     RotationStart, SecretKeyRotation, StoredCheck, StoredKeys,
 };
 use tributary_domain::keyring::seal::SealedSecret;
-use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_store::records::{SEALED_COLUMNS, audit_row};
 use tributary_store::{
     KeyReplaced, REENCRYPTED_AT_ONCE, ReencryptRequest, ReencryptedRows, RotationEnd, StoreError,
@@ -15,6 +16,8 @@ use tributary_store::{
 
 /// Name of the key in the audit log.
 const TARGET: &str = "secret_key";
+/// Name of an app's alert secret in the audit log.
+const ALERT_SECRET_FIELD: &str = "alertWebhookSecret";
 
 fn corrupt(record: KeyRecord) -> StoreError {
     StoreError::corrupt("instance", "value", record.name())
@@ -171,6 +174,29 @@ pub async fn keep_alert_secret<T: Tables>(
 ) -> Result<SealedSecret, T::Failure> {
     admit_sealed(tables, [sealed]).await?;
     tables.insert_alert_secret(app, sealed).await?;
-    let stored = tables.stored_alert_secret(app).await?;
-    Ok(stored.unwrap_or_else(|| sealed.clone()))
+    let stored = tables.stored_alert_secrets(app).await?;
+    Ok(stored.map_or_else(|| sealed.clone(), |stored| stored.current))
+}
+
+/// Replaces the secret that an app's alerts are signed with. Returns what is stored.
+pub async fn rotate_alert_secret<T: Tables>(
+    tables: &T,
+    (organization, app): (OrganizationId, AppId),
+    rotation: &AlertSecretRotation,
+    origin: &AuditContext,
+) -> Result<StoredAlertSecrets, T::Failure> {
+    admit_sealed(tables, [&rotation.derived, &rotation.successor]).await?;
+    tables.require_app(organization, app).await?;
+    let stored = tables.stored_alert_secrets(app).await?;
+    let secrets = rotation.replace(stored, origin.at);
+    tables.write_alert_secrets(app, &secrets).await?;
+    let changes = [FieldChange {
+        field: ALERT_SECRET_FIELD.to_owned(),
+        before: Some("set".to_owned()),
+        after: Some("new value".to_owned()),
+    }];
+    let action = Action::AppUpdated;
+    let row = audit_row(organization, origin, action, Some(app), app, &changes);
+    tables.insert_audit(&row).await?;
+    Ok(secrets)
 }

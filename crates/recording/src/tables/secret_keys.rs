@@ -2,6 +2,7 @@
 
 use super::EngineTransaction;
 use tributary_domain::keyring::SecretKeyId;
+use tributary_domain::keyring::alert::StoredAlertSecrets;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_store::records::{CellKey, SealedCell, SealedColumn};
@@ -86,6 +87,16 @@ pub trait SecretKeyTable: EngineTransaction {
         sealed: &SealedSecret,
     ) -> Result<(), Self::Failure>;
 
-    /// Returns the stored secret that an app's alerts are signed with.
-    async fn stored_alert_secret(&self, app: AppId) -> Result<Option<SealedSecret>, Self::Failure>;
+    /// Returns the stored secrets that an app's alerts are signed with.
+    async fn stored_alert_secrets(
+        &self,
+        app: AppId,
+    ) -> Result<Option<StoredAlertSecrets>, Self::Failure>;
+
+    /// Writes the secrets that an app's alerts are signed with.
+    async fn write_alert_secrets(
+        &self,
+        app: AppId,
+        secrets: &StoredAlertSecrets,
+    ) -> Result<(), Self::Failure>;
 }

@@ -4,11 +4,9 @@ use super::NoticeService;
 use super::channel::{slack_body, webhook_body};
 use crate::mail::MailError;
 use crate::outbound::OutboundError;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
-use tributary_domain::keyring::alert::AlertSecret;
+use tributary_domain::keyring::alert::AlertSecrets;
 use tributary_domain::keyring::secret_scope::{NOTICE_SECRET_SCOPE, SecretScope};
 use tributary_domain::notice::{ChannelUrl, Message, Notice, NoticeChannel, Occasion};
 use tributary_domain::vocabulary::id::{AppId, MessageId, OrganizationId};
@@ -103,30 +101,29 @@ impl NoticeService {
                 let now = self.runtime.now();
                 let body = webhook_body(&id, notice.app, occasion, message, now);
                 let seconds = now.as_millis().div_euclid(1_000);
-                let signed = self.alert_secret(notice.app).await?;
-                let signed = signed.sign(&id, seconds, body.as_bytes());
+                let secrets = self.alert_secrets(notice.app, now).await?;
+                let signatures = secrets.signatures(&id, seconds, body.as_bytes());
                 let headers = [
                     ("webhook-id", id),
                     ("webhook-timestamp", seconds.to_string()),
-                    ("webhook-signature", format!("v1,{}", BASE64.encode(signed))),
+                    ("webhook-signature", signatures),
                 ];
                 self.post(&url, body, &headers).await
             }
         }
     }
 
-    /// Returns the secret that an app's messages to webhooks are signed with.
-    async fn alert_secret(&self, app: AppId) -> Result<AlertSecret, SendFailure> {
+    /// Returns the secrets that an app's messages to webhooks are signed with.
+    async fn alert_secrets(&self, app: AppId, now: Timestamp) -> Result<AlertSecrets, SendFailure> {
         let unreadable = || SendFailure::of_message("The signing secret cannot be read now.");
-        let found = self.store.alert_secret(app).await;
+        let found = self.store.alert_secrets(app).await;
         let (organization, stored) = found.map_err(|error| {
-            tracing::debug!(%error, "failed to read the secret of alerts");
+            tracing::debug!(%error, "failed to read the secrets of alerts");
             unreadable()
         })?;
-        let secret = self
-            .keyring
-            .alert_secret((organization, app), stored.as_ref());
-        secret.map_err(|_| unreadable())
+        let of = (organization, app);
+        let secrets = self.keyring.alert_secrets(of, stored.as_ref(), now);
+        secrets.map_err(|_| unreadable())
     }
 
     fn open(

@@ -268,6 +268,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "sdk_key_rotation",
         sql: include_str!("../../migrations/0052_sdk_key_rotation.sql"),
     },
+    Migration {
+        number: 53,
+        name: "previous_alert_secrets",
+        sql: include_str!("../../migrations/0053_previous_alert_secrets.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

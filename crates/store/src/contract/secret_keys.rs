@@ -5,15 +5,17 @@ use crate::records::{CellKey, SEALED_COLUMNS};
 use crate::{KeyReplaced, ReencryptRequest, ReencryptedRows, RotationEnd, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tributary_domain::access::{AppsWrite, Authorized};
 use tributary_domain::app::{AppChange, AppSecret};
 use tributary_domain::audit::Action;
 use tributary_domain::integration::{Credential, IntegrationChange, Network};
-use tributary_domain::keyring::alert::AlertSecret;
+use tributary_domain::keyring::alert::{AlertSecret, AlertSecretRotation};
 use tributary_domain::keyring::rotation::{KeyHolder, StoredCheck, StoredKeys};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::keyring::secret_scope::{APP_SECRET_SCOPE, SecretScope};
 use tributary_domain::keyring::{Keyring, KnownKeys, SecretKeyId};
+use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
@@ -23,6 +25,7 @@ const NEW: [u8; 32] = [2; 32];
 const NONCE: [u8; 24] = [5; 24];
 const SECRET: AppSecret = AppSecret::SocialReferrerKey;
 const FIELD: &str = "accessToken";
+const DAY: Duration = Duration::from_hours(24);
 
 /// Opens the keyring of a node that knows both keys.
 async fn node(store: &SharedStore) -> Keyring {
@@ -149,6 +152,13 @@ async fn store_secrets(
     let sealed = keyring.seal_alert_secret(of, NONCE, &secret);
     let kept = store.keep_alert_secret(of.1, sealed.clone()).await;
     assert_eq!(kept.expect("a secret"), sealed);
+    let rotation = AlertSecretRotation {
+        derived: sealed,
+        successor: keyring.seal_alert_secret(of, NONCE, &AlertSecret::from_bytes([10; 32])),
+        overlap: DAY,
+    };
+    let rotated = store.rotate_alert_secret(caller, of.1, rotation, origin(4));
+    rotated.await.expect("a new secret");
 }
 
 /// Expects that the new key opens these secrets, and the old one does not.
@@ -176,9 +186,12 @@ async fn expect_reencrypted(
             .open(&scope.parts(), &found.credentials[FIELD].sealed)
             .is_ok()
     );
-    let (organization, sealed) = store.alert_secret(of.1).await.expect("a secret");
-    let opened = keyring.alert_secret((organization, of.1), sealed.as_ref());
-    assert_eq!(opened, Ok(AlertSecret::from_bytes([9; 32])));
+    let (organization, stored) = store.alert_secrets(of.1).await.expect("secrets");
+    let opened = keyring.alert_secrets((organization, of.1), stored.as_ref(), at(5));
+    let opened = opened.expect("readable secrets");
+    assert_eq!(opened.current, AlertSecret::from_bytes([10; 32]));
+    let previous = opened.previous.map(|(secret, _)| secret);
+    assert_eq!(previous, Some(AlertSecret::from_bytes([9; 32])));
 }
 
 /// All stored values are encrypted again, those that another command changed meanwhile are kept, and
@@ -198,13 +211,13 @@ pub async fn a_rotation_encrypts_all_stored_values(store: &SharedStore) {
     let stored = store.stored_keys().await.expect("a rotation");
     assert_eq!(keyring.follow(&stored), Ok(true));
     let count = store.count_outdated_rows(SecretKeyId::of(&NEW)).await;
-    assert_eq!(count.expect("a number"), 6);
+    assert_eq!(count.expect("a number"), 8);
     let early = store.finish_key_rotation(0, origin(8)).await;
-    assert_eq!(early.expect("a refusal"), RotationEnd::Remaining(6));
-    assert_eq!(reencrypt_all(store, &keyring).await, (6, 0));
+    assert_eq!(early.expect("a refusal"), RotationEnd::Remaining(8));
+    assert_eq!(reencrypt_all(store, &keyring).await, (8, 0));
     assert_eq!(reencrypt_all(store, &keyring).await, (0, 0));
     let rotation = store.stored_keys().await.expect("a rotation").rotation;
-    assert_eq!(rotation.map(|it| it.reencrypted), Some(6));
+    assert_eq!(rotation.map(|it| it.reencrypted), Some(8));
     let renewed = Keyring::for_database(
         KnownKeys {
             current: NEW,
@@ -334,15 +347,62 @@ pub async fn alert_secrets_are_stored_once(store: &SharedStore) {
     let first = AppId::from_bytes([0; 16]);
     assert_eq!(list(first).await.expect("a list"), apps[..2]);
     assert_eq!(list(apps[1].1).await.expect("a list"), apps[2..]);
-    let found = store.alert_secret(apps[0].1).await.expect("no secret");
+    let found = store.alert_secrets(apps[0].1).await.expect("no secret");
     assert_eq!(found, (apps[0].0, None));
     let sealed = |byte| SealedSecret::from_bytes(vec![byte]);
     for byte in [1, 2] {
         let kept = store.keep_alert_secret(apps[0].1, sealed(byte)).await;
         assert_eq!(kept.expect("a secret"), sealed(1));
     }
-    let found = store.alert_secret(apps[0].1).await.expect("a secret");
-    assert_eq!(found, (apps[0].0, Some(sealed(1))));
+    let found = store.alert_secrets(apps[0].1).await.expect("a secret");
+    assert_eq!(found.0, apps[0].0);
+    let stored = found.1.map(|stored| (stored.current, stored.previous));
+    assert_eq!(stored, Some((sealed(1), None)));
     assert_eq!(list(first).await.expect("a list"), apps[1..]);
-    store.alert_secret(first).await.expect_err("no such app");
+    store.alert_secrets(first).await.expect_err("no such app");
+}
+
+/// A rotation keeps the secret that was in use, derived or stored, until its end. It is in the audit
+/// log, and refused for apps of other organizations and for values of a replaced key.
+pub async fn alert_secrets_are_rotated_with_an_overlap(store: &SharedStore) {
+    let ((organization, app), caller) = tenant(store).await;
+    let keyring = Keyring::new(OLD);
+    let seal = |byte| {
+        let secret = AlertSecret::from_bytes([byte; 32]);
+        keyring.seal_alert_secret((organization, app), NONCE, &secret)
+    };
+    let rotation = |successor, overlap| AlertSecretRotation {
+        derived: seal(1),
+        successor: seal(successor),
+        overlap,
+    };
+    for (rotation, time, previous) in [
+        (rotation(2, DAY), 10, Some(1)),
+        (rotation(3, DAY), 20, Some(2)),
+        (rotation(4, Duration::ZERO), 30, None),
+        (rotation(5, DAY), 40, Some(4)),
+    ] {
+        let successor = rotation.successor.clone();
+        let rotated = store.rotate_alert_secret(&caller, app, rotation, origin(time));
+        let rotated = rotated.await.expect("a rotation");
+        let day = i64::try_from(DAY.as_secs()).expect("seconds of a day");
+        let previous = previous.map(|byte| (seal(byte), at(time + day)));
+        assert_eq!(
+            (&rotated.current, &rotated.previous),
+            (&successor, &previous)
+        );
+        let found = store.alert_secrets(app).await.expect("secrets");
+        assert_eq!(found, (organization, Some(rotated)));
+    }
+    let log = store.audit_log(&caller.read_access(), Some(app), first_page("50"));
+    let log = log.await.expect("a log");
+    let fields = log.items.iter().flat_map(|entry| &entry.changes);
+    let fields = fields.filter(|change| change.field == "alertWebhookSecret");
+    assert_eq!(fields.count(), 4);
+    let (_, stranger) = tenant(store).await;
+    let refused = store.rotate_alert_secret(&stranger, app, rotation(6, DAY), origin(50));
+    assert!(matches!(
+        refused.await,
+        Err(StoreError::Refused(Refusal::AppNotFound))
+    ));
 }

@@ -44,7 +44,7 @@ pub struct SealedColumn {
 
 /// All columns with encrypted values, apart from `kept_keys` in `instance`, which the begin of a
 /// rotation replaces.
-pub const SEALED_COLUMNS: [SealedColumn; 7] = [
+pub const SEALED_COLUMNS: [SealedColumn; 8] = [
     SealedColumn {
         table: "app_secrets",
         column: "sealed",
@@ -57,6 +57,15 @@ pub const SEALED_COLUMNS: [SealedColumn; 7] = [
     SealedColumn {
         table: "alert_secrets",
         column: "sealed",
+        form: SealedForm::Bytes,
+        owner: "app_id",
+        owners: "apps",
+        part: "app_id",
+        part_is_id: true,
+    },
+    SealedColumn {
+        table: "alert_secrets",
+        column: "previous",
         form: SealedForm::Bytes,
         owner: "app_id",
         owners: "apps",

@@ -7,8 +7,6 @@
 
 use super::periodic::{Worker, WorkerActivity};
 use crate::outbound::{AddressPolicy, Outbound};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use serde::Serialize;
@@ -18,7 +16,7 @@ use tributary_domain::due_work::WorkKind;
 use tributary_domain::forwarding::alert::{Alert, RETRY_WAITS};
 use tributary_domain::integration::Network;
 use tributary_domain::keyring::Keyring;
-use tributary_domain::keyring::alert::AlertSecret;
+use tributary_domain::keyring::alert::AlertSecrets;
 use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::{DueAlert, Store};
@@ -85,20 +83,17 @@ impl AlertsWorker {
         let body = body(alert);
         let id = alert.id.to_string();
         let seconds = self.runtime.now().as_millis().div_euclid(1_000);
-        let Some(secret) = self.secret(alert.app).await else {
+        let Some(secrets) = self.secrets(alert.app).await else {
             return false;
         };
-        let signature = secret.sign(&id, seconds, &body);
+        let signatures = secrets.signatures(&id, seconds, &body);
         let request = self
             .outbound
             .request(Method::POST, &url)
             .header(CONTENT_TYPE, "application/json")
             .header("webhook-id", id)
             .header("webhook-timestamp", seconds)
-            .header(
-                "webhook-signature",
-                format!("v1,{}", BASE64.encode(signature)),
-            )
+            .header("webhook-signature", signatures)
             .body(body);
         match self.outbound.send(request).await {
             Ok(response) => response.status().is_success(),
@@ -109,23 +104,22 @@ impl AlertsWorker {
         }
     }
 
-    /// Returns the secret that an app's alerts are signed with; `None` if it cannot be read now.
-    async fn secret(&self, app: AppId) -> Option<AlertSecret> {
-        let found = self.store.alert_secret(app).await;
+    /// Returns the secrets that an app's alerts are signed with; `None` if they cannot be read now.
+    async fn secrets(&self, app: AppId) -> Option<AlertSecrets> {
+        let found = self.store.alert_secrets(app).await;
         let (organization, stored) = match found {
             Ok(found) => found,
             Err(error) => {
-                tracing::debug!(%error, "failed to read the secret of alerts");
+                tracing::debug!(%error, "failed to read the secrets of alerts");
                 return None;
             }
         };
-        let secret = self
-            .keyring
-            .alert_secret((organization, app), stored.as_ref());
-        if secret.is_err() {
-            tracing::warn!(%app, "the stored secret of alerts cannot be decrypted");
+        let (of, now) = ((organization, app), self.runtime.now());
+        let secrets = self.keyring.alert_secrets(of, stored.as_ref(), now);
+        if secrets.is_err() {
+            tracing::warn!(%app, "a stored secret of alerts cannot be decrypted");
         }
-        secret.ok()
+        secrets.ok()
     }
 
     async fn settle(&self, due: &DueAlert, was_accepted: bool) -> anyhow::Result<()> {

@@ -3,8 +3,11 @@
 use super::*;
 use crate::testing::{self, ManualClock, receiver};
 use axum::http::StatusCode;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use tributary_domain::app::AppChange;
 use tributary_domain::forwarding::alert::AlertKind;
+use tributary_domain::keyring::alert::{AlertSecret, AlertSecretRotation};
 use tributary_domain::notice::{
     MailAddress, Notice, NoticeChannel, NoticeProgress, NoticeSettings, NoticeTopic,
 };
@@ -81,6 +84,46 @@ async fn alerts_are_signed_verifiably() {
         (&"rates.stale".into(), &id.into())
     );
     assert_eq!(alert_body["appId"], tenant.app.id.to_string());
+}
+
+#[tokio::test]
+async fn alerts_are_signed_with_a_replaced_secret_until_its_end() {
+    let (store, _folder) = testing::store().await;
+    let tenant = listening(&store).await;
+    let (url, received) = receiver(Vec::new()).await;
+    raise(&store, 10).await;
+    let keyring = Keyring::new([3; 32]);
+    let of = (tenant.writer.organization(), tenant.app.id);
+    let derived = keyring.alert_secret(of, None).unwrap();
+    let successor = AlertSecret::from_bytes([9; 32]);
+    let rotation = AlertSecretRotation {
+        derived: keyring.seal_alert_secret(of, [1; 24], &derived),
+        successor: keyring.seal_alert_secret(of, [2; 24], &successor),
+        overlap: Duration::from_secs(60),
+    };
+    let rotated = store.rotate_alert_secret(&tenant.writer, of.1, rotation, origin(11));
+    rotated.await.unwrap();
+    let due = store.lease_alerts(at(12), at(60), 5).await.unwrap();
+    for seconds in [70, 71] {
+        assert!(
+            worker(&store, seconds)
+                .post_alert(&due[0].alert, &url)
+                .await
+        );
+    }
+    let received = received.lock().unwrap();
+    let signed_by = |secret: &AlertSecret| {
+        let requests = received.iter().map(|(headers, body)| {
+            let text = |name: &str| headers[name].to_str().unwrap();
+            let seconds = text("webhook-timestamp").parse().unwrap();
+            let signed = BASE64.encode(secret.sign(text("webhook-id"), seconds, body));
+            let header = text("webhook-signature");
+            header.split(' ').any(|one| one == format!("v1,{signed}"))
+        });
+        requests.collect::<Vec<bool>>()
+    };
+    assert_eq!(signed_by(&derived), [true, false]);
+    assert_eq!(signed_by(&successor), [true, true]);
 }
 
 #[tokio::test]

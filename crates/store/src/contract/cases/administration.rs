@@ -21,6 +21,7 @@ macro_rules! administration_cases {
                 a_node_that_does_not_follow_stores_nothing,
                 unreadable_values_do_not_hold_up_the_others,
                 nodes_note_the_keys_that_they_know,
+                alert_secrets_are_rotated_with_an_overlap,
                 alert_secrets_are_stored_once,
             }
             tenants: {
