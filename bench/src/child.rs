@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tributary_testkit::TestDatabase;
 
 /// `secret_key` for all servers.
@@ -60,6 +60,18 @@ fn command(database: &TestDatabase, arguments: &[&str]) -> anyhow::Result<Comman
         .envs(SETTINGS)
         .stdin(Stdio::null());
     Ok(command)
+}
+
+/// Moves all data to an empty database. Returns the time that it took.
+pub(crate) fn move_database(from: &TestDatabase, to: &TestDatabase) -> anyhow::Result<Duration> {
+    let started = Instant::now();
+    let url = from.url();
+    let arguments = ["tributary", "move", "--from", &url, "--cut-over"];
+    let status = command(to, &arguments)?.status()?;
+    if !status.success() {
+        bail!("the move ended with {status}");
+    }
+    Ok(started.elapsed())
 }
 
 impl Server {

@@ -1,7 +1,7 @@
 //! Reports: latency on a small and on a large data set. The benchmark generates a month of data in
 //! two sizes, loads both through the store, and runs the same queries on each.
 
-use crate::child::Server;
+use crate::child::{Server, move_database};
 use crate::engine::EngineArgument;
 use crate::machine;
 use crate::pace::{Latencies, per_second};
@@ -20,7 +20,7 @@ use tributary_domain::app::AttributionRules;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_server::system::runtime;
-use tributary_testkit::{AdLink, SampleAction, SampleApp, TestDatabase, apply_all};
+use tributary_testkit::{AdLink, Engine, SampleAction, SampleApp, TestDatabase, apply_all};
 
 const DAYS: u32 = 30;
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
@@ -54,6 +54,9 @@ pub(crate) struct ReportsBenchOptions {
     /// Database engine. `PostgreSQL` uses the server in `TEST_DATABASE_URL`, in a temporary schema.
     #[arg(long, value_enum, default_value_t = EngineArgument::Sqlite)]
     engine: EngineArgument,
+    /// Load the embedded database and move it to `PostgreSQL`, which takes a fraction of the time.
+    #[arg(long)]
+    through_sqlite: bool,
     /// Approximate number of events in the small month.
     #[arg(long, default_value_t = 100_000)]
     small: u64,
@@ -143,7 +146,10 @@ fn thousandths(part: Duration, whole: Duration) -> u64 {
 
 fn measure(options: &ReportsBenchOptions, size: u64) -> anyhow::Result<MonthMeasurements> {
     let runtime = tokio::runtime::Runtime::new()?;
-    let database = runtime.block_on(TestDatabase::new(options.engine.engine()));
+    let engine = options.engine.engine();
+    let is_moved = options.through_sqlite && engine == Engine::Postgres;
+    let loaded_engine = if is_moved { Engine::Sqlite } else { engine };
+    let mut database = runtime.block_on(TestDatabase::new(loaded_engine));
     let server = Server::product(&database)?;
     let site = BenchSite::open(&server, &database)?;
     let month = month(&server, &site, (size, options.seed))?;
@@ -153,6 +159,12 @@ fn measure(options: &ReportsBenchOptions, size: u64) -> anyhow::Result<MonthMeas
     print_line(format_args!(
         "{events} events loaded in {elapsed:.1?}: {loaded}/s"
     ));
+    if is_moved {
+        let target = runtime.block_on(TestDatabase::new(engine));
+        let elapsed = move_database(&database, &target)?;
+        print_line(format_args!("moved to PostgreSQL in {elapsed:.1?}"));
+        database = target;
+    }
 
     let server = Server::product(&database)?;
     let device = newest_device(&server, &site)?;
