@@ -18,6 +18,11 @@ pub(super) fn rotation_body() -> Value {
     json!({"overlapHours": 48})
 }
 
+/// Ends the former secret at once, so that the request may be repeated.
+pub(super) fn alert_rotation_body() -> Value {
+    json!({"overlapHours": 0})
+}
+
 /// Replaces the current test key, which the fixture does not use.
 pub(super) fn sdk_rotation_body() -> Value {
     json!({"environment": "test", "overlapDays": 0})

@@ -1,10 +1,11 @@
 //! The table of routes.
 
 use super::bodies::{
-    challenge_body, configure_body, cost_source_body, costs_body, decision_body, decisions_body,
-    enabled_body, erase_body, evaluate_body, events_body, identify_body, key_body, links_body,
-    name_body, notice_body, retry_body, rotation_body, sdk_revocation_body, sdk_rotation_body,
-    tried_rules_body, web_event_body, web_events_enabled_body,
+    alert_rotation_body, challenge_body, configure_body, cost_source_body, costs_body,
+    decision_body, decisions_body, enabled_body, erase_body, evaluate_body, events_body,
+    identify_body, key_body, links_body, name_body, notice_body, retry_body, rotation_body,
+    sdk_revocation_body, sdk_rotation_body, tried_rules_body, web_event_body,
+    web_events_enabled_body,
 };
 use super::{Needs, Route, route};
 
@@ -30,7 +31,7 @@ pub(crate) const ROUTES: &[Route] = &[
         "POST",
         "/api/v1/apps/{appId}/alert-webhook/rotate",
         Needs::AppsWrite,
-        Some(rotation_body),
+        Some(alert_rotation_body),
         201,
     ),
     route(

@@ -98,6 +98,12 @@ async fn refused_key_requests(
     ];
     server.post(&rotate, full, json!({})).await.expect(201);
     refused.push(("key_rotated", server.post(&rotate, full, json!({})).await));
+    let rotate = format!("{app}/alert-webhook/rotate");
+    server.post(&rotate, full, json!({})).await.expect(201);
+    refused.push((
+        "secret_rotated",
+        server.post(&rotate, full, json!({})).await,
+    ));
     let [revoked, _] = create(json!({})).await;
     let revoke = format!("{keys}/{revoked}");
     server.call("DELETE", &revoke, full, None).await.expect(204);

@@ -81,6 +81,8 @@ codes! {
     KeyEnded = CONFLICT "key_ended",
     /// The key has a successor.
     KeyRotated = CONFLICT "key_rotated",
+    /// The secret that the last rotation replaced is still valid.
+    SecretRotated = CONFLICT "secret_rotated",
     /// The organization has as many valid keys as it may have.
     TooManyKeys = CONFLICT "too_many_keys",
     /// No such device.
@@ -322,6 +324,7 @@ impl From<Refusal> for ApiError {
             Refusal::KeyNotFound | Refusal::SdkKeyNotFound => Code::KeyNotFound,
             Refusal::KeyEnded => Code::KeyEnded,
             Refusal::KeyRotated => Code::KeyRotated,
+            Refusal::AlertSecretRotated => Code::SecretRotated,
             Refusal::TooManyKeys | Refusal::TooManySdkKeys => Code::TooManyKeys,
             // The key was revoked between authentication and the change.
             Refusal::KeyManagerInvalid => Code::InvalidApiKey,

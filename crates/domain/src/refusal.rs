@@ -62,6 +62,12 @@ pub enum Refusal {
     /// The key has a successor already.
     #[error("The key was rotated already. Rotate or revoke its successor.")]
     KeyRotated,
+    /// The secret that the last rotation replaced is still valid.
+    #[error(
+        "The secret was rotated already, and the replaced one is still valid. Get the new one with \
+         GET …/alert-webhook, or rotate with `overlapHours` 0, which ends the former secrets at once."
+    )]
+    AlertSecretRotated,
     /// The organization has as many valid keys as it may have.
     #[error(
         "An organization can have at most 500 valid keys. Revoke one that is no longer needed."

@@ -100,6 +100,14 @@ impl ManagedAppTable for Tx {
         .await
     }
 
+    async fn remove_sdk_key(&self, app: AppId, key: &str) -> Result<(), Failure> {
+        self.execute(
+            "delete from sdk_keys where app_id = $1 and sdk_key = $2",
+            &[&uuid(app.as_bytes()), &key],
+        )
+        .await
+    }
+
     async fn write_app(&self, app: &App) -> Result<(), Failure> {
         let row = AppRow::write(app);
         self.execute(

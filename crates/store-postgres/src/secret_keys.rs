@@ -224,7 +224,14 @@ impl SecretKeyTable for Tx {
         app: AppId,
         secrets: &StoredAlertSecrets,
     ) -> Result<(), Failure> {
-        let (previous, until) = secrets.previous.as_ref().unzip();
+        let previous = secrets
+            .previous
+            .as_ref()
+            .map(|(sealed, _)| sealed.as_bytes());
+        let until = secrets
+            .previous
+            .as_ref()
+            .map(|(_, until)| until.as_millis());
         self.execute(
             "insert into alert_secrets (app_id, sealed, previous, previous_until)
              values ($1, $2, $3, $4)
@@ -233,8 +240,8 @@ impl SecretKeyTable for Tx {
             &[
                 &uuid(app.as_bytes()),
                 &secrets.current.as_bytes(),
-                &previous.map(SealedSecret::as_bytes),
-                &until.map(|until| until.as_millis()),
+                &previous,
+                &until,
             ],
         )
         .await

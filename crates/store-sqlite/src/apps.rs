@@ -95,6 +95,14 @@ impl ManagedAppTable for SqliteTables<'_> {
         Ok(())
     }
 
+    async fn remove_sdk_key(&self, app: AppId, key: &str) -> Result<(), Failure> {
+        self.0.execute(
+            "delete from sdk_keys where app_id = ?1 and sdk_key = ?2",
+            params![app.as_bytes(), key],
+        )?;
+        Ok(())
+    }
+
     async fn write_app(&self, app: &App) -> Result<(), Failure> {
         let row = AppRow::write(app);
         self.0

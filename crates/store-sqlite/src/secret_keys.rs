@@ -210,7 +210,14 @@ impl SecretKeyTable for SqliteTables<'_> {
         app: AppId,
         secrets: &StoredAlertSecrets,
     ) -> Result<(), Failure> {
-        let (previous, until) = secrets.previous.as_ref().unzip();
+        let previous = secrets
+            .previous
+            .as_ref()
+            .map(|(sealed, _)| sealed.as_bytes());
+        let until = secrets
+            .previous
+            .as_ref()
+            .map(|(_, until)| until.as_millis());
         self.0
             .prepare_cached(
                 "insert into alert_secrets (app_id, sealed, previous, previous_until)
@@ -221,8 +228,8 @@ impl SecretKeyTable for SqliteTables<'_> {
             .execute(params![
                 app.as_bytes(),
                 secrets.current.as_bytes(),
-                previous.map(SealedSecret::as_bytes),
-                until.map(|until| until.as_millis())
+                previous,
+                until,
             ])?;
         Ok(())
     }

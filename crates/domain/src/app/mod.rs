@@ -15,9 +15,9 @@ pub use platform::{
     parse_link_domain, parse_package_name, parse_team_id,
 };
 pub use sdk_key::{
-    RotatedSdkKey, SDK_KEY_OVERLAP_DAYS_DEFAULT, SDK_KEY_OVERLAP_DAYS_MAX, SDK_KEY_USE_INTERVAL,
-    SdkKey, SdkKeyEnd, SdkKeyRotation, SdkKeyState, VALID_SDK_KEYS_MAX, parse_sdk_key,
-    revoke_sdk_key,
+    ENDED_SDK_KEYS_KEPT_MAX, RotatedSdkKey, SDK_KEY_OVERLAP_DAYS_DEFAULT, SDK_KEY_OVERLAP_DAYS_MAX,
+    SDK_KEY_USE_INTERVAL, SdkKey, SdkKeyEnd, SdkKeyRotation, SdkKeyState, VALID_SDK_KEYS_MAX,
+    parse_sdk_key, revoke_sdk_key,
 };
 
 use crate::access::Environment;

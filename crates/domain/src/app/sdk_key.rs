@@ -10,6 +10,7 @@ use crate::audit::FieldChange;
 use crate::refusal::Refusal;
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::time::Timestamp;
+use std::cmp::Reverse;
 use std::time::Duration;
 
 /// Days for which a replaced key stays valid by default. Most people update an app within a quarter.
@@ -18,6 +19,9 @@ pub const SDK_KEY_OVERLAP_DAYS_DEFAULT: u32 = 90;
 pub const SDK_KEY_OVERLAP_DAYS_MAX: u32 = 730;
 /// Valid keys of an app in one environment, with the current one. Each is looked up with the app.
 pub const VALID_SDK_KEYS_MAX: usize = 5;
+/// Ended keys of an app in one environment that are kept, those that ended last: enough to see how long
+/// released apps used them.
+pub const ENDED_SDK_KEYS_KEPT_MAX: usize = 20;
 /// How long a use is not recorded again. The last use matters by the day.
 pub const SDK_KEY_USE_INTERVAL: Duration = Duration::from_hours(1);
 
@@ -95,6 +99,15 @@ pub struct SdkKeyEnd {
     pub expires_at: Timestamp,
 }
 
+/// Returns the keys of an environment that ended before those that are kept.
+fn forgotten(keys: &[SdkKey], environment: Environment, now: Timestamp) -> Vec<String> {
+    let is_ended = |key: &&SdkKey| key.environment == environment && !key.is_valid(now);
+    let mut ended: Vec<&SdkKey> = keys.iter().filter(is_ended).collect();
+    ended.sort_by_key(|key| Reverse(key.expires_at));
+    let forgotten = ended.into_iter().skip(ENDED_SDK_KEYS_KEPT_MAX);
+    forgotten.map(|key| key.text.clone()).collect()
+}
+
 /// A rotation that may be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RotatedSdkKey {
@@ -102,6 +115,8 @@ pub struct RotatedSdkKey {
     pub app: App,
     /// The replaced key.
     pub replaced: SdkKeyEnd,
+    /// Keys to remove, which ended long ago.
+    pub forgotten: Vec<String>,
     /// Audit log fields.
     pub changes: Vec<FieldChange>,
 }
@@ -158,6 +173,7 @@ impl App {
                 text: replaced,
                 expires_at,
             },
+            forgotten: forgotten(keys, environment, now),
             changes,
         })
     }
@@ -255,6 +271,24 @@ mod tests {
         assert_eq!(rotated.is_ok(), allowed);
         let tomorrow = app.with_rotated_sdk_key(&keys(&app, replaced), &rotation, NOW.plus(DAY));
         assert!(tomorrow.is_ok(), "expired keys do not count");
+    }
+
+    #[test]
+    fn a_rotation_forgets_the_keys_that_ended_first() {
+        let app = any_app();
+        let mut keys = keys(&app, 1);
+        for hours in 0..=20_u8 {
+            let end = NOW.minus(Duration::from_hours(hours.into()));
+            keys.push(key(
+                &format!("pk_live_ended_{hours}"),
+                Environment::Live,
+                Some(end),
+            ));
+        }
+        let rotated = app.with_rotated_sdk_key(&keys, &rotation(Environment::Live, DAY), NOW);
+        assert_eq!(rotated.unwrap().forgotten, ["pk_live_ended_20"]);
+        let rotated = app.with_rotated_sdk_key(&keys, &rotation(Environment::Test, DAY), NOW);
+        assert_eq!(rotated.unwrap().forgotten, Vec::<String>::new());
     }
 
     #[rstest]

@@ -3,6 +3,7 @@
 use super::seal::{NONCE_BYTES, SealedSecret, UnsealError};
 use super::secret_scope::SecretScope;
 use super::{Keyring, derive};
+use crate::refusal::Refusal;
 use crate::vocabulary::id::{AppId, OrganizationId};
 use crate::vocabulary::time::Timestamp;
 use base64::Engine as _;
@@ -77,19 +78,24 @@ pub struct AlertSecretRotation {
 }
 
 impl AlertSecretRotation {
-    /// Returns what to store. Only the secret in use outlives a rotation: one that it had replaced
-    /// before ends at once, so that an alert never has more than two signatures.
+    /// Returns what to store. Refused while the secret that was replaced before is valid: receivers
+    /// may know only that one, for example because the answer to the rotation was lost. An alert has
+    /// at most two signatures. A rotation without an overlap ends all former secrets.
     pub fn replace(
         &self,
         stored: Option<StoredAlertSecrets>,
         now: Timestamp,
-    ) -> StoredAlertSecrets {
+    ) -> Result<StoredAlertSecrets, Refusal> {
+        let previous = stored.iter().find_map(|stored| stored.previous.as_ref());
+        if !self.overlap.is_zero() && previous.is_some_and(|(_, end)| now < *end) {
+            return Err(Refusal::AlertSecretRotated);
+        }
         let replaced = stored.map_or_else(|| self.derived.clone(), |stored| stored.current);
         let has_overlap = !self.overlap.is_zero();
-        StoredAlertSecrets {
+        Ok(StoredAlertSecrets {
             current: self.successor.clone(),
             previous: has_overlap.then(|| (replaced, now.plus(self.overlap))),
-        }
+        })
     }
 }
 
@@ -114,7 +120,8 @@ impl AlertSecrets {
 }
 
 impl Keyring {
-    /// Returns the secrets that an app's alerts are signed with now.
+    /// Returns the secrets that an app's alerts are signed with now. A replaced one that no known key
+    /// decrypts is left out, so that alerts are sent with the secret in use.
     pub fn alert_secrets(
         &self,
         of: (OrganizationId, AppId),
@@ -122,13 +129,13 @@ impl Keyring {
         now: Timestamp,
     ) -> Result<AlertSecrets, UnsealError> {
         let previous = stored.and_then(|stored| stored.previous.as_ref());
-        let previous = previous.filter(|(_, end)| now < *end).map(|(sealed, end)| {
-            let secret = self.alert_secret(of, Some(sealed))?;
-            Ok((secret, *end))
-        });
+        let previous = previous.filter(|(_, end)| now < *end);
         Ok(AlertSecrets {
             current: self.alert_secret(of, stored.map(|stored| &stored.current))?,
-            previous: previous.transpose()?,
+            previous: previous.and_then(|(sealed, end)| {
+                let secret = self.alert_secret(of, Some(sealed)).ok()?;
+                Some((secret, *end))
+            }),
         })
     }
 
@@ -202,28 +209,32 @@ mod tests {
             overlap: Duration::from_hours(hours),
         };
         let at = |hours: i64| Timestamp::from_millis(hours * 3_600_000);
-        let first = rotation(2, 24).replace(None, at(0));
+        let first = rotation(2, 24).replace(None, at(0)).unwrap();
         assert_eq!(first.previous, Some((seal(1), at(24))), "the derived one");
-        let second = rotation(3, 48).replace(Some(first), at(1));
-        assert_eq!(
-            (&second.current, &second.previous),
-            (&seal(3), &Some((seal(2), at(49))))
-        );
-        let signed_by = |hours| {
-            let secrets = keyring.alert_secrets(OF, Some(&second), at(hours)).unwrap();
+        let early = rotation(3, 48).replace(Some(first.clone()), at(23));
+        assert_eq!(early, Err(Refusal::AlertSecretRotated));
+        let leaked = rotation(4, 0).replace(Some(first.clone()), at(2)).unwrap();
+        assert_eq!(leaked.previous, None, "ended at once");
+        let second = rotation(3, 48).replace(Some(first), at(24)).unwrap();
+        assert_eq!(second.current, seal(3));
+        assert_eq!(second.previous, Some((seal(2), at(72))));
+        let signed_by = |stored: &StoredAlertSecrets, hours| {
+            let secrets = keyring.alert_secrets(OF, Some(stored), at(hours)).unwrap();
             let header = secrets.signatures("alt_1", 5, b"{}");
             let by = |byte: &u8| {
                 let signed = AlertSecret::from_bytes([*byte; 32]).sign("alt_1", 5, b"{}");
-                header
-                    .split(' ')
-                    .any(|one| one == format!("v1,{}", BASE64.encode(signed)))
+                let signed = format!("v1,{}", BASE64.encode(signed));
+                header.split(' ').any(|one| one == signed)
             };
             [1, 2, 3].into_iter().filter(by).collect::<Vec<u8>>()
         };
-        assert_eq!(signed_by(48), [2, 3]);
-        assert_eq!(signed_by(49), [3]);
-        let leaked = rotation(4, 0).replace(Some(second), at(2));
-        assert_eq!(leaked.previous, None, "ended at once");
+        assert_eq!(signed_by(&second, 71), [2, 3]);
+        assert_eq!(signed_by(&second, 72), [3]);
+        let damaged = StoredAlertSecrets {
+            previous: Some((SealedSecret::from_bytes(vec![1]), at(72))),
+            ..second
+        };
+        assert_eq!(signed_by(&damaged, 71), [3]);
     }
 
     #[test]

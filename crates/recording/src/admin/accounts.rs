@@ -9,6 +9,7 @@ use tributary_domain::access::person::{Email, User, change_member, remove_any_me
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_store::records::audit_row;
 use tributary_store::{LastOwner, NewPasswordReset};
 
@@ -99,6 +100,22 @@ pub async fn redeem_password_reset<T: Tables>(
     Ok(users)
 }
 
+/// Writes an entry for each withdrawn setup link. Returns the context of the next entry.
+pub(super) async fn audit_withdrawn<T: Tables>(
+    tables: &T,
+    withdrawn: &[OrganizationId],
+    origin: &AuditContext,
+) -> Result<AuditContext, T::Failure> {
+    let mut origin = origin.clone();
+    for organization in withdrawn {
+        let action = Action::SetupLinkRevoked;
+        let row = audit_row(*organization, &origin, action, None, organization, &[]);
+        tables.insert_audit(&row).await?;
+        origin = origin.following();
+    }
+    Ok(origin)
+}
+
 /// Removes all accounts with an email address, with their keys, invitations and links.
 pub async fn remove_accounts<T: Tables>(
     tables: &T,
@@ -126,14 +143,10 @@ pub async fn remove_accounts<T: Tables>(
     tables
         .remove_password_resets(Some(email), origin.at)
         .await?;
-    let withdrawn = tables.withdraw_setup_links(email, origin.at).await?;
-    let mut origin = origin.clone();
-    for organization in withdrawn {
-        let action = Action::SetupLinkRevoked;
-        let row = audit_row(organization, &origin, action, None, organization, &[]);
-        tables.insert_audit(&row).await?;
-        origin = origin.following();
-    }
+    let mut withdrawn = tables.withdraw_setup_links(email, None, origin.at).await?;
+    // In the order in which all transactions write to the logs of organizations.
+    withdrawn.sort_unstable();
+    let mut origin = audit_withdrawn(tables, &withdrawn, origin).await?;
     for (user, changes, keys) in &removed {
         let (organization, action) = (user.organization, Action::UserRemoved);
         let row = audit_row(organization, &origin, action, None, user.id, changes);

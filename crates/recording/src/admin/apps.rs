@@ -107,6 +107,9 @@ pub async fn rotate_sdk_key<T: Tables>(
     let keys = tables.sdk_keys_of(app).await?;
     let rotated = current.with_rotated_sdk_key(&keys, rotation, origin.at)?;
     tables.end_sdk_key(app, &rotated.replaced).await?;
+    for key in &rotated.forgotten {
+        tables.remove_sdk_key(app, key).await?;
+    }
     let (successor, environment) = (&rotation.successor, rotation.environment);
     tables.insert_sdk_key(app, successor, environment).await?;
     tables.write_app(&rotated.app).await?;

@@ -161,7 +161,8 @@ pub async fn remove_factor<T: Tables>(
     tables.insert_audit(&row).await
 }
 
-/// Removes all factors and recovery codes of a user. Returns the number of factors.
+/// Removes all factors and recovery codes of a user, and ends the user's sessions: someone else may
+/// have begun them with a lost device. Returns the number of factors.
 pub async fn remove_factors<T: Tables>(
     tables: &T,
     user: UserId,
@@ -178,6 +179,7 @@ pub async fn remove_factors<T: Tables>(
         origin = origin.following();
     }
     tables.write_recovery_codes(user, &[]).await?;
+    tables.remove_sessions(user).await?;
     Ok(locked.factors.len() as u64)
 }
 

@@ -1,10 +1,12 @@
 //! An organization's members.
 
+use super::accounts::audit_withdrawn;
 use super::keys::{audit_owned_keys, change_owned_keys};
+use super::single_sign_on::end_password_sessions;
 use crate::tables::Tables;
 use std::collections::BTreeSet;
 use tributary_domain::access::person::{Role, User, change_member};
-use tributary_domain::access::single_sign_on::removed_member;
+use tributary_domain::access::single_sign_on::{allows_password, removed_member};
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
@@ -24,6 +26,11 @@ pub async fn change_member_role<T: Tables>(
     let (user, changes) = change_member(&members, member, Some(role))?;
     if !changes.is_empty() {
         tables.write_role(member, role).await?;
+        // A former owner may have signed in with a password that only owners may use.
+        let settings = tables.single_sign_on(organization).await?;
+        if !allows_password(role, settings.as_ref()) {
+            end_password_sessions(tables, organization).await?;
+        }
         let (of, role) = ((organization, origin), Some(role));
         let keys = change_owned_keys(tables, &members, (member, role), take_over, of).await?;
         let action = Action::UserUpdated;
@@ -34,7 +41,8 @@ pub async fn change_member_role<T: Tables>(
     Ok(user)
 }
 
-/// Removes a member and revokes their keys.
+/// Removes a member, revokes their keys and withdraws other invitations of theirs, with which they
+/// could come back.
 pub async fn remove_member<T: Tables>(
     tables: &T,
     (organization, member): (OrganizationId, UserId),
@@ -46,10 +54,15 @@ pub async fn remove_member<T: Tables>(
     let of = (organization, origin);
     let keys = change_owned_keys(tables, &members, (member, None), take_over, of).await?;
     remove_for_good(tables, &user, origin).await?;
+    tables.lock_setup_links(organization).await?;
+    let withdrawn = tables
+        .withdraw_setup_links(&user.email, Some(organization), origin.at)
+        .await?;
     let action = Action::UserRemoved;
     let row = audit_row(organization, origin, action, None, member, &changes);
     tables.insert_audit(&row).await?;
-    audit_owned_keys(tables, &keys, origin).await?;
+    let origin = audit_owned_keys(tables, &keys, origin).await?;
+    audit_withdrawn(tables, &withdrawn, &origin).await?;
     Ok(())
 }
 

@@ -188,7 +188,7 @@ pub async fn rotate_alert_secret<T: Tables>(
     admit_sealed(tables, [&rotation.derived, &rotation.successor]).await?;
     tables.require_app(organization, app).await?;
     let stored = tables.stored_alert_secrets(app).await?;
-    let secrets = rotation.replace(stored, origin.at);
+    let secrets = rotation.replace(stored, origin.at)?;
     tables.write_alert_secrets(app, &secrets).await?;
     let changes = [FieldChange {
         field: ALERT_SECRET_FIELD.to_owned(),

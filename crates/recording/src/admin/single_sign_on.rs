@@ -39,17 +39,26 @@ pub async fn replace_single_sign_on<T: Tables>(
         unlink_all(tables, organization).await?;
     }
     if !after.allows_passwords {
-        for method in [SignInMethod::Password, SignInMethod::Passkey] {
-            tables
-                .end_member_sessions(organization, Some(Role::Owner), method)
-                .await?;
-        }
+        end_password_sessions(tables, organization).await?;
     }
     tables.write_single_sign_on(&after).await?;
     let (action, changes) = (Action::SingleSignOnUpdated, &changed.changes);
     let row = audit_row(organization, origin, action, None, TARGET, changes);
     tables.insert_audit(&row).await?;
     Ok(after)
+}
+
+/// Ends the sessions that members began with a password or a passkey, which only owners may use then.
+pub(super) async fn end_password_sessions<T: Tables>(
+    tables: &T,
+    organization: OrganizationId,
+) -> Result<(), T::Failure> {
+    for method in [SignInMethod::Password, SignInMethod::Passkey] {
+        tables
+            .end_member_sessions(organization, Some(Role::Owner), method)
+            .await?;
+    }
+    Ok(())
 }
 
 /// Removes an organization's settings.

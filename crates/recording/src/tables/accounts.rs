@@ -40,10 +40,12 @@ pub trait AccountTable: EngineTransaction {
         now: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Withdraws the unused setup links for an address. Returns their organizations.
+    /// Withdraws the unused setup links for an address, in one organization or in all. Returns their
+    /// organizations.
     async fn withdraw_setup_links(
         &self,
         email: &Email,
+        within: Option<OrganizationId>,
         at: Timestamp,
     ) -> Result<Vec<OrganizationId>, Self::Failure>;
 }

@@ -56,6 +56,9 @@ pub trait ManagedAppTable: EngineTransaction {
     /// Writes the end of a replaced SDK key.
     async fn end_sdk_key(&self, app: AppId, end: &SdkKeyEnd) -> Result<(), Self::Failure>;
 
+    /// Removes an SDK key that has ended.
+    async fn remove_sdk_key(&self, app: AppId, key: &str) -> Result<(), Self::Failure>;
+
     /// Writes an app.
     async fn write_app(&self, app: &App) -> Result<(), Self::Failure>;
 

@@ -179,6 +179,10 @@ async fn reset(
         .map_err(|error| anyhow::anyhow!("cannot hash a password: {error}"))?;
     let origin = runtime.origin(Actor::Operator, None, None);
     let reset = new.reset.clone();
+    // Before the reset, which ends the sessions that one of the factors may have begun.
+    if removes_factors {
+        remove_factors(store, runtime, &email).await?;
+    }
     store.reset_accounts(new, locked, origin).await?;
     let sent = match mailed {
         None => {
@@ -187,9 +191,7 @@ async fn reset(
         }
         Some(to) => send_reset_link(runtime, base_url, &token, &reset, to).await,
     };
-    if removes_factors {
-        remove_factors(store, runtime, &email).await?;
-    } else {
+    if !removes_factors {
         print_line(kept_factors(store, &email).await?);
     }
     sent

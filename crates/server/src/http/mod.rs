@@ -130,7 +130,7 @@ async fn accept(
             None
         } else {
             let Some(share) = addresses.take(address) else {
-                reject(stream);
+                reject(stream, settings.certificates.is_some());
                 continue;
             };
             Some(share)
@@ -151,9 +151,12 @@ const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 429 Too Many Requests\r\nretry-af
 
 /// Rejects a connection without waiting for its request. Writes to the socket directly, because the
 /// runtime does not know yet that a new socket is writable. The response fits into the socket's
-/// empty buffer, so the write does not block.
-fn reject(stream: TcpStream) {
+/// empty buffer, so the write does not block. A TLS client would not understand the response.
+fn reject(stream: TcpStream, speaks_tls: bool) {
     crate::metrics::count_rejected_connection();
+    if speaks_tls {
+        return;
+    }
     let written = stream
         .into_std()
         .and_then(|mut socket| socket.write_all(TOO_MANY_CONNECTIONS));

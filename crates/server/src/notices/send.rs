@@ -10,6 +10,7 @@ use tributary_domain::keyring::alert::AlertSecrets;
 use tributary_domain::keyring::secret_scope::{NOTICE_SECRET_SCOPE, SecretScope};
 use tributary_domain::notice::{ChannelUrl, Message, Notice, NoticeChannel, Occasion};
 use tributary_domain::vocabulary::id::{AppId, MessageId, OrganizationId};
+use tributary_domain::vocabulary::time::Timestamp;
 use url::Url;
 
 /// Why a message was not accepted.

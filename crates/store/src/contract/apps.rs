@@ -6,7 +6,8 @@ use super::fixtures::{
 use std::time::Duration;
 use tributary_domain::access::{AppsWrite, Authorized, Environment};
 use tributary_domain::app::{
-    App, AppChange, AppSecret, BillingProvider, FraudPolicy, SdkKey, SdkKeyRotation, SdkRevenue,
+    App, AppChange, AppSecret, BillingProvider, ENDED_SDK_KEYS_KEPT_MAX, FraudPolicy, SdkKey,
+    SdkKeyRotation, SdkRevenue,
 };
 use tributary_domain::attestation::AttestationPolicy;
 use tributary_domain::audit::Action;
@@ -542,6 +543,13 @@ pub async fn valid_sdk_keys_are_limited(store: &SharedStore) {
         .collect();
     assert_eq!(current.len(), 1);
     assert_eq!(current[0].text, key("f"));
+    for number in 0..ENDED_SDK_KEYS_KEPT_MAX + 3 {
+        rotate(&format!("g{number}"), 0).await.expect("a rotation");
+    }
+    let keys = sdk_keys(store, &caller, &created).await;
+    let is_kept = |name: &str| keys.iter().any(|one| one.text == key(name));
+    assert!(!is_kept("d") && !is_kept("g0") && is_kept("g4"), "{keys:?}");
+    assert!(is_kept("a") && is_kept("b") && is_kept("c"), "still valid");
 }
 
 /// Another organization neither sees nor changes the keys.

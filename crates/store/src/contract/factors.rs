@@ -218,7 +218,12 @@ pub async fn the_operator_removes_factors(store: &SharedStore) {
     required.await.expect("a write");
     let removed =
         async |user: UserId, seconds: i64| store.remove_factors(user, origin(seconds)).await;
+    let session = new_session(member.id, at(10));
+    let begun = store.begin_session(session.clone(), origin(10)).await;
+    begun.expect("a session starts");
     assert_eq!(removed(member.id, 11).await.expect("a write"), 1);
+    let found = store.session(session.digest).await.expect("a lookup");
+    assert_eq!(found, None, "a lost device may have begun it");
     assert_eq!(removed(member.id, 12).await.expect("a write"), 0);
     assert!(
         state(store, member.id)

@@ -93,6 +93,36 @@ pub async fn a_removed_member_is_signed_out(store: &SharedStore) {
     assert_eq!(refusal(again), Refusal::MemberNotFound);
 }
 
+/// Removing a member withdraws further invitations of theirs, but not those of others or elsewhere.
+pub async fn a_removed_member_has_no_invitation_left(store: &SharedStore) {
+    let (caller, elsewhere) = (organization(store).await, organization(store).await);
+    let owner = owner_of(&caller);
+    let member = user(store, caller.organization(), Role::Viewer).await;
+    let invite = async |organization, email: &Email| {
+        let mut new = new_setup_link(organization);
+        new.link.email = Some(email.clone());
+        let created = store.create_setup_link(new.clone(), origin(3)).await;
+        created.expect("an invitation");
+        new.digest
+    };
+    let (id, other) = (caller.organization(), Email::parse("you@example.com"));
+    let other = other.expect("an address");
+    let again = invite(id, &member.email).await;
+    let colleague = invite(id, &other).await;
+    let foreign = invite(elsewhere.organization(), &member.email).await;
+    let removed = store.remove_member(&owner, member.id, BTreeSet::new(), origin(4));
+    removed.await.expect("the member is removed");
+    for (digest, used_at) in [(again, Some(at(4))), (colleague, None), (foreign, None)] {
+        let link = store.setup_link(digest).await.expect("a lookup");
+        assert_eq!(link.expect("the link").used_at, used_at);
+    }
+    let reader = caller.read_access();
+    let log = store.audit_log(&reader, None, first_page("100")).await;
+    let entries = log.expect("a page").items.into_iter();
+    let revoked = entries.filter(|entry| entry.action == Action::SetupLinkRevoked);
+    assert_eq!(revoked.count(), 1);
+}
+
 /// Only the member's sessions end, and only for their own organization.
 pub async fn an_owner_ends_the_sessions_of_a_member(store: &SharedStore) {
     let (caller, foreign) = (organization(store).await, organization(store).await);

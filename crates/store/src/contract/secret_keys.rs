@@ -376,26 +376,37 @@ pub async fn alert_secrets_are_rotated_with_an_overlap(store: &SharedStore) {
         successor: seal(successor),
         overlap,
     };
-    for (rotation, time, previous) in [
-        (rotation(2, DAY), 10, Some(1)),
-        (rotation(3, DAY), 20, Some(2)),
-        (rotation(4, Duration::ZERO), 30, None),
-        (rotation(5, DAY), 40, Some(4)),
+    let rotate = async |rotation, seconds| {
+        let rotated = store.rotate_alert_secret(&caller, app, rotation, origin(seconds));
+        rotated.await
+    };
+    let day = i64::try_from(DAY.as_secs()).expect("seconds of a day");
+    for (successor, overlap, time, previous) in [
+        (2, DAY, 10, Some(1)),
+        (4, Duration::ZERO, 30, None),
+        (5, DAY, 40, Some(4)),
+        (6, DAY, 40 + day, Some(5)),
     ] {
-        let successor = rotation.successor.clone();
-        let rotated = store.rotate_alert_secret(&caller, app, rotation, origin(time));
-        let rotated = rotated.await.expect("a rotation");
-        let day = i64::try_from(DAY.as_secs()).expect("seconds of a day");
+        let rotated = rotate(rotation(successor, overlap), time).await;
+        let rotated = rotated.expect("a rotation");
         let previous = previous.map(|byte| (seal(byte), at(time + day)));
         assert_eq!(
             (&rotated.current, &rotated.previous),
-            (&successor, &previous)
+            (&seal(successor), &previous)
         );
         let found = store.alert_secrets(app).await.expect("secrets");
         assert_eq!(found, (organization, Some(rotated)));
+        if previous.is_some() {
+            let again = rotate(rotation(9, DAY), time + 1).await;
+            assert!(matches!(
+                again,
+                Err(StoreError::Refused(Refusal::AlertSecretRotated))
+            ));
+        }
     }
-    let log = store.audit_log(&caller.read_access(), Some(app), first_page("50"));
-    let log = log.await.expect("a log");
+    let reader = caller.read_access();
+    let log = store.audit_log(&reader, Some(app), first_page("50")).await;
+    let log = log.expect("a log");
     let fields = log.items.iter().flat_map(|entry| &entry.changes);
     let fields = fields.filter(|change| change.field == "alertWebhookSecret");
     assert_eq!(fields.count(), 4);

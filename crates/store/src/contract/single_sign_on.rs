@@ -366,6 +366,14 @@ pub async fn sessions_follow_the_settings(store: &SharedStore) {
     replace(store, id, strict).await.expect("settings");
     let expected = [true, true, false, true, true, true];
     assert_eq!(exist(store, &sessions).await, expected);
+    let former = user(store, id, Role::Owner).await;
+    let session = begin(store, &former, SignInMethod::Password).await;
+    let caller = owner_of(id);
+    let demoted =
+        store.change_member_role(&caller, former.id, Role::Admin, BTreeSet::new(), origin(4));
+    demoted.await.expect("the role changes");
+    assert_eq!(exist(store, &[session]).await, [false], "a former owner");
+    assert_eq!(exist(store, &sessions).await, expected);
     replace(store, id, draft(OTHER_ISSUER))
         .await
         .expect("settings");

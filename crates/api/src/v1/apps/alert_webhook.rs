@@ -107,12 +107,15 @@ fn read_overlap(fields: &mut Fields<'_>) -> Option<Duration> {
     operation_id = "rotateAlertSecret", summary = "Rotate the alert webhook's secret",
     description = "Creates a new secret. Until `overlapHours` have passed, alerts are signed with \
                    the replaced secret, too, so that you can change the receiver without losing an \
-                   alert. A secret that was replaced before ends at once. Requires `apps:write` \
-                   and a live key.",
+                   alert. While a replaced secret is valid, another rotation is refused, unless \
+                   `overlapHours` is 0, which ends all former secrets. Requires `apps:write` and \
+                   a live key.",
     params(("appId" = String, Path, description = "App id.")),
     request_body(content = inline(AlertSecretRotationFields), description = "Overlap.",
         example = json!({"overlapHours": 24})),
-    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [Code::LiveOnly, Code::AppNotFound]]))),
+    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
+        Code::LiveOnly, Code::AppNotFound, Code::SecretRotated
+    ]]))),
     responses((status = 201, description = "The URL and the new secret.",
         body = inline(AlertWebhookEnvelope),
         example = json!({"data": {

@@ -120,6 +120,7 @@ macro_rules! administration_cases {
                 a_changed_role_applies_to_the_next_request,
                 the_last_owner_cannot_be_removed_or_demoted,
                 owners_who_remove_each_other_leave_one,
+                a_removed_member_has_no_invitation_left,
                 a_removed_member_is_signed_out,
                 an_owner_ends_the_sessions_of_a_member,
                 an_invitation_is_listed_until_it_is_used_or_withdrawn,
