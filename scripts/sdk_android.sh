@@ -49,13 +49,6 @@ compile_java() { # output folder, class path, source folder
     javac -nowarn -Xlint:-options --release 8 -cp "$2" -d "$1" $(find "$3" -name '*.java')
 }
 
-# One version number with the server.
-version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
-for place in "version=$version:gradle.properties" "tributary-android:$version:README.md" \
-    "android-$version:core/src/main/kotlin/dev/tributary/sdk/Limits.kt"; do
-    grep -qF "${place%:*}" "sdk/android/${place##*:}" || die "the version in sdk/android/${place##*:} is not $version"
-done
-
 [[ -x $TRIBUTARY_BIN ]] || die "no binary at $TRIBUTARY_BIN; run cargo build"
 find_node "$target/node-venv"
 find_java "$target/jdk"

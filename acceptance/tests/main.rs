@@ -14,6 +14,7 @@ mod documents {
     mod fences;
     mod links;
     mod packaging;
+    mod version;
 }
 mod audited_writes;
 mod layering;

@@ -1,2 +1,2 @@
-/** SDK version as sent to the server. The package check compares it with package.json and the server. */
+/** SDK version as sent to the server, which is the version of the release. */
 export const VERSION = "ts-0.1.0";

@@ -19,7 +19,6 @@ use utoipa_axum::router::OpenApiRouter;
 #[openapi(
     info(
         title = "Tributary",
-        version = "1",
         description = "App-install attribution and conversion forwarding. Lists are sorted newest \
                        first and paged with `limit` and `cursor`. A single object is returned as \
                        `{\"data\": …}`. An error is returned as `{\"error\": …}` with a \
