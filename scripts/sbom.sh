@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks the software bill of materials: scripts/sbom.sh
+# Checks the software bill of materials: scripts/sbom.sh [FILE...]
 #
-# Generates it with scripts/sbom.py, validates it against the official schema of CycloneDX with the library from PyPI,
+# Generates it with scripts/sbom.py, unless files are given, validates it against the official schema of CycloneDX with the library from PyPI,
 # and checks what the schema cannot express: every crate from crates.io has a hash, every reference leads to a component,
 # and the same sources give the same document. Only the Python environment under target/ is left behind.
 set -euo pipefail
@@ -36,10 +36,6 @@ tzdata==2026.6
 uri-template==1.3.0
 webcolors==25.10.0'
 
-if (($# > 0)); then
-    echo "usage: scripts/sbom.sh" >&2
-    exit 2
-fi
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 venv=$target/sbom-venv
 work=$(mktemp -d)
@@ -48,10 +44,8 @@ trap 'rm -rf "$work"' EXIT
 # shellcheck source=scripts/python.sh
 source scripts/python.sh
 
-prepare_venv "cyclonedx-python-lib" "$venv/bin/python" -c 'import cyclonedx.validation.json'
-scripts/sbom.py >"$work/sbom.json"
-scripts/sbom.py | cmp "$work/sbom.json"
-"$venv/bin/python" - "$work/sbom.json" <<'PYTHON'
+validate() { # file
+    "$venv/bin/python" - "$1" <<'PYTHON'
 import json
 import sys
 
@@ -114,3 +108,12 @@ found = {name for name, listed in versions.items() if len(listed) > 1}
 assert found == duplicates.keys(), f"duplicates without a reason: {found - duplicates.keys()}; listed, but gone: {duplicates.keys() - found}"
 print(f"{len(components)} components, all valid")
 PYTHON
+}
+
+prepare_venv "cyclonedx-python-lib" "$venv/bin/python" -c 'import cyclonedx.validation.json'
+if (($# == 0)); then
+    scripts/sbom.py >"$work/sbom.json"
+    scripts/sbom.py | cmp "$work/sbom.json"
+    set -- "$work/sbom.json"
+fi
+for file in "$@"; do validate "$file"; done

@@ -212,6 +212,21 @@ fn the_systemd_unit_starts_a_server_and_waits_for_its_drain() {
 }
 
 #[test]
+fn the_debian_package_suggests_valid_settings() {
+    let text = file("packaging/debian/environment");
+    let suggested = text.lines().filter_map(|line| line.strip_prefix('#'));
+    let mut settings = assignments(suggested.filter(|line| line.starts_with("TRIBUTARY_")));
+    let key = settings.insert("TRIBUTARY_SECRET_KEY".to_owned(), "ab".repeat(32));
+    assert_eq!(
+        key.as_deref(),
+        Some(""),
+        "the file must not contain a secret"
+    );
+    assert!(settings.len() > 3, "{settings:?}");
+    assert_starts(&["serve"], &settings);
+}
+
+#[test]
 fn the_simulator_settings_are_valid() {
     let path = root().join("packaging/simulator.toml");
     let check = tributary(
