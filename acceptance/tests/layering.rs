@@ -102,6 +102,7 @@ const ADAPTERS_CALL: &[&str] = &[
     // The decision of one store method.
     "event::sdk::decide",
     "event::web::decide",
+    "event::web::preview",
     "report::postback::decide_postback",
     "report::postback::decide_unclaimed",
     // Facts for a decision.

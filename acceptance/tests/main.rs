@@ -87,6 +87,7 @@ mod spec {
     mod web_events_fields;
     mod web_events_ledger;
     mod web_events_money;
+    mod web_events_validate;
     mod what_if;
 }
 

@@ -240,6 +240,13 @@ fn operations_list_their_own_errors() {
     let web_event = &api["paths"]["/api/v1/apps/{appId}/web-events"]["post"];
     assert!(listed_codes(web_event, 422).contains("refund_exceeds_payment"));
     assert_eq!(listed_codes(web_event, 409).len(), 1);
+    let validation = &api["paths"]["/api/v1/apps/{appId}/web-events/validate"]["post"];
+    for status in [401, 403, 404, 409, 422] {
+        let mut codes = listed_codes(web_event, status);
+        // A test key may validate events, and clicks on test links pass.
+        codes.retain(|code| !["production_only", "test_click"].contains(&code.as_str()));
+        assert_eq!(listed_codes(validation, status), codes, "{status}");
+    }
     let app = &api["paths"]["/api/v1/apps/{appId}"]["get"];
     assert!(app["responses"].get("409").is_none() && app["responses"].get("422").is_none());
     let retry = &api["paths"]["/api/v1/apps/{appId}/deliveries/{deliveryId}/retry"]["post"];

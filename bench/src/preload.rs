@@ -17,7 +17,7 @@ use tributary_domain::vocabulary::fault::Problem;
 use tributary_domain::vocabulary::id::{ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_domain::vocabulary::web_url::HttpsUrl;
+use tributary_domain::vocabulary::web_url::PageUrl;
 use tributary_server::system::runtime;
 use tributary_store::Store;
 
@@ -122,7 +122,7 @@ fn click(site: &BenchSite) -> anyhow::Result<Click> {
 
 fn sample(site: &BenchSite, click: ClickId) -> anyhow::Result<WebEvent> {
     let app = app_id(site)?;
-    let url = HttpsUrl::parse_without_query(&BenchSite::payment_url()).map_err(problem_error)?;
+    let url = PageUrl::parse_without_query(&BenchSite::payment_url()).map_err(problem_error)?;
     let now = runtime().now();
     Ok(WebEvent {
         app,

@@ -16,6 +16,7 @@ pub fn body(bytes: &[u8]) {
         for (method, path) in [
             ("POST", "links"),
             ("POST", "web-events"),
+            ("POST", "web-events/validate"),
             ("PUT", "costs"),
             ("POST", "skan/evaluate"),
             ("PATCH", "integrations/network_a"),

@@ -40,6 +40,7 @@ const PATHS: &[&str] = &[
     "/api/v1/apps/{id}",
     "/api/v1/apps/{id}/events",
     "/api/v1/apps/{id}/web-events",
+    "/api/v1/apps/{id}/web-events/validate",
     "/api/v1/apps/{id}/stats",
     "/api/v1/audit-log",
     "/api/v1/audit-log/export",

@@ -394,6 +394,13 @@ pub(crate) const ROUTES: &[Route] = &[
         202,
     ),
     route(
+        "POST",
+        "/api/v1/apps/{appId}/web-events/validate",
+        Needs::PeopleErase,
+        Some(web_event_body),
+        200,
+    ),
+    route(
         "GET",
         "/api/v1/apps/{appId}/devices/{deviceId}",
         Needs::AppsRead,

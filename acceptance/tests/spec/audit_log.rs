@@ -6,8 +6,12 @@ use tributary_domain::access::{Environment, Permission};
 use tributary_testkit::{TestServer, TestServerSettings, on_both_engines};
 
 /// Operations that are not audited, although they are no GET, by the end of their path, and why.
-const NOT_AUDITED: [(&str, &str); 6] = [
+const NOT_AUDITED: [(&str, &str); 7] = [
     ("/web-events", "adds data, not configuration"),
+    (
+        "/web-events/validate",
+        "checks an event and changes nothing",
+    ),
     (
         "/integrations/{network}/test",
         "sends a sample and changes nothing",

@@ -1,7 +1,7 @@
 //! Errors: every published error code, triggered over HTTP.
 
 use crate::routes::RouteFixture;
-use crate::website::{Website, with};
+use crate::website::{SHOP, Website, with};
 use reqwest::Method;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -124,6 +124,9 @@ async fn refused_key_requests(
 async fn refused_web_events(server: &TestServer, key: &str) -> Vec<(&'static str, TestResponse)> {
     let site = Website::open_at(&format!("http://{}", server.address), key).await;
     let organic = site.tap(&site.link, "").await;
+    let test_link = serde_json::json!({"name": "T", "type": "web_funnel", "test": true, "destinationUrl": SHOP});
+    let test_link = site.create_link(test_link).await;
+    let on_test_link = site.tap(&test_link, "fbclid=f1").await;
     site.send_accepted(&site.purchase("paid", "10")).await;
     site.send_accepted(&site.event("signed-up", "sign_up"))
         .await;
@@ -136,6 +139,7 @@ async fn refused_web_events(server: &TestServer, key: &str) -> Vec<(&'static str
             "click_not_verified",
             with(&order, "arClickId", "clk_forged"),
         ),
+        ("test_click", with(&order, "arClickId", on_test_link)),
         (
             "click_network_unsupported",
             with(&order, "arClickId", organic),

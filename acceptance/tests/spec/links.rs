@@ -20,7 +20,7 @@ on_both_engines! {
         assert_eq!(answer.header("etag"), Some("\"1\""));
         assert_eq!(link, json!({
             "id": id, "appId": app.rsplit('/').next(), "name": "Spring – social", "slug": slug,
-            "type": "app_install", "network": null, "active": true,
+            "type": "app_install", "network": null, "active": true, "test": false,
             "iosUrl": null, "androidUrl": null, "fallbackUrl": null, "destinationUrl": null,
             "passParams": ["fbclid", "gclid", "gbraid", "wbraid", "ttclid", "oppref", "utm_*"],
             "deepLink": null, "customData": {},

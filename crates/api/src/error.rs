@@ -131,6 +131,8 @@ codes! {
     DomainNotVerified = UNPROCESSABLE_ENTITY "domain_not_verified",
     /// The click is unknown, forged, expired, from a bot, or belongs to another app.
     ClickNotVerified = UNPROCESSABLE_ENTITY "click_not_verified",
+    /// The click is on a test link.
+    TestClick = UNPROCESSABLE_ENTITY "test_click",
     /// The click did not come from a supported network.
     ClickNetworkUnsupported = UNPROCESSABLE_ENTITY "click_network_unsupported",
     /// The event's origin differs from the destination of the click's link.
@@ -348,6 +350,7 @@ impl From<Refusal> for ApiError {
                 );
             }
             Refusal::ClickNotVerified => Code::ClickNotVerified,
+            Refusal::TestClick => Code::TestClick,
             Refusal::ClickNetworkUnsupported => Code::ClickNetworkUnsupported,
             Refusal::OriginMismatch => Code::OriginMismatch,
             Refusal::OriginalTransactionUnavailable => Code::OriginalTransactionUnavailable,

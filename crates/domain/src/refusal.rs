@@ -204,6 +204,12 @@ pub enum Refusal {
     /// The click is unknown, forged, expired, from a bot, or belongs to another app.
     #[error("The click is not verified. Send the ar_click_id that the redirect added to your URL.")]
     ClickNotVerified,
+    /// The click is on a test link.
+    #[error(
+        "The click is on a test link, so it never counts. Send the event to web-events/validate, or \
+         use a click on a link that is no test link."
+    )]
+    TestClick,
     /// The click is not credited to a supported ad network.
     #[error("The click does not come from a supported ad network, which web events require.")]
     ClickNetworkUnsupported,

@@ -10,7 +10,7 @@ use tributary_domain::link::{
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::text::{NAME_CHARS_MAX, Name};
-use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl, URL_CHARS_MAX};
+use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl, PageUrl, URL_CHARS_MAX};
 
 /// Reads a new link: the name, the slug if given, and the other fields.
 pub fn read_new(fields: &mut Fields<'_>) -> Option<(Name, Option<Slug>, LinkChange)> {
@@ -116,6 +116,13 @@ fn read_common(fields: &mut Fields<'_>) -> LinkChange {
             choice(&Network::ALL, Network::as_str).about("Ad network."),
         ),
         active: fields.change("active", flag()),
+        is_test: fields.change(
+            "test",
+            flag().about(
+                "Whether this is a test link, whose clicks count nowhere and pass only in \
+                 `web-events/validate`. Cannot be changed later. Default: false.",
+            ),
+        ),
         ios_url: fields.change(
             "iosUrl",
             url("https URL to use instead of the App Store page."),
@@ -125,10 +132,7 @@ fn read_common(fields: &mut Fields<'_>) -> LinkChange {
             url("https URL to use instead of the Play page."),
         ),
         fallback_url: fields.change("fallbackUrl", url("https URL for all other devices.")),
-        destination_url: fields.change(
-            "destinationUrl",
-            url("https URL; only valid for `web_funnel` links."),
-        ),
+        destination_url: read_destination(fields),
         pass_params: fields.change("passParams", pass_params),
         deep_link: fields.change(
             "deepLink",
@@ -156,6 +160,20 @@ fn read_common(fields: &mut Fields<'_>) -> LinkChange {
         ),
         ..LinkChange::default()
     };
+    read_campaign(fields, &mut change);
+    change
+}
+
+fn read_destination(fields: &mut Fields<'_>) -> Change<PageUrl> {
+    let url = text_as(PageUrl::parse).size(0..=URL_CHARS_MAX);
+    let url = url.pattern("^https?://").about(
+        "https URL; only valid for `web_funnel` links. A test link may also lead to \
+         `http://localhost`, `http://127.0.0.1` or `http://[::1]`, with any port.",
+    );
+    fields.change("destinationUrl", url)
+}
+
+fn read_campaign(fields: &mut Fields<'_>, change: &mut LinkChange) {
     let mut campaign = fields.section("campaign");
     change.campaign_id = campaign.change("id", text_as(campaign_id));
     change.campaign_name = campaign.change("name", text_as(campaign_name));
@@ -164,5 +182,4 @@ fn read_common(fields: &mut Fields<'_>) -> LinkChange {
     change.ad_id = campaign.change("adId", text_as(campaign_id));
     change.ad_name = campaign.change("adName", text_as(campaign_name));
     campaign.finish();
-    change
 }

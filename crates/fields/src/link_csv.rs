@@ -10,7 +10,7 @@ use tributary_domain::link::{BULK_LINKS_MAX, LinkDraft};
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 
 /// The columns, in any order and upper or lower case. Only `name` is required.
-pub const LINK_COLUMNS: [&str; 25] = [
+pub const LINK_COLUMNS: [&str; 26] = [
     "name",
     "network",
     "type",
@@ -19,6 +19,7 @@ pub const LINK_COLUMNS: [&str; 25] = [
     "folder",
     "tags",
     "active",
+    "test",
     "iosUrl",
     "androidUrl",
     "fallbackUrl",
@@ -122,8 +123,10 @@ fn read_row(text: &str, columns: &[&'static str], line: &StringRecord) -> LinkCs
                        contain the separator in double quotes.";
         faults.add("row", Problem::new(FaultCode::InvalidFormat, message));
     }
-    if let Some(problem) = tick_active(&mut values) {
-        faults.add("active", problem);
+    for (column, default) in [("active", true), ("test", false)] {
+        if let Some(problem) = tick(&mut values, column, default) {
+            faults.add(column, problem);
+        }
     }
     replace_network_name(&mut values);
     let values = Form::of(values);
@@ -153,17 +156,21 @@ fn line_number(text: &str, line: &StringRecord) -> usize {
     1 + before.matches('\n').count() + skipped.matches('\n').count()
 }
 
-/// Replaces the value of `active` with that of a form's checkbox. A link is active by default.
-fn tick_active(values: &mut Vec<(String, String)>) -> Option<Problem> {
-    let place = values.iter().position(|(column, _)| column == "active");
+/// Replaces the value of a column with that of a form's checkbox.
+fn tick(values: &mut Vec<(String, String)>, column: &str, default: bool) -> Option<Problem> {
+    let place = values.iter().position(|(named, _)| named == column);
     let given = place.map(|place| values.remove(place).1.to_ascii_lowercase());
-    match given.as_deref().unwrap_or_default() {
-        "" | "true" | "yes" | "1" => values.push(("active".to_owned(), "on".to_owned())),
-        "false" | "no" | "0" => {}
+    let is_ticked = match given.as_deref().unwrap_or_default() {
+        "" => default,
+        "true" | "yes" | "1" => true,
+        "false" | "no" | "0" => false,
         _ => {
             let message = "Must be true or false.";
             return Some(Problem::new(FaultCode::UnknownValue, message));
         }
+    };
+    if is_ticked {
+        values.push((column.to_owned(), "on".to_owned()));
     }
     None
 }
@@ -223,6 +230,22 @@ mod tests {
         let second = rows[2].draft.as_ref().unwrap();
         assert!(second.slug.is_none());
         assert!(matches!(second.change.active, Change::Set(false)));
+    }
+
+    #[test]
+    fn links_are_test_links_only_if_the_row_says_so() {
+        let text = "name,test,type,destinationUrl\nA,yes,web_funnel,http://localhost:3000/\nB,,,\nC,perhaps,,";
+        let rows = read_link_csv(text)
+            .map_err(|problem| problem.message)
+            .unwrap();
+        let is_test = rows[..2]
+            .iter()
+            .map(|row| &row.draft.as_ref().unwrap().change.is_test);
+        let is_test: Vec<bool> = is_test
+            .map(|change| matches!(change, Change::Set(true)))
+            .collect();
+        assert_eq!(is_test, [true, false]);
+        assert_eq!(faults(&rows[2]), ["test"]);
     }
 
     #[rstest]

@@ -235,7 +235,7 @@ async fn create_app(
         &format!("{}-web", spec.slug_prefix),
     );
     funnel.kind = LinkKind::WebFunnel;
-    funnel.destination_url = Some(address(&format!("{SHOP}/{}", spec.slug_prefix)));
+    funnel.destination_url = Some(address(&format!("{SHOP}/{}", spec.slug_prefix)).into());
     let funnel = store.create_link(writer, funnel, origin()).await?.id;
     let skan = store.put_skan(
         writer,
@@ -310,7 +310,7 @@ fn new_link(runtime: &Runtime, app: AppId, name: &str, slug: &str) -> Link {
 }
 
 fn address(text: &str) -> HttpsUrl {
-    HttpsUrl::parse_without_query(text).expect("an address")
+    HttpsUrl::parse(text).expect("an address")
 }
 
 /// Returns conversion values in four steps, from first open to purchase.

@@ -7,7 +7,7 @@ use crate::event_rows::{claim_in, insert_in};
 use crate::rates::imported_rates;
 use crate::rows::read_row;
 use crate::tables::{SqliteTables, run};
-use crate::write_batch::WriteBatch;
+use crate::write_batch::{BatchCache, WriteBatch};
 use crate::{Failure, SqliteStore, devices, duplicates, outbox_table};
 use async_trait::async_trait;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
@@ -17,7 +17,8 @@ use tributary_domain::device::DeviceRef;
 use tributary_domain::event::EventSource;
 use tributary_domain::event::web::{
     AcceptedWebEvent, ExistingEvent, ExternalKey, RecordedWebEvent, RefundTotals, Reservation,
-    StoredWebClick, WebChanges, WebClick, WebEvent, WebEventKind, WebFacts, decide,
+    StoredWebClick, WebChanges, WebClick, WebEvent, WebEventKind, WebEventPreview, WebFacts,
+    decide, preview,
 };
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
@@ -187,6 +188,18 @@ fn find_id<'p>(
     Ok(())
 }
 
+/// Finds the first payment of the event's device.
+fn find_first_payment<'p>(
+    connection: &Connection,
+    post: &'p WebEvent,
+    facts: &mut WebFacts<'p>,
+) -> Result<(), Failure> {
+    let paid = devices::find_first_payment(connection, post.device_ref())?;
+    let paid = paid.map(|first| (post.device_ref(), first));
+    facts.first_payments.extend(paid);
+    Ok(())
+}
+
 /// Claims the ids of new events. Returns false if there are no new events or an id is already in
 /// use.
 fn claim_ids(batch: &WriteBatch<'_>, changes: &WebChanges<'_>) -> Result<bool, Failure> {
@@ -280,9 +293,7 @@ fn accept(batch: &WriteBatch<'_>, post: &WebEvent) -> Result<AcceptedWebEvent, F
         take_over(connection, &decided.changes)?;
     }
     if !claim_first_payments(batch, &decided.changes)? {
-        let paid = devices::find_first_payment(connection, post.device_ref())?;
-        let paid = paid.map(|first| (post.device_ref(), first));
-        facts.first_payments.extend(paid);
+        find_first_payment(connection, post, &mut facts)?;
         decided = decide(posts, &facts);
     }
     write(batch, &decided.changes)?;
@@ -290,10 +301,27 @@ fn accept(batch: &WriteBatch<'_>, post: &WebEvent) -> Result<AcceptedWebEvent, F
     Ok(answer.ok_or_else(|| StoreError::corrupt("event_keys", "given_id", post.id))??)
 }
 
+/// Decides an event on a read connection. The batch serves only as the reader of the facts.
+fn validate(connection: &Connection, post: &WebEvent) -> Result<WebEventPreview, Failure> {
+    let cache = BatchCache::default();
+    let batch = WriteBatch::new(connection, &cache)?;
+    let mut facts = gather_assuming_new(&batch, post)?;
+    find_id(connection, post, &mut facts)?;
+    find_first_payment(connection, post, &mut facts)?;
+    Ok(preview(post, &facts)?)
+}
+
 #[async_trait]
 impl WebEvents for SqliteStore {
     async fn accept_web_event(&self, post: WebEvent) -> StoreResult<AcceptedWebEvent> {
         self.write_decided("accept_web_event", move |batch| accept(batch, &post))
             .await
+    }
+
+    async fn validate_web_event(&self, post: WebEvent) -> StoreResult<WebEventPreview> {
+        self.read("validate_web_event", move |connection| {
+            validate(connection, &post)
+        })
+        .await
     }
 }

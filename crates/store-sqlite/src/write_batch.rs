@@ -16,7 +16,7 @@ use tributary_domain::integration::Integration;
 use tributary_domain::link::LinkKind;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
-use tributary_domain::vocabulary::web_url::{HttpsUrl, WebOrigin};
+use tributary_domain::vocabulary::web_url::{PageUrl, WebOrigin};
 use tributary_store::records::LinkRow;
 
 /// Maximum number of cached apps and links. A larger cache is cleared.
@@ -196,7 +196,7 @@ impl<'a> WriteBatch<'a> {
         let read = row.read()?;
         let funnel = Arc::new(LinkDestination {
             is_web_funnel: read.kind == LinkKind::WebFunnel,
-            origin: read.destination_url.as_ref().map(HttpsUrl::origin),
+            origin: read.destination_url.as_ref().map(PageUrl::origin),
         });
         all.borrow_mut().insert((app, link), funnel.clone());
         Ok(Some(funnel))

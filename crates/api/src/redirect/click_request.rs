@@ -15,7 +15,7 @@ use tributary_domain::click::address::ComparableAddress;
 use tributary_domain::click::agent::{Agent, ClientHints};
 use tributary_domain::click::{
     Click, ClickParameters, clean_user_agent, detect_bot, detect_network, first_language,
-    referer_origin,
+    referer_origin, uncounted_reason,
 };
 use tributary_domain::vocabulary::id::ClickId;
 use tributary_store::TrackedLink;
@@ -87,6 +87,8 @@ impl ClickRequest {
         let user_agent = header(&self.headers, &USER_AGENT);
         // A missing header marks nothing, like an empty one.
         let purposes = PURPOSES.map(|name| header(&self.headers, &name).unwrap_or_default());
+        let purposes = purposes.each_ref().map(Cow::as_ref);
+        let bot = detect_bot(self.is_head, &purposes, user_agent.as_deref());
         let from_header = |name, read: fn(&str) -> Option<String>| {
             header(&self.headers, name).and_then(|text| read(&text))
         };
@@ -97,11 +99,7 @@ impl ClickRequest {
             clicked_at: now,
             network,
             network_by,
-            bot: detect_bot(
-                self.is_head,
-                &purposes.each_ref().map(Cow::as_ref),
-                user_agent.as_deref(),
-            ),
+            bot: uncounted_reason(link, bot),
             agent: read_agent(&self.headers),
             language: from_header(&ACCEPT_LANGUAGE, first_language),
             timezone: None,

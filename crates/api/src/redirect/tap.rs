@@ -30,7 +30,7 @@ pub(super) struct ResolvedClick {
     pub(super) platform: Platform,
     /// Signed click id; `None` if the click was not recorded.
     pub(super) token: Option<String>,
-    /// False for bots.
+    /// False for bots, except on test links.
     pub(super) is_person: bool,
 }
 
@@ -68,7 +68,8 @@ pub(super) async fn resolve_tap(
         return Err(page::no_such_link());
     }
     let click = request.click(state, &tracked);
-    let (id, platform, is_person) = (click.id, click.platform(), click.bot.is_none());
+    let is_person = click.bot.is_none() || click.is_test();
+    let (id, platform) = (click.id, click.platform());
     if !tracked.app.records_clicks() {
         return Ok(ResolvedClick {
             platform,

@@ -12,7 +12,7 @@ use tributary_domain::app::App;
 use tributary_domain::click::address::ComparableAddress;
 use tributary_domain::click::agent::Agent;
 use tributary_domain::click::{
-    Click, ClickParameters, app_open_click_id, detect_network, first_language,
+    Click, ClickParameters, app_open_click_id, detect_network, first_language, uncounted_reason,
 };
 use tributary_domain::link::{Link, LinkKind, Slug};
 use tributary_domain::vocabulary::id::LinkId;
@@ -86,7 +86,7 @@ fn opening_click(
         clicked_at: at,
         network: network.map(|(network, _)| network),
         network_by: network.map(|(_, by)| by),
-        bot: None,
+        bot: uncounted_reason(link, None),
         agent: Agent {
             platform: traits.platform,
             os_version: traits.os_version.clone(),

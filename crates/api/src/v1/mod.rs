@@ -109,6 +109,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(export::get::get))
         .routes(routes!(portfolio::list::list))
         .routes(routes!(web_events::accept::accept))
+        .routes(routes!(web_events::validate::validate))
         .routes(routes!(devices::get::get, devices::delete::delete))
         .routes(routes!(personal_data::device::export))
         .routes(routes!(personal_data::user::export))

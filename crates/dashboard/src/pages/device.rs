@@ -87,6 +87,7 @@ const fn rejection_label(rejection: Rejection) -> &'static str {
         Rejection::OutsideWindow => "older than the click window",
         Rejection::DuplicateClick => "already credited with another install",
         Rejection::Bot => "click by a bot",
+        Rejection::TestLink => "click on a test link",
         Rejection::BadToken => "invalid click id",
         Rejection::ForeignClick => "click for another app",
         Rejection::PendingClick => "the click is not stored yet",

@@ -156,6 +156,9 @@ pub struct AuditExport;
 /// Scope for erasing personal data.
 #[derive(Debug, Clone, Copy)]
 pub struct PeopleErase;
+/// Scope for validating web events. It needs the same permission as sending them.
+#[derive(Debug, Clone, Copy)]
+pub struct WebEventsValidate;
 /// Scope for releasing and rejecting held installs.
 #[derive(Debug, Clone, Copy)]
 pub struct InstallsReview;
@@ -190,6 +193,11 @@ impl Scope for AuditExport {
 impl Scope for PeopleErase {
     const NAME: ScopeName = ScopeName::AppsWrite;
     // Live and test devices are separate, so a test key cannot erase live data.
+    const LIVE_ONLY: bool = false;
+}
+impl Scope for WebEventsValidate {
+    const NAME: ScopeName = ScopeName::AppsWrite;
+    // Nothing is stored, so a test key changes no live data.
     const LIVE_ONLY: bool = false;
 }
 impl Scope for InstallsReview {
@@ -320,6 +328,13 @@ impl Authorized<AppsWrite> {
 impl Authorized<KeysWrite> {
     /// Derives read access. Every permission and role that grants `keys:write` also grants
     /// `apps:read`.
+    pub fn read_access(&self) -> Authorized<AppsRead> {
+        self.with_scope()
+    }
+}
+
+impl Authorized<WebEventsValidate> {
+    /// Derives read access. Write access includes it.
     pub fn read_access(&self) -> Authorized<AppsRead> {
         self.with_scope()
     }

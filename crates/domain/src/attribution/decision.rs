@@ -116,6 +116,8 @@ pub enum Rejection {
     DuplicateClick,
     /// Click by a bot.
     Bot,
+    /// Click on a test link.
+    TestLink,
     /// Invalid click id.
     BadToken,
     /// The click belongs to another app.
@@ -141,6 +143,7 @@ crate::keywords! {
         OutsideWindow => "outside_window",
         DuplicateClick => "duplicate_click",
         Bot => "bot",
+        TestLink => "test_link",
         BadToken => "bad_token",
         ForeignClick => "foreign_click",
         PendingClick => "pending_click",

@@ -1,10 +1,12 @@
 //! Bot detection for clicks.
 //!
 //! Crawlers, link previews and prefetching browsers are redirected like everyone else. Their clicks
-//! are recorded with the reason and never credited. In-app browsers, where most ad clicks happen,
-//! must not be mistaken for the crawlers of the same companies.
+//! are recorded with the reason and never credited. So are clicks on test links. In-app browsers,
+//! where most ad clicks happen, must not be mistaken for the crawlers of the same companies.
 
-/// Reason why a click counts as a bot's.
+use crate::link::Link;
+
+/// Reason why a click never counts: a bot made it, or it is on a test link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BotReason {
     /// `HEAD` request.
@@ -15,6 +17,8 @@ pub enum BotReason {
     NoUserAgent,
     /// The user agent names a crawler, an HTTP library or a link preview.
     KnownAgent,
+    /// The click is on a test link, whoever made it.
+    TestLink,
 }
 
 crate::keywords! {
@@ -23,6 +27,16 @@ crate::keywords! {
         Prefetch => "prefetch",
         NoUserAgent => "no_user_agent",
         KnownAgent => "known_agent",
+        TestLink => "test_link",
+    }
+}
+
+/// Returns why a click on a link never counts: it is a test link, or a bot made the click.
+pub const fn uncounted_reason(link: &Link, bot: Option<BotReason>) -> Option<BotReason> {
+    if link.is_test {
+        Some(BotReason::TestLink)
+    } else {
+        bot
     }
 }
 
@@ -309,6 +323,19 @@ mod tests {
     )]
     fn accepts_browsers_and_in_app_browsers(#[case] user_agent: &str) {
         assert_eq!(detect_bot(false, &[], Some(user_agent)), None);
+    }
+
+    #[test]
+    fn clicks_on_test_links_never_count_whoever_made_them() {
+        let link = crate::link::tests::any_link();
+        let test_link = Link {
+            is_test: true,
+            ..link.clone()
+        };
+        for bot in [None, Some(BotReason::Head)] {
+            assert_eq!(uncounted_reason(&link, bot), bot);
+            assert_eq!(uncounted_reason(&test_link, bot), Some(BotReason::TestLink));
+        }
     }
 
     #[rstest]

@@ -18,7 +18,7 @@ mod network;
 mod query;
 
 pub use app_open::{APP_OPEN_INTERVAL_MILLIS, app_open_click_id};
-pub use bot::{BotReason, detect_bot};
+pub use bot::{BotReason, detect_bot, uncounted_reason};
 pub use headers::{clean_user_agent, first_language, referer_origin};
 pub use network::{NetworkSource, detect_network};
 pub use query::{
@@ -71,7 +71,7 @@ pub struct Click {
     pub network: Option<Network>,
     /// How the network was detected.
     pub network_by: Option<NetworkSource>,
-    /// Why this counts as a bot's click; `None` for a person's.
+    /// Why the click never counts; `None` for a person's click on a link that is no test link.
     pub bot: Option<BotReason>,
     /// Platform, OS version and model that the browser reported.
     pub agent: Agent,
@@ -147,6 +147,11 @@ impl Click {
     /// link is visible to both environments: a test device matches it without using it up.
     pub fn is_visible_to(&self, environment: Environment) -> bool {
         self.environment.is_none_or(|own| own == environment)
+    }
+
+    /// Returns whether the click is on a test link.
+    pub fn is_test(&self) -> bool {
+        self.bot == Some(BotReason::TestLink)
     }
 
     /// Returns the platform.

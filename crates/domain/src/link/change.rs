@@ -6,13 +6,15 @@ use crate::audit::{Changes, FieldChange};
 use crate::integration::Network;
 use crate::refusal::Refusal;
 use crate::vocabulary::change::Change;
+use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::revision::Precondition;
 use crate::vocabulary::text::Name;
 use crate::vocabulary::time::Timestamp;
-use crate::vocabulary::web_url::{DeepLink, HttpsUrl};
+use crate::vocabulary::web_url::{DeepLink, HttpsUrl, PageUrl};
 use std::collections::BTreeMap;
 
-/// A change to a link. Name and slug have no default, so they cannot be reset.
+/// A change to a link. Name and slug have no default, so they cannot be reset. Only a new link may
+/// become a test link.
 #[derive(Debug, Clone, Default)]
 #[expect(
     missing_docs,
@@ -24,10 +26,11 @@ pub struct LinkChange {
     pub kind: Change<LinkKind>,
     pub network: Change<Network>,
     pub active: Change<bool>,
+    pub is_test: Change<bool>,
     pub ios_url: Change<HttpsUrl>,
     pub android_url: Change<HttpsUrl>,
     pub fallback_url: Change<HttpsUrl>,
-    pub destination_url: Change<HttpsUrl>,
+    pub destination_url: Change<PageUrl>,
     pub pass_params: Change<Vec<String>>,
     pub deep_link: Change<DeepLink>,
     pub custom_data: Change<BTreeMap<String, String>>,
@@ -75,6 +78,12 @@ impl Link {
         self.admit(precondition)?;
         let mut after = self.clone();
         after.apply(change);
+        if after.is_test != self.is_test {
+            let message = "Cannot be changed. Create another link.";
+            let mut faults = Faults::new();
+            faults.add("test", Problem::new(FaultCode::NotAllowed, message));
+            return Err(Refusal::Invalid(faults));
+        }
         after.check().map_err(Refusal::Invalid)?;
         let changes = differences(self, &after);
         if !changes.is_empty() {
@@ -95,6 +104,7 @@ impl Link {
         change.kind.apply(&mut self.kind, LinkKind::AppInstall);
         change.network.apply_optional(&mut self.network);
         change.active.apply(&mut self.active, true);
+        change.is_test.apply(&mut self.is_test, false);
         change.ios_url.apply_optional(&mut self.ios_url);
         change.android_url.apply_optional(&mut self.android_url);
         change.fallback_url.apply_optional(&mut self.fallback_url);
@@ -124,6 +134,7 @@ impl Link {
 /// Returns the fields' names and values for the audit log.
 fn audit_values(link: &Link) -> Vec<(&'static str, Option<String>)> {
     let url = |url: &Option<HttpsUrl>| url.as_ref().map(|url| url.as_str().to_owned());
+    let destination = link.destination_url.as_ref();
     let Campaign {
         id,
         name,
@@ -146,10 +157,14 @@ fn audit_values(link: &Link) -> Vec<(&'static str, Option<String>)> {
             link.network.map(|network| network.as_str().to_owned()),
         ),
         ("active", Some(link.active.to_string())),
+        ("test", link.is_test.then(|| link.is_test.to_string())),
         ("iosUrl", url(&link.ios_url)),
         ("androidUrl", url(&link.android_url)),
         ("fallbackUrl", url(&link.fallback_url)),
-        ("destinationUrl", url(&link.destination_url)),
+        (
+            "destinationUrl",
+            destination.map(|url| url.as_str().to_owned()),
+        ),
         ("passParams", Some(link.pass_params.join(", "))),
         (
             "deepLink",
@@ -191,7 +206,7 @@ mod tests {
         let refused = any_link().changed(change.clone(), &Precondition::None, LATER);
         assert!(matches!(refused, Err(Refusal::Invalid(_))));
 
-        let destination = HttpsUrl::parse("https://example.com/").unwrap();
+        let destination = PageUrl::parse("https://example.com/").unwrap();
         let change = LinkChange {
             destination_url: Change::Set(destination),
             ..change
@@ -202,6 +217,27 @@ mod tests {
         assert_eq!(changed.after.kind, LinkKind::WebFunnel);
         assert_eq!(changed.changes.len(), 2);
         assert_eq!(changed.after.tag(), "2");
+    }
+
+    #[test]
+    fn a_link_never_becomes_or_stops_being_a_test_link() {
+        for is_test in [false, true] {
+            let link = Link {
+                is_test,
+                ..any_link()
+            };
+            let change = |is_test| LinkChange {
+                is_test: Change::Set(is_test),
+                ..LinkChange::default()
+            };
+            let unchanged = link.changed(change(is_test), &Precondition::None, LATER);
+            assert_eq!(unchanged.unwrap().after, link);
+            let refused = link.changed(change(!is_test), &Precondition::None, LATER);
+            let Err(Refusal::Invalid(faults)) = refused else {
+                panic!("the change is refused");
+            };
+            assert_eq!(faults.iter().next().unwrap().field, "test");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ use crate::vocabulary::id::{AppId, LinkId};
 use crate::vocabulary::revision::Revision;
 use crate::vocabulary::text::Name;
 use crate::vocabulary::time::Timestamp;
-use crate::vocabulary::web_url::{DeepLink, HttpsUrl};
+use crate::vocabulary::web_url::{DeepLink, HttpsUrl, PageUrl};
 use std::collections::BTreeMap;
 
 /// A tracking link.
@@ -51,6 +51,9 @@ pub struct Link {
     pub network: Option<Network>,
     /// Whether the link works. An inactive link responds like an unknown one.
     pub active: bool,
+    /// Whether this is a test link. It may lead to the visitor's own computer, and its clicks never
+    /// count. This does not change, so that a link has either clicks that count or clicks that do not.
+    pub is_test: bool,
     /// URL that replaces the App Store page.
     pub ios_url: Option<HttpsUrl>,
     /// URL that replaces the Play Store page.
@@ -58,7 +61,7 @@ pub struct Link {
     /// Destination on other platforms.
     pub fallback_url: Option<HttpsUrl>,
     /// Destination of a `web_funnel` link.
-    pub destination_url: Option<HttpsUrl>,
+    pub destination_url: Option<PageUrl>,
     /// Query parameters that a `web_funnel` link passes on.
     pub pass_params: Vec<String>,
     /// Deep link that the installed app opens.
@@ -132,6 +135,7 @@ impl Link {
             kind: LinkKind::AppInstall,
             network: None,
             active: true,
+            is_test: false,
             ios_url: None,
             android_url: None,
             fallback_url: None,
@@ -158,6 +162,15 @@ impl Link {
         if self.kind == LinkKind::AppInstall && self.destination_url.is_some() {
             let message = "Only allowed for web_funnel links. Use iosUrl, androidUrl or \
                            fallbackUrl, or set the type to web_funnel.";
+            faults.add(
+                "destinationUrl",
+                Problem::new(FaultCode::NotAllowed, message),
+            );
+        }
+        let is_local = self.destination_url.as_ref().is_some_and(PageUrl::is_local);
+        if is_local && !self.is_test {
+            let message = "Only test links may lead to http://localhost. Use an https URL, or set \
+                           test when you create the link.";
             faults.add(
                 "destinationUrl",
                 Problem::new(FaultCode::NotAllowed, message),
@@ -234,7 +247,7 @@ pub(crate) mod tests {
         #[case] expected: Option<FaultCode>,
     ) {
         let destination_url =
-            has_destination.then(|| HttpsUrl::parse("https://example.com/").unwrap());
+            has_destination.then(|| PageUrl::parse("https://example.com/").unwrap());
         let link = Link {
             kind,
             destination_url,
@@ -244,6 +257,26 @@ pub(crate) mod tests {
             .check()
             .err()
             .and_then(|faults| faults.iter().next().map(|f| f.code));
+        assert_eq!(found, expected);
+    }
+
+    #[rstest]
+    #[case::test_link(true, "http://localhost:3000/", None)]
+    #[case::test_link_to_a_site(true, "https://example.com/", None)]
+    #[case::other_link(false, "http://localhost:3000/", Some(FaultCode::NotAllowed))]
+    fn only_test_links_lead_to_the_visitors_own_computer(
+        #[case] is_test: bool,
+        #[case] destination: &str,
+        #[case] expected: Option<FaultCode>,
+    ) {
+        let link = Link {
+            kind: LinkKind::WebFunnel,
+            is_test,
+            destination_url: Some(PageUrl::parse(destination).unwrap()),
+            ..any_link()
+        };
+        let found = link.check().err();
+        let found = found.and_then(|faults| faults.iter().next().map(|fault| fault.code));
         assert_eq!(found, expected);
     }
 

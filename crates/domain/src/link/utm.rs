@@ -2,7 +2,7 @@
 
 use crate::vocabulary::fault::Problem;
 use crate::vocabulary::text::check_length;
-use crate::vocabulary::web_url::HttpsUrl;
+use crate::vocabulary::web_url::PageUrl;
 use url::form_urlencoded;
 
 /// Maximum length of a UTM parameter in characters.
@@ -47,7 +47,7 @@ impl UtmParameters {
     /// Sets the parameters in a URL. The first parameter of the same name is replaced and further
     /// ones are removed; new parameters follow the others. Everything else stays as it is written,
     /// and the fragment stays at the end. Rejected if the URL becomes too long.
-    pub fn applied_to(&self, url: &HttpsUrl) -> Result<HttpsUrl, Problem> {
+    pub fn applied_to(&self, url: &PageUrl) -> Result<PageUrl, Problem> {
         let (rest, fragment) = match url.as_str().split_once('#') {
             Some((rest, fragment)) => (rest, format!("#{fragment}")),
             None => (url.as_str(), String::new()),
@@ -70,7 +70,7 @@ impl UtmParameters {
                 .map(|(name, value)| written(name, value)),
         );
         let mark = if parts.is_empty() { "" } else { "?" };
-        HttpsUrl::parse(&format!("{page}{mark}{}{fragment}", parts.join("&")))
+        PageUrl::parse(&format!("{page}{mark}{}{fragment}", parts.join("&")))
     }
 }
 
@@ -155,6 +155,12 @@ mod tests {
         "https://e.com/?q=a+b%2Bc&d&utm_source=x"
     )]
     #[case::empty_query("https://e.com/?", "x", "", "https://e.com/?utm_source=x")]
+    #[case::own_computer(
+        "http://localhost:3000/",
+        "x",
+        "",
+        "http://localhost:3000/?utm_source=x"
+    )]
     #[case::encoded_value(
         "https://e.com/",
         "a b&c=d+é",
@@ -167,7 +173,7 @@ mod tests {
         #[case] campaign: &str,
         #[case] expected: &str,
     ) {
-        let url = HttpsUrl::parse(url).unwrap();
+        let url = PageUrl::parse(url).unwrap();
         let set = of(source, campaign).applied_to(&url).unwrap();
         assert_eq!(set.as_str(), expected);
         assert_eq!(
@@ -187,7 +193,7 @@ mod tests {
             term: value("t"),
             content: value("o"),
         };
-        let url = HttpsUrl::parse("https://e.com/").unwrap();
+        let url = PageUrl::parse("https://e.com/").unwrap();
         assert_eq!(
             all.applied_to(&url).unwrap().as_str(),
             "https://e.com/?utm_source=s&utm_medium=m&utm_campaign=c&utm_term=t&utm_content=o"
@@ -197,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_url_that_becomes_too_long_is_rejected() {
-        let url = HttpsUrl::parse(&format!("https://e.com/{}", "a".repeat(1_900))).unwrap();
+        let url = PageUrl::parse(&format!("https://e.com/{}", "a".repeat(1_900))).unwrap();
         let long = of(&"é".repeat(200), "").applied_to(&url);
         assert_eq!(long.unwrap_err().code, FaultCode::TooLong);
         assert!(utm_value(&"a".repeat(201)).is_err());

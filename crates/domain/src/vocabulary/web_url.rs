@@ -2,13 +2,11 @@
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::text::reject_nul;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use url::{Host, Url};
 
 /// Maximum length of a URL in characters.
 pub const URL_CHARS_MAX: usize = 2_000;
-
-/// Prefix of an https URL.
-const SCHEME: &str = "https://";
 
 /// Schemes that run code or read local files. No deep link uses them. An app's settings limit deep
 /// links further (`link::check_deep_link`); this list also applies to stored ones.
@@ -67,27 +65,7 @@ impl HttpsUrl {
                 "Must begin with https://.",
             ));
         }
-        // The URL parser also accepts `https:host` and `https:///host`, which other parsers read as
-        // paths.
-        let has_authority = text.get(..SCHEME.len()).is_some_and(|start| {
-            start.eq_ignore_ascii_case(SCHEME) && !text[SCHEME.len()..].starts_with('/')
-        });
-        if !has_authority {
-            return Err(Problem::new(
-                FaultCode::InvalidFormat,
-                "Must begin with https:// and a host.",
-            ));
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(Problem::new(
-                FaultCode::InvalidFormat,
-                "Must not contain a user name or password.",
-            ));
-        }
-        if url.as_str().len() > URL_CHARS_MAX {
-            let message = format!("Must have at most {URL_CHARS_MAX} characters when encoded.");
-            return Err(Problem::new(FaultCode::TooLong, message));
-        }
+        check_authority(text, &url)?;
         Ok(Self(url.into()))
     }
 
@@ -118,16 +96,54 @@ impl HttpsUrl {
 
     /// Returns scheme, host and port.
     pub fn origin(&self) -> WebOrigin {
-        // The text is canonical and has no user, so the origin is everything before the path.
-        let host = "https://".len();
-        let end = self.0[host..]
-            .find('/')
-            .map_or(self.0.len(), |at| host + at);
-        WebOrigin(self.0[..end].to_owned())
+        WebOrigin::of_canonical(&self.0)
+    }
+}
+
+/// Rejects a URL without a host directly after its scheme, with credentials, or one that is too long
+/// when encoded.
+fn check_authority(text: &str, url: &Url) -> Result<(), Problem> {
+    // The URL parser also accepts `https:host` and `https:///host`, which other parsers read as
+    // paths.
+    let scheme = format!("{}://", url.scheme());
+    let has_authority = text.get(..scheme.len()).is_some_and(|start| {
+        start.eq_ignore_ascii_case(&scheme) && !text[scheme.len()..].starts_with('/')
+    });
+    if !has_authority {
+        let message = format!("Must begin with {scheme} and a host.");
+        return Err(Problem::new(FaultCode::InvalidFormat, message));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Problem::new(
+            FaultCode::InvalidFormat,
+            "Must not contain a user name or password.",
+        ));
+    }
+    if url.as_str().len() > URL_CHARS_MAX {
+        let message = format!("Must have at most {URL_CHARS_MAX} characters when encoded.");
+        return Err(Problem::new(FaultCode::TooLong, message));
+    }
+    Ok(())
+}
+
+/// URL of a web page: an `https` URL, or an `http` URL of the visitor's own computer, where
+/// developers try out their pages. Only test links lead to the latter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageUrl(String);
+
+impl PageUrl {
+    /// Parses a URL such as `https://example.com/pricing` or `http://localhost:3000/`.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let url = parse(text)?;
+        if url.scheme() == "http" && is_own_computer(&url) {
+            check_authority(text, &url)?;
+            return Ok(Self(url.into()));
+        }
+        HttpsUrl::parse(text).map(Self::from)
     }
 
-    /// Parses the URL of a page: scheme, host, port and path only. Rejects query and fragment,
-    /// which may contain personal data.
+    /// Parses a URL of scheme, host, port and path only. Rejects query and fragment, which may
+    /// contain personal data.
     pub fn parse_without_query(text: &str) -> Result<Self, Problem> {
         let this = Self::parse(text)?;
         // In canonical text these characters only start a query or a fragment.
@@ -139,17 +155,55 @@ impl HttpsUrl {
         }
         Ok(this)
     }
+
+    /// Returns the canonical text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether this is an `http` URL of the visitor's own computer.
+    pub fn is_local(&self) -> bool {
+        self.0.starts_with("http://")
+    }
+
+    /// Returns scheme, host and port.
+    pub fn origin(&self) -> WebOrigin {
+        WebOrigin::of_canonical(&self.0)
+    }
 }
 
-/// Scheme, host and port of an https URL in canonical form, as browsers compare origins.
+impl From<HttpsUrl> for PageUrl {
+    fn from(url: HttpsUrl) -> Self {
+        Self(url.0)
+    }
+}
+
+/// Returns whether a URL's host is the computer that opens the URL, whatever its network.
+fn is_own_computer(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address == Ipv4Addr::LOCALHOST,
+        Some(Host::Ipv6(address)) => address == Ipv6Addr::LOCALHOST,
+        None => false,
+    }
+}
+
+/// Scheme, host and port of a page's URL in canonical form, as browsers compare origins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebOrigin(String);
 
 impl WebOrigin {
     /// Reads a stored origin.
     pub fn from_stored(text: &str) -> Option<Self> {
-        let origin = HttpsUrl::parse(text).ok()?.origin();
+        let origin = PageUrl::parse(text).ok()?.origin();
         (origin.0 == text).then_some(origin)
+    }
+
+    /// Returns the origin of a canonical URL without a user: everything before the path.
+    fn of_canonical(url: &str) -> Self {
+        let host = url.find("://").map_or(0, |at| at + "://".len());
+        let end = url[host..].find('/').map_or(url.len(), |at| host + at);
+        Self(url[..end].to_owned())
     }
 
     /// Returns the stored form: `https://shop.example.com`, with the port if it is not 443.
@@ -244,8 +298,10 @@ mod tests {
     #[case::no_path("https://example.com", "https://example.com")]
     #[case::a_query_at_once("https://example.com?a=/b", "https://example.com")]
     #[case::an_address("https://[2001:DB8::1]:8443/x", "https://[2001:db8::1]:8443")]
+    #[case::own_computer("http://LOCALHOST:80/x", "http://localhost")]
+    #[case::own_computer_and_port("http://127.0.0.1:3000?a=/b", "http://127.0.0.1:3000")]
     fn origins_are_canonical(#[case] url: &str, #[case] expected: &str) {
-        let origin = HttpsUrl::parse(url).unwrap().origin();
+        let origin = PageUrl::parse(url).unwrap().origin();
         assert_eq!(origin.as_str(), expected);
         let defined = Url::parse(url).unwrap().origin().ascii_serialization();
         assert_eq!(defined, expected);
@@ -271,7 +327,38 @@ mod tests {
     #[case::three_slashes("https:///example.com/x", false)]
     #[case::capitals("HTTPS://example.com/x", true)]
     fn rejects_queries_and_fragments(#[case] text: &str, #[case] accepted: bool) {
-        assert_eq!(HttpsUrl::parse_without_query(text).is_ok(), accepted);
+        assert_eq!(PageUrl::parse_without_query(text).is_ok(), accepted);
+    }
+
+    /// Whether a page's URL is accepted, and as one of the visitor's own computer.
+    #[rstest]
+    #[case::https("https://example.com/", Ok(false))]
+    #[case::https_on_localhost("https://localhost:3000/", Ok(false))]
+    #[case::localhost("http://localhost/", Ok(true))]
+    #[case::capitals_and_a_port("HTTP://LocalHost:3000/shop?a=b#c", Ok(true))]
+    #[case::version_four("http://127.0.0.1:8080/", Ok(true))]
+    #[case::version_four_in_hex("http://0x7f.1/", Ok(true))]
+    #[case::version_six("http://[::1]:3000/", Ok(true))]
+    #[case::another_loopback("http://127.0.0.2/", Err(FaultCode::InvalidFormat))]
+    #[case::any_address("http://0.0.0.0/", Err(FaultCode::InvalidFormat))]
+    #[case::private_network("http://192.168.0.2/", Err(FaultCode::InvalidFormat))]
+    #[case::below_localhost("http://shop.localhost/", Err(FaultCode::InvalidFormat))]
+    #[case::begins_like_it("http://localhost.example.com/", Err(FaultCode::InvalidFormat))]
+    #[case::as_the_user("http://localhost@example.com/", Err(FaultCode::InvalidFormat))]
+    #[case::credentials("http://you@localhost/", Err(FaultCode::InvalidFormat))]
+    #[case::no_slashes("http:localhost/", Err(FaultCode::InvalidFormat))]
+    #[case::three_slashes("http:///localhost/", Err(FaultCode::InvalidFormat))]
+    #[case::plain_http("http://example.com/", Err(FaultCode::InvalidFormat))]
+    #[case::backslash("http:\\\\localhost/", Err(FaultCode::InvalidCharacter))]
+    fn pages_are_https_or_on_the_visitors_own_computer(
+        #[case] text: &str,
+        #[case] expected: Result<bool, FaultCode>,
+    ) {
+        let parsed = PageUrl::parse(text).map(|url| url.is_local());
+        assert_eq!(parsed.map_err(|problem| problem.code), expected);
+        if expected == Ok(true) {
+            assert!(HttpsUrl::parse(text).is_err());
+        }
     }
 
     #[rstest]

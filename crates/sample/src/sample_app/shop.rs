@@ -9,7 +9,7 @@ use tributary_domain::event::web::{WebEvent, WebEventKind};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::money::Amount;
-use tributary_domain::vocabulary::web_url::HttpsUrl;
+use tributary_domain::vocabulary::web_url::PageUrl;
 
 /// One web buyer per this many events.
 const EVENTS_PER_BUYER: u64 = 400;
@@ -69,7 +69,7 @@ impl SampleApp {
         day: u32,
         random: &mut ChaCha8Rng,
     ) -> WebEvent {
-        let url = HttpsUrl::parse_without_query(&format!("{SHOP}/paid")).expect("an address");
+        let url = PageUrl::parse_without_query(&format!("{SHOP}/paid")).expect("an address");
         // The price stays the same for renewals and refunds.
         let country = click.country.as_deref().unwrap_or_default();
         let (price, currency) = price(country, &mut self.random(number, 7));

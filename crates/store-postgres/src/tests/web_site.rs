@@ -15,7 +15,7 @@ use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_domain::vocabulary::web_url::{HttpsUrl, WebOrigin};
+use tributary_domain::vocabulary::web_url::{PageUrl, WebOrigin};
 use tributary_store::contract::fixtures::{SharedStore, at, join_all, origin, unique};
 use tributary_store::contract::sdk_fixtures::{Tenant, tenant};
 use tributary_store::{Links, StoreError, StoreResult, WebEvents};
@@ -39,7 +39,7 @@ impl Site {
         let tenant = tenant(&shared).await;
         let change = LinkChange {
             kind: Change::Set(LinkKind::WebFunnel),
-            destination_url: Change::Set(HttpsUrl::parse(SITE).expect("a URL")),
+            destination_url: Change::Set(PageUrl::parse(SITE).expect("a URL")),
             ..LinkChange::default()
         };
         let (app, link, any) = (tenant.app.id, tenant.link.id, Precondition::None);

@@ -24,7 +24,7 @@ use tributary_domain::link::LinkKind;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
-use tributary_domain::vocabulary::web_url::HttpsUrl;
+use tributary_domain::vocabulary::web_url::PageUrl;
 use tributary_recording::duplicates::lock_sdk_events;
 use tributary_store::StoreError;
 use tributary_store::records::{ClickRow, LinkRow};
@@ -34,22 +34,36 @@ use uuid::Uuid;
 pub(super) const ENVIRONMENT: Environment = Environment::Live;
 pub(super) const SOURCE: EventSource = EventSource::Web;
 
-/// The facts, and the payments that are locked until this transaction ends.
+/// The facts, and the payments that refunds name. If facts are locked, these are the stored ones, and
+/// they stay locked until this transaction ends.
 pub(super) struct LockedWebFacts<'a> {
     pub(super) facts: WebFacts<'a>,
     pub(super) locked: BTreeSet<ExternalKey<'a>>,
 }
 
-/// Locks payments and reads the facts that the rules need.
+/// Whether the rows that a decision depends on are locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FactLocks {
+    /// The decision is written, so its facts must stay valid until the commit.
+    UntilCommit,
+    /// Nothing is written.
+    None,
+}
+
+/// Reads the facts that the rules need, after locking what they depend on.
 pub(super) async fn gather<'a>(
     tx: &Tx,
     posts: &'a [WebEvent],
+    locks: FactLocks,
 ) -> Result<LockedWebFacts<'a>, Failure> {
     // A posted event without a verified click is rejected, so it needs no locks.
     let verifiable = || posts.iter().filter(|post| post.click.is_some());
     let refunds = verifiable().filter(|post| post.kind == WebEventKind::Refund);
-    let refunds = refunds.filter_map(WebEvent::parent_key).collect();
-    let locked = lock_payments(tx, refunds).await?;
+    let refunds: BTreeSet<_> = refunds.filter_map(WebEvent::parent_key).collect();
+    let locked = match locks {
+        FactLocks::UntilCommit => lock_payments(tx, refunds).await?,
+        FactLocks::None => refunds,
+    };
 
     let own: BTreeSet<_> = posts.iter().map(WebEvent::key).collect();
     let parents: BTreeSet<_> = verifiable().filter_map(WebEvent::parent_key).collect();
@@ -68,7 +82,12 @@ pub(super) async fn gather<'a>(
     let twins = reserved.values().filter_map(|(_, event)| event.as_ref());
     let twins: Vec<&Event> = twins.collect();
     let mut reported = BTreeMap::new();
-    if let Some(first) = posts.first().filter(|_| !twins.is_empty()) {
+    if locks == FactLocks::None {
+        let unlocked = twins
+            .iter()
+            .filter(|event| event.source == EventSource::Sdk);
+        reported.extend(unlocked.map(|event| (event.id, (*event).clone())));
+    } else if let Some(first) = posts.first().filter(|_| !twins.is_empty()) {
         reported = lock_sdk_events(tx, &twins, first.received_at).await?;
         // Read again, because the devices may have changed before they were locked.
         paid = first_payments().await?;
@@ -277,7 +296,7 @@ async fn find_clicks(
         let found = Arc::new(WebClick {
             click: read_row::<ClickRow>(row)?.read()?,
             is_web_funnel: link.kind == LinkKind::WebFunnel,
-            link_origin: link.destination_url.as_ref().map(HttpsUrl::origin),
+            link_origin: link.destination_url.as_ref().map(PageUrl::origin),
         });
         let is_referenced = row.try_get(CLICK_COLUMNS_COUNT)?;
         Ok((

@@ -18,8 +18,9 @@ use crate::pool::Pool;
 use crate::tx::{self, TransactionMode, Tx};
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
+use facts::FactLocks;
 use std::sync::Arc;
-use tributary_domain::event::web::{AcceptedWebEvent, WebEvent, decide};
+use tributary_domain::event::web::{AcceptedWebEvent, WebEvent, WebEventPreview, decide, preview};
 use tributary_domain::refusal::Refusal;
 use tributary_store::{StoreResult, WebEvents};
 
@@ -51,7 +52,7 @@ pub(crate) fn batch_writer(pool: Arc<Pool>) -> BatchWriter<WebEvent, WebEventRes
 
 /// Records the accepted posts. Returns one result per post.
 pub(crate) async fn accept(tx: &Tx, posts: &[WebEvent]) -> Result<Vec<WebEventResult>, Failure> {
-    let facts = facts::gather(tx, posts).await?;
+    let facts = facts::gather(tx, posts, FactLocks::UntilCommit).await?;
     let decisions = decide(posts, &facts.facts);
     // Boxed because the futures of many concurrent statements are large.
     Box::pin(write::write_changes(tx, &facts, &decisions.changes)).await?;
@@ -62,5 +63,15 @@ pub(crate) async fn accept(tx: &Tx, posts: &[WebEvent]) -> Result<Vec<WebEventRe
 impl WebEvents for PostgresStore {
     async fn accept_web_event(&self, post: WebEvent) -> StoreResult<AcceptedWebEvent> {
         Ok(self.write_batched(&self.web_events, post).await??)
+    }
+
+    async fn validate_web_event(&self, post: WebEvent) -> StoreResult<WebEventPreview> {
+        self.read("validate_web_event", async move |tx| {
+            let posts = std::slice::from_ref(&post);
+            // Boxed because the futures of many concurrent statements are large.
+            let found = Box::pin(facts::gather(tx, posts, FactLocks::None)).await?;
+            Ok(preview(&post, &found.facts)?)
+        })
+        .await
     }
 }

@@ -25,7 +25,7 @@ use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_domain::vocabulary::web_url::{HttpsUrl, WebOrigin};
+use tributary_domain::vocabulary::web_url::{PageUrl, WebOrigin};
 
 /// Device id.
 pub const DEVICE: &str = "6F9619FF-8B86-4011-B42D-00C04FC964E1";
@@ -142,7 +142,7 @@ pub async fn person_scenario(store: &SharedStore) -> PersonScenario {
 async fn open_shop(tenant: &mut Tenant) {
     let change = LinkChange {
         kind: Change::Set(LinkKind::WebFunnel),
-        destination_url: Change::Set(HttpsUrl::parse(SHOP).expect("a URL")),
+        destination_url: Change::Set(PageUrl::parse(SHOP).expect("a URL")),
         ..LinkChange::default()
     };
     let (app, link) = (tenant.app.id, tenant.link.id);

@@ -12,7 +12,7 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::page::PageRequest;
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl};
+use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl, PageUrl};
 
 fn url(text: &str) -> Change<HttpsUrl> {
     Change::Set(HttpsUrl::parse(text).expect("a URL"))
@@ -25,10 +25,11 @@ fn everything() -> LinkChange {
         kind: Change::Set(LinkKind::WebFunnel),
         network: Change::Set(Network::C),
         active: Change::Set(false),
+        is_test: Change::Keep,
         ios_url: url("https://apps.apple.com/app/id1"),
         android_url: url("https://play.google.com/x"),
         fallback_url: url("https://example.com/f"),
-        destination_url: url("https://example.com/d?x=1#y"),
+        destination_url: Change::Set(PageUrl::parse("https://example.com/d?x=1#y").expect("a URL")),
         pass_params: Change::Set(vec!["gclid".to_owned()]),
         deep_link: Change::Set(DeepLink::parse("runner://offer/42").expect("a deep link")),
         custom_data: Change::Set(BTreeMap::from([("invite".to_owned(), "ab\"c".to_owned())])),

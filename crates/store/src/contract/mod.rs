@@ -71,6 +71,7 @@ pub mod skan;
 pub mod tenants;
 pub mod traffic;
 pub mod views;
+pub mod web_event_previews;
 pub mod web_events;
 pub mod what_if;
 

@@ -15,7 +15,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_domain::vocabulary::web_url::{HttpsUrl, WebOrigin};
+use tributary_domain::vocabulary::web_url::{PageUrl, WebOrigin};
 
 const SHOP: &str = "https://shop.example.com";
 
@@ -24,7 +24,7 @@ pub(super) async fn shop(store: &SharedStore) -> (Tenant, Click) {
     let mut tenant = tenant(store).await;
     let change = LinkChange {
         kind: Change::Set(LinkKind::WebFunnel),
-        destination_url: Change::Set(HttpsUrl::parse(SHOP).expect("a URL")),
+        destination_url: Change::Set(PageUrl::parse(SHOP).expect("a URL")),
         ..LinkChange::default()
     };
     let (app, link) = (tenant.app.id, tenant.link.id);

@@ -12,7 +12,7 @@ use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::revision::Revision;
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl};
+use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl, PageUrl};
 
 row! {
     /// A row of `links`.
@@ -80,18 +80,22 @@ struct Settings {
     adset_name: Option<String>,
     ad_id: Option<String>,
     ad_name: Option<String>,
+    /// Earlier versions store no such field.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    test: bool,
 }
 
 impl LinkRow {
     /// Converts a link to columns.
     pub fn write(link: &Link) -> Self {
         let text = |url: &Option<HttpsUrl>| url.as_ref().map(|url| url.as_str().to_owned());
+        let destination = link.destination_url.as_ref();
         let campaign = link.campaign.clone();
         let settings = Settings {
             ios_url: text(&link.ios_url),
             android_url: text(&link.android_url),
             fallback_url: text(&link.fallback_url),
-            destination_url: text(&link.destination_url),
+            destination_url: destination.map(|url| url.as_str().to_owned()),
             pass_params: link.pass_params.clone(),
             deep_link: link.deep_link.as_ref().map(|link| link.as_str().to_owned()),
             custom_data: link.custom_data.clone(),
@@ -101,6 +105,7 @@ impl LinkRow {
             adset_name: campaign.adset_name,
             ad_id: campaign.ad_id,
             ad_name: campaign.ad_name,
+            test: link.is_test,
         };
         Self {
             app_id: *link.app.as_bytes(),
@@ -128,6 +133,7 @@ impl LinkRow {
             let parsed = text.map(|text| HttpsUrl::parse(&text));
             parsed.transpose().map_err(|_| corrupt("settings"))
         };
+        let destination = stored.destination_url.map(|text| PageUrl::parse(&text));
         let network = |text: String| Network::parse(&text).ok_or_else(|| corrupt("network"));
         let deep_link = stored
             .deep_link
@@ -141,10 +147,11 @@ impl LinkRow {
             kind: LinkKind::parse(&self.kind).ok_or_else(|| corrupt("kind"))?,
             network: self.network.map(network).transpose()?,
             active: self.active,
+            is_test: stored.test,
             ios_url: url(stored.ios_url)?,
             android_url: url(stored.android_url)?,
             fallback_url: url(stored.fallback_url)?,
-            destination_url: url(stored.destination_url)?,
+            destination_url: destination.transpose().map_err(|_| corrupt("settings"))?,
             pass_params: stored.pass_params,
             deep_link: deep_link.map_err(|_| corrupt("settings"))?,
             custom_data: stored.custom_data,

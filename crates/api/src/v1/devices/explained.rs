@@ -96,8 +96,8 @@ struct CandidateOut {
     score: Option<u8>,
     signals: Option<SignalsOut>,
     accepted: bool,
-    /// Rejection reason: `outside_window`, `duplicate_click`, `bot`, `bad_token`, `foreign_click`,
-    /// `pending_click`, `implausible`, `score_too_low`, `ambiguous`, `shared_address`,
+    /// Rejection reason: `outside_window`, `duplicate_click`, `bot`, `test_link`, `bad_token`,
+    /// `foreign_click`, `pending_click`, `implausible`, `score_too_low`, `ambiguous`, `shared_address`,
     /// `method_disabled`, `older_than_winner`.
     rejected: Option<&'static str>,
 }

@@ -7,7 +7,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tributary_domain::access::Environment;
 use tributary_domain::event::Event;
-use tributary_domain::forwarding::{Delivery, SkipReason};
+use tributary_domain::forwarding::plan::PlannedDelivery;
+use tributary_domain::forwarding::{Delivery, DeliveryStatus, SkipReason};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use utoipa::ToSchema;
@@ -20,7 +21,7 @@ const SKIPPED: &str = "skipped";
 #[serde(rename_all = "camelCase")]
 #[schema(title = "EventDelivery")]
 pub(crate) struct EventDeliveryOut {
-    /// Delivery id; null if the event was skipped.
+    /// Delivery id; null if the event was skipped, or only validated.
     #[schema(example = "dlv_01k9z3v7q8e4r9m2x5c6b7n8d6")]
     id: Option<String>,
     #[schema(inline, value_type = crate::choices::NetworkChoice)]
@@ -40,11 +41,14 @@ pub(crate) struct EventDeliveryOut {
 
 impl EventDeliveryOut {
     /// Merges an event's deliveries and skip reasons, sorted by network.
-    pub(crate) fn all(deliveries: Vec<Delivery>, skipped: &[(Network, SkipReason)]) -> Vec<Self> {
+    pub(crate) fn all(
+        deliveries: Vec<impl Into<Self>>,
+        skipped: &[(Network, SkipReason)],
+    ) -> Vec<Self> {
         let skipped = skipped.iter().copied().map(Self::from);
         let mut all: Vec<Self> = deliveries
             .into_iter()
-            .map(Self::from)
+            .map(Into::into)
             .chain(skipped)
             .collect();
         all.sort_by_key(|one| one.network);
@@ -63,6 +67,21 @@ impl From<Delivery> for EventDeliveryOut {
             attempts_made: delivery.attempts_made,
             next_attempt_at: delivery.next_attempt_at.map(rfc3339),
             settled_at: delivery.settled_at.map(rfc3339),
+        }
+    }
+}
+
+impl From<PlannedDelivery> for EventDeliveryOut {
+    fn from(planned: PlannedDelivery) -> Self {
+        Self {
+            id: None,
+            network: planned.network.as_str(),
+            network_event: Some(planned.network_event),
+            status: DeliveryStatus::Pending.as_str(),
+            reason: None,
+            attempts_made: 0,
+            next_attempt_at: Some(rfc3339(planned.due_at)),
+            settled_at: None,
         }
     }
 }

@@ -14,6 +14,7 @@ use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::{DeviceKey, UserKey};
 use tributary_domain::event::{Credit, Event};
 use tributary_domain::forwarding::Delivery;
+use tributary_domain::forwarding::plan::PlannedDelivery;
 use tributary_domain::ledger::Revenue;
 use tributary_domain::vocabulary::id::{AppId, ClickId};
 use tributary_store::records::original_transaction;
@@ -112,6 +113,20 @@ impl EventOut {
         let deliveries = EventDeliveryOut::all(deliveries, &event.skipped);
         Self {
             deliveries: Some(deliveries),
+            ..Self::without_deliveries(event, |app, click| tokens.sign(app, click))
+        }
+    }
+
+    /// Builds the JSON form of an event that is only validated. `planned` are the deliveries that it
+    /// would cause, if it were recorded.
+    pub(crate) fn of_preview(
+        event: Event,
+        planned: Option<Vec<PlannedDelivery>>,
+        tokens: &ClickTokens,
+    ) -> Self {
+        let deliveries = planned.map(|planned| EventDeliveryOut::all(planned, &event.skipped));
+        Self {
+            deliveries,
             ..Self::without_deliveries(event, |app, click| tokens.sign(app, click))
         }
     }

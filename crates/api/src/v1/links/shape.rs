@@ -25,6 +25,8 @@ pub(crate) struct LinkOut {
     #[schema(inline, value_type = Option<crate::choices::NetworkChoice>)]
     network: Option<&'static str>,
     active: bool,
+    /// True for a test link, whose clicks count nowhere.
+    test: bool,
     ios_url: Option<String>,
     android_url: Option<String>,
     fallback_url: Option<String>,
@@ -68,10 +70,11 @@ impl LinkOut {
                 .network
                 .map(tributary_domain::integration::Network::as_str),
             active: link.active,
+            test: link.is_test,
             ios_url: text(link.ios_url),
             android_url: text(link.android_url),
             fallback_url: text(link.fallback_url),
-            destination_url: text(link.destination_url),
+            destination_url: link.destination_url.map(|url| url.as_str().to_owned()),
             pass_params: link.pass_params,
             deep_link: link
                 .deep_link
@@ -108,6 +111,7 @@ pub(crate) fn example() -> serde_json::Value {
         "type": "app_install",
         "network": "network_a",
         "active": true,
+        "test": false,
         "iosUrl": null,
         "androidUrl": null,
         "fallbackUrl": "https://example.com/",

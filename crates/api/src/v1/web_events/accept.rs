@@ -3,6 +3,7 @@
 //! 202 means that the event is durably stored, not that it is attributed.
 
 use super::fields::{WebEventBody, WebEventRequest};
+use super::request::read_event;
 use crate::body::{Envelope, JsonResponse};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
@@ -14,8 +15,6 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use tributary_domain::access::AppsWrite;
-use tributary_domain::event::web::WebEvent;
-use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use utoipa::ToSchema;
 
@@ -63,8 +62,8 @@ pub(crate) type AcceptedEnvelope = Envelope<Accepted>;
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
         Code::LiveOnly, Code::WebEventsDisabled, Code::AppArchived, Code::AppNotFound,
         Code::OriginalTransactionUnavailable, Code::EventIdConflict, Code::ClickNotVerified,
-        Code::ClickNetworkUnsupported, Code::OriginMismatch, Code::OriginalTransactionInvalid,
-        Code::RefundExceedsPayment, Code::CurrencyMismatch
+        Code::TestClick, Code::ClickNetworkUnsupported, Code::OriginMismatch,
+        Code::OriginalTransactionInvalid, Code::RefundExceedsPayment, Code::CurrencyMismatch
     ]]))),
     responses((status = 202, description = "The event is stored.",
         body = inline(AcceptedEnvelope), example = json!({
@@ -78,45 +77,13 @@ pub(crate) async fn accept(
     State(state): State<ApiState>,
     request: WebEventRequest,
 ) -> Result<impl IntoResponse, ApiError> {
-    let app = state
-        .read_cache
-        .app(&state.store, caller.authorized.read_access(), ids.app()?)
-        .await?;
-    app.admit_web_events()?;
     let external_id = request.external_id.clone();
-    let accepted = state
-        .store
-        .accept_web_event(into_web_event(request, app.id, &state))
-        .await?;
+    let event = read_event(&state, caller.authorized.read_access(), ids, request).await?;
+    let accepted = state.store.accept_web_event(event).await?;
     let (duplicate, received_at) = (accepted.is_duplicate, accepted.received_at);
     Ok(JsonResponse::accepted(Accepted::new(
         external_id,
         duplicate,
         received_at,
     )))
-}
-
-fn into_web_event(request: WebEventRequest, app: AppId, state: &ApiState) -> WebEvent {
-    let click = state
-        .click_tokens
-        .verify(&request.click_text)
-        .filter(|click| click.belongs_to(app))
-        .map(|click| click.click);
-    WebEvent {
-        app,
-        id: EventId::new(request.occurred_at, state.runtime.id_bytes()),
-        external_id: request.external_id,
-        click_text: request.click_text,
-        click,
-        device: request.device,
-        occurred_at: request.occurred_at,
-        kind: request.kind,
-        amount: request.amount,
-        currency: request.currency,
-        origin: request.source_url.origin(),
-        source_url: request.source_url.as_str().to_owned(),
-        parent: request.parent,
-        email_sha256: request.email_sha256,
-        received_at: request.received_at,
-    }
 }

@@ -13,7 +13,7 @@ use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::text::{EXTERNAL_ID_BYTES_MAX, check_external_id};
 use tributary_domain::vocabulary::time::{EARLIEST_EVENT, Timestamp, event_time};
-use tributary_domain::vocabulary::web_url::{HttpsUrl, URL_CHARS_MAX};
+use tributary_domain::vocabulary::web_url::{PageUrl, URL_CHARS_MAX};
 
 described_body! {
     /// A web event.
@@ -30,7 +30,7 @@ pub struct WebEventRequest {
     pub(super) kind: WebEventKind,
     pub(super) amount: Option<Amount>,
     pub(super) currency: Option<Currency>,
-    pub(super) source_url: HttpsUrl,
+    pub(super) source_url: PageUrl,
     pub(super) parent: Option<String>,
     pub(super) email_sha256: Option<String>,
     pub(super) received_at: Timestamp,
@@ -101,12 +101,12 @@ fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<WebEventRequest> {
     let currency =
         text_as(Currency::parse).about("Current ISO 4217 code. Required except for `sign_up`.");
     let currency = fields.input("currency", currency);
-    let source_url = text_as(HttpsUrl::parse_without_query)
+    let source_url = text_as(PageUrl::parse_without_query)
         .format("uri")
         .size(0..=URL_CHARS_MAX)
         .about(
             "HTTPS URL of the page, without query and fragment. It must have the same origin as \
-         the link's destination.",
+         the link's destination, which is http://localhost only for a test link.",
         );
     let source_url = fields.required("sourceUrl", source_url);
     let parent = fields.input("originalTransactionId", id(

@@ -2,5 +2,8 @@
 
 pub(crate) mod accept;
 mod fields;
+mod request;
+mod shape;
+pub(crate) mod validate;
 
 pub use fields::WebEventRequest;

@@ -6,11 +6,12 @@ use tributary_domain::integration::Network;
 use tributary_domain::link::Link;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
-use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl};
+use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl, PageUrl};
 
 /// Builds the form for a stored link.
 pub(super) fn filled(link: &Link) -> FormState {
     let url = |url: &Option<HttpsUrl>| url.as_ref().map(|url| url.as_str().to_owned());
+    let destination = link.destination_url.as_ref();
     let campaign = &link.campaign;
     let pairs = |map: &BTreeMap<String, String>| {
         let lines: Vec<String> = map
@@ -25,10 +26,11 @@ pub(super) fn filled(link: &Link) -> FormState {
         .with("type", link.kind.as_str())
         .with_optional("network", link.network.map(Network::as_str))
         .with_checkbox("active", link.active)
+        .with_checkbox("test", link.is_test)
         .with_optional("iosUrl", url(&link.ios_url))
         .with_optional("androidUrl", url(&link.android_url))
         .with_optional("fallbackUrl", url(&link.fallback_url))
-        .with_optional("destinationUrl", url(&link.destination_url))
+        .with_optional("destinationUrl", destination.map(PageUrl::as_str))
         .with("passParams", link.pass_params.join(", "))
         .with_optional("deepLink", link.deep_link.as_ref().map(DeepLink::as_str))
         .with("customData", pairs(&link.custom_data))

@@ -39,6 +39,11 @@ impl LinkPage {
         self.id.as_ref().map(|_| self.preview.url.as_str())
     }
 
+    /// Returns whether this is a stored test link.
+    fn is_test_link(&self) -> bool {
+        self.id.is_some() && self.form.is_ticked("test")
+    }
+
     /// Returns whether the UTM parameters are shown: one was entered, so the form has a fault.
     fn opens_utm(&self) -> bool {
         let names = ["source", "medium", "campaign", "term", "content"];

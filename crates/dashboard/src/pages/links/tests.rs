@@ -117,3 +117,38 @@ async fn links_are_created_from_csv_after_a_preview() {
     let list = owner.get(&format!("/apps/{app}/links")).await.text;
     assert_eq!(list.matches("id=\"url-lnk_").count(), 2);
 }
+
+#[tokio::test]
+async fn a_test_link_may_lead_to_the_own_computer() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let app = owner.create_app().await;
+    let new = format!("/apps/{app}/links/new");
+    let fields = "name=Trial&type=web_funnel&active=on&destinationUrl=http://localhost:3000/start";
+    let form = owner.get(&new).await.text;
+    assert!(form.contains("name=\"test\" type=\"checkbox\""), "{form}");
+    let refused = owner.post(&new, fields).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(refused.text.contains("Only test links may lead to"));
+    let created = owner.post(&new, &format!("{fields}&test=on")).await;
+    assert_eq!(created.status, StatusCode::SEE_OTHER, "{}", created.text);
+    let location = created.header("location").to_owned();
+    let page = owner.get(&location).await.text;
+    assert!(
+        page.contains("<span class=\"tag\">test link</span>"),
+        "{page}"
+    );
+    assert!(!page.contains("name=\"test\" type=\"checkbox\""), "{page}");
+    let list = owner.get(&format!("/apps/{app}/links")).await.text;
+    assert!(
+        list.contains("<span class=\"tag\">test link</span>"),
+        "{list}"
+    );
+    // The form of a stored link sends the mark along.
+    let link = location.split('?').next().unwrap();
+    let renamed = format!("{}&test=on", fields.replace("Trial", "Second"));
+    let saved = owner.post(link, &renamed).await;
+    assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
+    let lost = owner.post(link, fields).await;
+    assert_eq!(lost.status, StatusCode::UNPROCESSABLE_ENTITY);
+}

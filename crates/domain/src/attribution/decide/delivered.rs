@@ -109,7 +109,7 @@ fn evaluate_stored(
             Rejection::Implausible => MatchState::Implausible,
             Rejection::OutsideWindow => MatchState::OutsideWindow,
             Rejection::DuplicateClick => MatchState::DuplicateClick,
-            // A bot's click is treated like no click at all.
+            // A click that never counts is treated like no click at all.
             _ => MatchState::Organic,
         };
         let reason = reason::rejected(SUBJECT, rejection, contradiction, rules.click_window_hours);

@@ -8,6 +8,7 @@ use crate::app::FraudPolicy;
 use crate::attestation::AttestationOutcome;
 use crate::attribution::evidence::DeviceFingerprint;
 use crate::attribution::{Candidate, Evidence, Flag, Rejection};
+use crate::click::BotReason;
 use crate::device::Platform;
 use crate::vocabulary::id::LinkId;
 use crate::vocabulary::time::Timestamp;
@@ -126,14 +127,16 @@ pub(super) fn rejects(policy: FraudPolicy, contradiction: Contradiction) -> bool
     is_certain || policy == FraudPolicy::Refuse
 }
 
-/// Returns why a click is rejected, apart from its age: bot, contradiction or already credited.
+/// Returns why a click is rejected, apart from its age: bot, test link, contradiction or already credited.
 pub(super) fn rejection_of(
     policy: FraudPolicy,
     candidate: &Candidate,
     contradiction: Option<Contradiction>,
 ) -> Option<Rejection> {
-    if candidate.click.bot.is_some() {
-        return Some(Rejection::Bot);
+    match candidate.click.bot {
+        Some(BotReason::TestLink) => return Some(Rejection::TestLink),
+        Some(_) => return Some(Rejection::Bot),
+        None => {}
     }
     if contradiction.is_some_and(|contradiction| rejects(policy, contradiction)) {
         return Some(Rejection::Implausible);

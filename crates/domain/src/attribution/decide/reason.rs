@@ -77,6 +77,9 @@ pub(super) fn rejected(
         (Rejection::Bot, _) => {
             format!("{subject} was made by a bot or a link preview, not by a person.")
         }
+        (Rejection::TestLink, _) => {
+            format!("{subject} is on a test link, whose clicks never count.")
+        }
         (Rejection::DuplicateClick, _) => {
             format!("{subject} is already credited with another install.")
         }
@@ -146,6 +149,7 @@ pub(super) fn advertising_id(
 pub(super) fn advertising_id_rejected(rejection: Rejection, window_hours: i64) -> String {
     match rejection {
         Rejection::Bot => "the click with its advertising id was made by a bot".to_owned(),
+        Rejection::TestLink => "the click with its advertising id is on a test link".to_owned(),
         Rejection::DuplicateClick => {
             "the click with its advertising id is already credited with another install".to_owned()
         }
@@ -220,6 +224,7 @@ pub(super) fn another_device(clicks: usize) -> String {
 pub(super) fn same_address_rejected(rejection: Rejection, window_hours: i64) -> String {
     match rejection {
         Rejection::Bot => "the click from its address was made by a bot".to_owned(),
+        Rejection::TestLink => "the click from its address is on a test link".to_owned(),
         Rejection::DuplicateClick => {
             "the click from its address is already credited with another install".to_owned()
         }

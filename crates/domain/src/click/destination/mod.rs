@@ -8,7 +8,7 @@ use super::query::ClickParameters;
 use crate::app::App;
 use crate::device::Platform;
 use crate::link::{Link, LinkKind};
-use crate::vocabulary::web_url::HttpsUrl;
+use crate::vocabulary::web_url::{HttpsUrl, PageUrl};
 use std::borrow::Cow;
 
 /// Maximum length of a destination URL in bytes. Servers and proxies reject request lines longer
@@ -65,7 +65,7 @@ impl RedirectRequest<'_> {
 
     /// Builds the URL of a funnel: its own query and fragment, our parameters, and the parameters
     /// that the link passes on.
-    fn funnel_url(&self, url: &HttpsUrl) -> String {
+    fn funnel_url(&self, url: &PageUrl) -> String {
         let mut target = Target::of(url.as_str());
         target.remove(&[LINK_ID, CLICK_ID]);
         target.set(LINK_ID, &self.link.id.to_string());

@@ -35,7 +35,7 @@ fn https(url: &str) -> Option<HttpsUrl> {
 fn funnel(url: &str) -> Link {
     Link {
         kind: LinkKind::WebFunnel,
-        destination_url: https(url),
+        destination_url: Some(PageUrl::parse(url).unwrap()),
         ..any_link()
     }
 }

@@ -7,6 +7,7 @@
 mod batch;
 mod check;
 mod conflict;
+mod preview;
 
 pub use batch::{
     AcceptedWebEvent, ExternalKey, PayingDevice, RecordedWebEvent, RefundTotals, RefundedPayment,
@@ -14,6 +15,7 @@ pub use batch::{
 };
 pub use check::{WebEventFields, check};
 pub use conflict::ExistingEvent;
+pub use preview::{PreviewedClick, UncreditedReason, WebEventPreview, preview};
 
 use super::duplicate::{EventReplacement, demote};
 use super::{Credit, Event, EventSource, WebEventDetails};
@@ -258,6 +260,8 @@ struct WebEventFacts {
     has_paid: bool,
     /// The app's configured integrations.
     integrations: Arc<[Integration]>,
+    /// Whether the click may be on a test link, because the event is only validated.
+    accepts_test_click: bool,
 }
 
 /// Outcome for one web event.
@@ -295,7 +299,8 @@ fn accept(web_event: &WebEvent, facts: WebEventFacts) -> Result<WebAcceptance, R
         }
         None => {}
     }
-    let (click, own_credit) = verify_click(web_event, facts.click.as_deref())?;
+    let click = facts.click.as_deref();
+    let (click, own_credit) = verify_click(web_event, click, facts.accepts_test_click)?;
     check_time(web_event.occurred_at, click.clicked_at)?;
     let policy = MoneyPolicy::Count;
     let kind = super::name::money_kind(EventSource::Web, web_event.kind.as_str(), &[]);
@@ -370,18 +375,23 @@ fn check_time(occurred_at: Timestamp, clicked_at: Timestamp) -> Result<(), Refus
 }
 
 /// Verifies that the click is stored, was not made by a bot, comes from one of the four networks,
-/// and belongs to a link that redirects to the page's origin.
+/// and belongs to a link that redirects to the page's origin. Clicks on test links are rejected
+/// unless the event is only validated.
 fn verify_click<'a>(
     web_event: &WebEvent,
     web_click: Option<&'a WebClick>,
+    accepts_test_click: bool,
 ) -> Result<(&'a Click, Credit), Refusal> {
     let web_click = web_click.filter(|web_click| {
         Some(web_click.click.id) == web_event.click
             && web_click.click.app == web_event.app
-            && web_click.click.bot.is_none()
+            && (web_click.click.bot.is_none() || web_click.click.is_test())
             && web_click.click.is_visible_to(Environment::Live)
     });
     let web_click = web_click.ok_or(Refusal::ClickNotVerified)?;
+    if web_click.click.is_test() && !accepts_test_click {
+        return Err(Refusal::TestClick);
+    }
     let network = web_click
         .click
         .network

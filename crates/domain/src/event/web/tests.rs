@@ -190,6 +190,10 @@ fn the_fingerprint_covers_every_value(#[case] change: fn(&mut WebEvent)) {
     |_: &mut WebEvent, click: &mut Option<WebClick>| if let Some(found) = click { found.click.bot = Some(BotReason::Head) },
     Some(Refusal::ClickNotVerified)
 )]
+#[case::on_a_test_link(
+    |_: &mut WebEvent, click: &mut Option<WebClick>| if let Some(found) = click { found.click.bot = Some(BotReason::TestLink) },
+    Some(Refusal::TestClick)
+)]
 #[case::in_the_test_environment(
     |_: &mut WebEvent, click: &mut Option<WebClick>| if let Some(found) = click { found.click.environment = Some(Environment::Test) },
     Some(Refusal::ClickNotVerified)

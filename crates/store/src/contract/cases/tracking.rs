@@ -73,6 +73,11 @@ macro_rules! tracking_cases {
                 a_web_event_is_credited_to_its_own_click,
                 a_click_with_a_web_event_is_not_removed,
             }
+            web_event_previews: {
+                a_preview_is_what_is_recorded,
+                a_preview_is_refused_like_its_event,
+                clicks_on_test_links_pass_in_previews_only,
+            }
             identity: {
                 identities_accumulate_over_calls,
                 a_later_device_does_not_take_over_a_user,

@@ -44,6 +44,7 @@ use rstest::rstest;
 )]
 #[case::a_taken_click_is_a_duplicate(android().through_store(tap(1).taken()), "duplicate_click")]
 #[case::a_bots_click_leaves_the_install_organic(android().through_store(tap(1).bot()), "organic")]
+#[case::so_does_a_click_on_a_test_link(android().through_client(tap(1).on_test_link()), "organic")]
 fn credits_delivered_clicks(#[case] scene: Scene, #[case] expected: &str) {
     assert_eq!(scene.outcome(), expected);
 }

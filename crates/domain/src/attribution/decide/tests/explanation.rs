@@ -37,6 +37,7 @@ fn taps(count: u8) -> Vec<Tap> {
     "The click reported by the device is not stored yet; Tributary waits up to 24 hours for it."
 )]
 #[case(android().through_client(tap(1).bot()), "The click reported by the device was made by a bot or a link preview, not by a person.")]
+#[case(android().through_client(tap(1).on_test_link()), "The click reported by the device is on a test link, whose clicks never count.")]
 #[case(android().through_client(tap(1).taken()), "The click reported by the device is already credited with another install.")]
 #[case(
     android().through_client(tap(1).before(8 * DAY)),

@@ -75,6 +75,10 @@ impl Tap {
         self.with(|click| click.bot = Some(BotReason::KnownAgent))
     }
 
+    pub(super) fn on_test_link(self) -> Self {
+        self.with(|click| click.bot = Some(BotReason::TestLink))
+    }
+
     pub(super) fn network(self, network: Option<Network>) -> Self {
         self.with(|click| click.network = network)
     }

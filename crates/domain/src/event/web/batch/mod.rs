@@ -164,11 +164,7 @@ impl WebChanges<'_> {
 
 /// Decides web events in order.
 pub fn decide<'a>(web_events: &'a [WebEvent], facts: &WebFacts<'a>) -> WebDecisions<'a> {
-    let mut batch = WebBatchState {
-        facts,
-        recorded_index: BTreeMap::new(),
-        changes: WebChanges::default(),
-    };
+    let mut batch = WebBatchState::new(facts);
     let answers = web_events
         .iter()
         .map(|web_event| batch.decide(web_event))
@@ -177,15 +173,40 @@ pub fn decide<'a>(web_events: &'a [WebEvent], facts: &WebFacts<'a>) -> WebDecisi
     WebDecisions { answers, changes }
 }
 
+/// Decides an event that is only validated, so that its click may be on a test link. Returns the
+/// event to record as well; `None` if it is a duplicate.
+pub(super) fn decide_unrecorded<'a>(
+    web_event: &'a WebEvent,
+    facts: &WebFacts<'a>,
+) -> Result<(AcceptedWebEvent, Option<RecordedWebEvent>), Refusal> {
+    let mut batch = WebBatchState {
+        accepts_test_clicks: true,
+        ..WebBatchState::new(facts)
+    };
+    let accepted = batch.decide(web_event)?;
+    Ok((accepted, batch.changes.recorded.pop()))
+}
+
 /// Facts plus the effects of the decisions made so far.
 struct WebBatchState<'f, 'a> {
     facts: &'f WebFacts<'a>,
     /// Index of this batch's events in the list of recorded events.
     recorded_index: BTreeMap<ExternalKey<'a>, usize>,
     changes: WebChanges<'a>,
+    /// Whether events may name clicks on test links, because they are only validated.
+    accepts_test_clicks: bool,
 }
 
-impl<'a> WebBatchState<'_, 'a> {
+impl<'f, 'a> WebBatchState<'f, 'a> {
+    fn new(facts: &'f WebFacts<'a>) -> Self {
+        Self {
+            facts,
+            recorded_index: BTreeMap::new(),
+            changes: WebChanges::default(),
+            accepts_test_clicks: false,
+        }
+    }
+
     fn decide(&mut self, web_event: &'a WebEvent) -> Result<AcceptedWebEvent, Refusal> {
         let facts = self.facts_of(web_event);
         let before = facts
@@ -234,6 +255,7 @@ impl<'a> WebBatchState<'_, 'a> {
                 }),
             has_paid: self.first_payment(web_event.device_ref()).is_some(),
             integrations: integrations.cloned().unwrap_or_default(),
+            accepts_test_click: self.accepts_test_clicks,
         }
     }
 
