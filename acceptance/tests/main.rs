@@ -81,6 +81,7 @@ mod spec {
     mod track_endpoints;
     mod track_skan;
     mod traffic;
+    mod undelivered;
     mod unverified_writes;
     mod web_events;
     mod web_events_concurrency;

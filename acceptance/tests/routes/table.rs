@@ -231,6 +231,13 @@ pub(crate) const ROUTES: &[Route] = &[
         200,
     ),
     route(
+        "GET",
+        "/api/v1/apps/{appId}/undelivered",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
+    route(
         "POST",
         "/api/v1/apps/{appId}/deliveries/{deliveryId}/retry",
         Needs::AppsWrite,

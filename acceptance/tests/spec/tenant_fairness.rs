@@ -33,6 +33,7 @@ const REPORTS: &[&str] = &[
     "/api/v1/audit-log",
     "/api/v1/audit-log/export",
     "/api/v1/portfolio",
+    "/api/v1/apps/{appId}/undelivered",
 ];
 
 /// One slot and no queue.

@@ -30,6 +30,7 @@ mod personal_data;
 mod portfolio;
 mod sdk_keys;
 mod stats;
+mod undelivered;
 
 pub(crate) mod skan;
 pub(crate) mod web_events;
@@ -84,6 +85,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(deliveries::get::get))
         .routes(routes!(deliveries::retry::retry))
         .routes(routes!(deliveries::retry_many::retry_many))
+        .routes(routes!(undelivered::get::get))
         .routes(routes!(
             skan::get::get,
             skan::replace::replace,

@@ -131,7 +131,8 @@ resources! {
     DeliveriesRead = AppsRead {
         endpoints: [
             "/api/v1/apps/{appId}/deliveries",
-            "/api/v1/apps/{appId}/deliveries/{deliveryId}"
+            "/api/v1/apps/{appId}/deliveries/{deliveryId}",
+            "/api/v1/apps/{appId}/undelivered"
         ],
         pages: ["/apps/{app}/deliveries", "/apps/{app}/undelivered"]
     }
