@@ -58,6 +58,9 @@ mod spec {
     mod keys;
     mod landing;
     mod links;
+    mod mcp;
+    mod mcp_keys;
+    mod mcp_stdio;
     mod notices;
     mod ownership;
     mod pagination;
@@ -70,6 +73,7 @@ mod spec {
     mod reports_model;
     mod resources;
     mod sdk_keys;
+    mod served_documents;
     mod single_sign_on;
     mod skan;
     mod skan_postbacks;

@@ -95,7 +95,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::PostbackKeys => postbacks::serve(),
         Command::Tributary { arguments } => {
             let all = [OsString::from("tributary")].into_iter().chain(arguments);
-            tributary_server::run(tributary_server::cli::Cli::parse_from(all))
+            tributary_server::run(tributary_server::cli::Cli::parse_from(all), &[])
         }
     }
 }

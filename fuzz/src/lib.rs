@@ -10,7 +10,7 @@ mod requests;
 mod service;
 mod values;
 
-pub use requests::{body, csv, postback, query_string, webhook};
+pub use requests::{body, csv, mcp, postback, query_string, webhook};
 pub use values::{click_id, cursor, jws, passkey, referrer};
 
 /// A function that takes any bytes.
@@ -23,6 +23,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("csv", csv),
     ("cursor", cursor),
     ("jws", jws),
+    ("mcp", mcp),
     ("passkey", passkey),
     ("postback", postback),
     ("query_string", query_string),

@@ -1,7 +1,7 @@
 //! Targets that send requests, because the parsers under test are private to the API.
 
 use crate::service::{BILLING_SECRET, with_service};
-
+use serde_json::json;
 use tributary_domain::click::params::capture;
 use tributary_domain::click::{ID_CHARS_MAX, PARAMETERS_BYTES_MAX, PARAMETERS_MAX};
 use tributary_domain::link::Campaign;
@@ -27,6 +27,30 @@ pub fn body(bytes: &[u8]) {
         let sdk = [JSON, ("x-tributary-key", service.sdk_key.as_str())];
         for path in ["configure", "erase", "events", "identify"] {
             service.send("POST", &format!("/api/track/{path}"), &sdk, bytes);
+        }
+    });
+}
+
+/// Sends a message to the endpoint for agents, as it is and as the arguments of tools.
+pub fn mcp(bytes: &[u8]) {
+    with_service(|service| {
+        let bearer = [JSON, ("authorization", service.bearer.as_str())];
+        service.send("POST", "/mcp?write=1", &bearer, bytes);
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            return;
+        };
+        for (tool, name) in [
+            ("get_stats", "network"),
+            ("explain_device", "deviceId"),
+            ("search_docs", "query"),
+            ("create_link", "name"),
+        ] {
+            let arguments = json!({"appId": service.shop, name: text});
+            let params = json!({"name": tool, "arguments": arguments});
+            let message =
+                json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+            let message = message.to_string();
+            service.send("POST", "/mcp?write=1", &bearer, message.as_bytes());
         }
     });
 }

@@ -84,6 +84,7 @@ replayed!(
     csv,
     cursor,
     jws,
+    mcp,
     passkey,
     postback,
     query_string,

@@ -195,6 +195,7 @@ fn router(world: &Arc<World>, store: &Arc<dyn Store>) -> Router {
         is_trusted_proxy: Arc::new(|_| false),
         geo_lookup: tributary_api::no_geo_lookup(),
         country_header: None,
+        documents: Arc::default(),
         postback_keys: Keys::apple(),
         app_store_roots: TrustedRoots::apple(),
         app_attest_roots: app_attest_roots(),

@@ -17,6 +17,7 @@ mod days;
 mod decimal;
 mod decompressor;
 mod docs;
+mod documents;
 mod edge;
 mod error;
 mod geo;
@@ -26,6 +27,7 @@ mod host;
 mod if_match;
 mod limits;
 mod link_cache;
+mod mcp;
 mod notice_sender;
 mod openapi;
 mod page;
@@ -54,6 +56,7 @@ pub mod metrics;
 
 pub use body::BODY_BYTES_MAX;
 pub use decompressor::BodyDecompressor;
+pub use documents::{DocumentSources, Documents};
 pub use error::{ApiError, Code};
 pub use geo::{GeoLocation, GeoLookup, no_geo_lookup};
 pub use limits::{RateLimits, RateSettings};
@@ -74,6 +77,7 @@ use axum::Router;
 use axum::routing::get;
 use bytes::Bytes;
 use edge::EdgeLayer;
+use mcp::RestTool;
 use std::sync::LazyLock;
 use tributary_fields::{self as fields, json};
 use utoipa_axum::routes;
@@ -89,11 +93,11 @@ fn described_routes() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     (routes, openapi::complete(api))
 }
 
-/// The documented routes and their OpenAPI description as YAML. Built once per process, because tests
-/// start many servers; each response shares the bytes.
-static DESCRIBED_ROUTES: LazyLock<(Router<ApiState>, Bytes)> = LazyLock::new(|| {
+/// The documented routes, their OpenAPI description as YAML, and the tools for agents that call them.
+/// Built once per process, because tests start many servers; each response shares the bytes.
+static DESCRIBED_ROUTES: LazyLock<(Router<ApiState>, Bytes, Vec<RestTool>)> = LazyLock::new(|| {
     let (routes, api) = described_routes();
-    (routes, Bytes::from(openapi::yaml(&api)))
+    (routes, Bytes::from(openapi::yaml(&api)), mcp::tools(&api))
 });
 
 /// Returns the OpenAPI description as YAML.
@@ -104,9 +108,18 @@ pub fn openapi_yaml() -> String {
 /// Builds the router: this crate's endpoints and `others`, behind the edge: request ids,
 /// logging, rate limits, deadlines and error bodies.
 pub fn router(state: ApiState, others: Router<ApiState>) -> Router {
-    let (routes, yaml) = LazyLock::force(&DESCRIBED_ROUTES).clone();
+    let (routes, yaml, tools) = LazyLock::force(&DESCRIBED_ROUTES);
+    // Without the edge, which a call of a tool has passed.
+    let rest = routes
+        .clone()
+        .method_not_allowed_fallback(unmatched::no_such_method)
+        .fallback(unmatched::no_such_path)
+        .with_state(state.clone());
     routes
+        .clone()
         .merge(docs::router())
+        .merge(documents::router())
+        .merge(mcp::router(rest, tools))
         .merge(redirect::router())
         .merge(well_known::router())
         .merge(webhook::router())
@@ -180,6 +193,7 @@ pub(crate) mod tests {
             is_trusted_proxy: Arc::new(|_| false),
             geo_lookup: no_geo_lookup(),
             country_header: None,
+            documents: Arc::default(),
             link_cache: Arc::default(),
             postback_keys: Arc::new(Keys::apple()),
             app_store_roots: Arc::new(TrustedRoots::apple()),

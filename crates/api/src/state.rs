@@ -1,6 +1,7 @@
 //! State shared by all handlers.
 
 use crate::decompressor::BodyDecompressor;
+use crate::documents::Documents;
 use crate::geo::{GeoLocation, GeoLookup, country_from_header};
 use crate::limits::RateLimits;
 use crate::link_cache::LinkCache;
@@ -88,6 +89,8 @@ pub struct ApiHandles {
     pub geo_lookup: GeoLookup,
     /// Header in which a trusted proxy sends the client's country.
     pub country_header: Option<HeaderName>,
+    /// Documents that are served as Markdown.
+    pub documents: Arc<Documents>,
     /// Writes and sends the messages of notices.
     pub notices: Arc<dyn NoticeSender>,
     /// Recently tapped links.

@@ -39,7 +39,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tributary_api::RateLimits;
+pub use tributary_api::DocumentSources;
+use tributary_api::{Documents, RateLimits};
 use tributary_domain::node_role::NodeRoles;
 use wiring::ServerParts;
 
@@ -53,8 +54,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// committed.
 const THREAD_SHUTDOWN_MAX: Duration = Duration::from_secs(2);
 
-/// Runs the command given on the command line.
-pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+/// Runs the command given on the command line. A server shows these documents.
+pub fn run(cli: Cli, documents: DocumentSources) -> anyhow::Result<ExitCode> {
     let (file, roles) = (cli.config.clone(), cli.roles);
     let command = cli.into_command();
     // Commands that need no settings must not fail because of bad settings.
@@ -76,14 +77,20 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         Command::Demo(options) => {
-            demo(file.as_deref(), roles, options)?;
+            demo(file.as_deref(), roles, options, documents)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Command::Mcp(options) => {
+            runtime()?.block_on(commands::mcp::run(&options))?;
             return Ok(ExitCode::SUCCESS);
         }
         command => command,
     };
     let config = Config::load_with(file.as_deref(), config::environment(), roles)?;
     if command == Command::Serve {
-        serve(config, wiring::router)?;
+        serve(config, |parts| {
+            wiring::router(with_documents(parts, documents))
+        })?;
         return Ok(ExitCode::SUCCESS);
     }
     let runtime = runtime()?;
@@ -120,6 +127,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Config(ConfigCommand::Check) => commands::config::check(&config)?,
         Command::Serve
         | Command::Demo(_)
+        | Command::Mcp(_)
         | Command::Openapi
         | Command::Completions { .. }
         | Command::Man { .. } => {}
@@ -145,7 +153,12 @@ pub fn serve(
 }
 
 /// Runs the demo with its own settings, so that it never touches a real server's data.
-fn demo(file: Option<&Path>, roles: Option<NodeRoles>, options: DemoOptions) -> anyhow::Result<()> {
+fn demo(
+    file: Option<&Path>,
+    roles: Option<NodeRoles>,
+    options: DemoOptions,
+    documents: DocumentSources,
+) -> anyhow::Result<()> {
     if file.is_some() {
         anyhow::bail!("the demo does not use a settings file; remove --config");
     }
@@ -153,9 +166,17 @@ fn demo(file: Option<&Path>, roles: Option<NodeRoles>, options: DemoOptions) -> 
         anyhow::bail!("the demo has every role; remove --roles");
     }
     let runtime = runtime()?;
-    let shown = runtime.block_on(commands::demo::run(options));
+    let shown = runtime.block_on(commands::demo::run(options, documents));
     runtime.shutdown_timeout(THREAD_SHUTDOWN_MAX);
     shown
+}
+
+/// Adds the documents that the server shows.
+pub(crate) fn with_documents(parts: ServerParts, documents: DocumentSources) -> ServerParts {
+    ServerParts {
+        documents: Arc::new(Documents::new(documents)),
+        ..parts
+    }
 }
 
 fn runtime() -> std::io::Result<Runtime> {

@@ -1,13 +1,16 @@
 //! The `tributary` binary.
 
+mod documents;
+
 use clap::Parser as _;
+use documents::DOCUMENTS;
 use std::io::Write as _;
 use std::process::ExitCode;
 use tributary_server::cli::Cli;
 use tributary_server::exit_code::exit_code;
 
 fn main() -> ExitCode {
-    match tributary_server::run(Cli::parse()) {
+    match tributary_server::run(Cli::parse(), DOCUMENTS) {
         Ok(code) => code,
         Err(error) => {
             // One line per cause: the first says what failed, the last says why.

@@ -18,8 +18,8 @@ use secrecy::ExposeSecret as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tributary_api::{
-    ApiHandles, GeoLookup, IntegrationProbe, RateLimits, RateSettings, Timeouts, TxtLookup,
-    UnmatchedPages, UnverifiedWrites,
+    ApiHandles, Documents, GeoLookup, IntegrationProbe, RateLimits, RateSettings, Timeouts,
+    TxtLookup, UnmatchedPages, UnverifiedWrites,
 };
 use tributary_dashboard::{
     Dashboard, DashboardState, NoticeMessages, SendAccountMail, SignOnProviders,
@@ -183,6 +183,8 @@ pub struct ServerParts {
     pub geo_lookup: GeoLookup,
     /// Header in which a proxy sends the client's country.
     pub country_header: Option<HeaderName>,
+    /// Documents that are served as Markdown. The binary contains them; a library has none.
+    pub documents: Arc<Documents>,
     /// Keys that may sign postbacks: Apple's, except in tests.
     pub postback_keys: Keys,
     /// Root certificates trusted for App Store notifications.
@@ -240,6 +242,7 @@ impl ServerParts {
             country_header: config.geo.country_header.clone(),
             is_trusted_proxy: Arc::new(move |address| config.is_trusted_proxy(address)),
             geo_lookup: Arc::new(move |address| geo.locate(address)),
+            documents: Arc::default(),
             postback_keys: Keys::apple(),
             app_store_roots: TrustedRoots::apple(),
             app_attest_roots: app_attest_roots(),
@@ -293,6 +296,7 @@ pub fn router(parts: ServerParts) -> (Router, Arc<RateLimits>) {
         is_trusted_proxy: parts.is_trusted_proxy,
         geo_lookup: parts.geo_lookup,
         country_header: parts.country_header,
+        documents: parts.documents,
         link_cache: Arc::default(),
         postback_keys: Arc::new(parts.postback_keys),
         app_store_roots: Arc::new(parts.app_store_roots),

@@ -7,11 +7,11 @@ use crate::{Engine, TestDatabase, TestResponse};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tributary_api::{RateSettings, Timeouts};
+use tributary_api::{Documents, RateSettings, Timeouts};
 use tributary_domain::access::key::KeyKind;
 use tributary_domain::access::person::{Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::unverified_writes::UnverifiedWriteQuota;
@@ -102,6 +102,29 @@ impl Default for TestServerSettings {
     }
 }
 
+/// Reads the documents of the repository, which the binary contains.
+fn documents() -> Arc<Documents> {
+    static DOCUMENTS: LazyLock<Arc<Documents>> = LazyLock::new(|| {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+        let entries = std::fs::read_dir(folder).expect("the folder of the documents");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        let paths = paths.filter(|path| path.extension().is_some_and(|kind| kind == "md"));
+        let read = |path: std::path::PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let text = std::fs::read_to_string(&path).expect("a readable document");
+            (name.into_owned(), text)
+        };
+        let mut texts: Vec<(String, String)> = paths.map(read).collect();
+        texts.sort();
+        let texts: Vec<(&str, &str)> = texts
+            .iter()
+            .map(|(name, text)| (name.as_str(), text.as_str()))
+            .collect();
+        Arc::new(Documents::new(&texts))
+    });
+    DOCUMENTS.clone()
+}
+
 /// Creates the service for notices with a mail server.
 fn notice_service(
     store: &Arc<dyn Store>,
@@ -177,6 +200,7 @@ impl TestServer {
             is_trusted_proxy: Arc::new(move |address| proxies.contains(&address)),
             geo_lookup: tributary_api::no_geo_lookup(),
             country_header: None,
+            documents: documents(),
             postback_keys: settings.postback_keys,
             app_store_roots: settings.store_roots,
             app_attest_roots: settings.app_attest_roots,

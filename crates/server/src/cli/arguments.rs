@@ -15,6 +15,7 @@ use tributary_domain::vocabulary::id::{AppId, KeyId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::{Timestamp, parse_moment};
 use tributary_domain::vocabulary::web_url::HostName;
+use url::Url;
 
 /// Command-line form of [`Permission`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -108,6 +109,21 @@ pub(super) fn app_id(text: &str) -> Result<AppId, String> {
     AppId::parse(text).map_err(|_| "an app id starts with app_; see `GET /api/v1/apps`".into())
 }
 
+/// Parses the address of a server. A key belongs in a variable or a file: other users can see the
+/// arguments of a process.
+pub(crate) fn server_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).ok();
+    let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let url = url.ok_or("name an address such as https://links.example.com")?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("leave out the user name and password".into());
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("leave out the part after `?` or `#`".into());
+    }
+    Ok(url)
+}
+
 pub(super) fn store_id(text: &str) -> Result<String, String> {
     parse_app_store_id(text).map_err(message_of)
 }
@@ -133,6 +149,28 @@ mod tests {
     fn a_day_is_its_begin_in_utc() {
         assert_eq!(moment("2027-01-31"), moment("2027-01-31T01:00:00+01:00"));
         assert!(moment("31.1.2027").is_err());
+    }
+
+    #[test]
+    fn a_server_is_an_address_without_secrets() {
+        for text in [
+            "https://links.example.com",
+            "http://[::1]:8080",
+            "https://example.com/t/",
+        ] {
+            assert!(server_url(text).is_ok(), "{text}");
+        }
+        for text in [
+            "links.example.com",
+            "localhost:8080",
+            "ftp://example.com",
+            "https://me:secret@example.com",
+            "https://example.com/?key=secret",
+            "https://example.com/#a",
+        ] {
+            let message = server_url(text).unwrap_err();
+            assert!(!message.contains("secret"), "{message}");
+        }
     }
 
     #[test]

@@ -5,12 +5,15 @@
 
 mod admin;
 mod arguments;
+mod mcp;
 
 pub use admin::{
     AdminCommand, CreateKey, CreateUser, DomainCommand, KeyCommand, OrganizationCommand,
     RemoveUser, StoreIdCommand, UserCommand,
 };
+pub(crate) use arguments::server_url;
 pub use arguments::{EnvironmentArgument, PermissionArgument, RoleArgument};
+pub use mcp::McpOptions;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -107,6 +110,12 @@ pub enum Command {
     /// Simulate the four ad networks, strictly, for testing integrations. Shows received events on
     /// a web page.
     Simulator(SimulatorOptions),
+    /// Give an agent on this machine access to a server (MCP over standard input and output).
+    ///
+    /// Clients such as code editors and chat programs start this command. It forwards each message to
+    /// the server's `/mcp`, with the API key in `TRIBUTARY_API_KEY`, and writes the answers. It reads no
+    /// settings and no database.
+    Mcp(McpOptions),
     /// Show or check the settings.
     #[command(subcommand)]
     Config(ConfigCommand),

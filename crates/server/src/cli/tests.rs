@@ -45,6 +45,13 @@ fn the_command_definition_is_consistent() {
     Command::Fx(FxCommand::Import { files: vec!["a.csv".into(), "-".into()] })
 )]
 #[case::rebuild("tributary rollups rebuild", Command::Rollups(RollupsCommand::Rebuild))]
+#[case::mcp(
+    "tributary mcp --server http://127.0.0.1:8080 --allow-write",
+    Command::Mcp(McpOptions {
+        server: Some("http://127.0.0.1:8080".parse().unwrap()),
+        allow_write: true,
+    })
+)]
 #[case::print("tributary config print", Command::Config(ConfigCommand::Print))]
 #[case::check("tributary config check", Command::Config(ConfigCommand::Check))]
 fn parses_commands(#[case] line: &str, #[case] expected: Command) {
@@ -98,6 +105,7 @@ fn accepts_admin_commands(#[case] line: &str) {
 #[case::rates_of_no_file("tributary fx import")]
 #[case::unknown_role("tributary serve --roles accept,reports")]
 #[case::no_role("tributary serve --roles=")]
+#[case::no_server_url("tributary mcp --server links.example.com")]
 #[case::unknown_command("tributary start")]
 fn rejects_invalid_arguments(#[case] line: &str) {
     assert_eq!(parse(line).unwrap_err().exit_code(), 2);

@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod fx;
 pub mod import;
 pub mod manual;
+pub mod mcp;
 pub mod migrate;
 pub mod move_database;
 mod ownership;

@@ -274,14 +274,33 @@ impl std::fmt::Debug for Config {
     }
 }
 
+/// Variables of the commands that read from a running server. They are not settings: a shell that
+/// exports them can also start a server.
+const CLIENT_VARIABLES: [&str; 2] = [SERVER_VARIABLE, API_KEY_VARIABLE];
+/// Address of the server that commands read from.
+pub const SERVER_VARIABLE: &str = "TRIBUTARY_SERVER";
+/// Key for the API of that server.
+pub const API_KEY_VARIABLE: &str = "TRIBUTARY_API_KEY";
+
 /// Returns this process's `TRIBUTARY_*` variables, for [`Config::load`].
+pub fn environment() -> impl Iterator<Item = (String, String)> {
+    variables().filter(|(name, _)| !CLIENT_VARIABLES.contains(&name.as_str()))
+}
+
+/// Returns a variable of the commands that read from a running server, unless it is empty.
+pub fn client_variable(name: &str) -> Option<String> {
+    let found = variables().find(|(found, text)| found == name && !text.trim().is_empty());
+    found.map(|(_, text)| text)
+}
+
+/// Returns this process's `TRIBUTARY_*` variables.
 ///
 /// Does not use `std::env::vars`, which panics if any variable is not UTF-8.
 #[expect(
     clippy::disallowed_methods,
     reason = "only this function reads the environment"
 )]
-pub fn environment() -> impl Iterator<Item = (String, String)> {
+fn variables() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .map(|(name, text)| {
             (

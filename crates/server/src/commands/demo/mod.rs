@@ -6,7 +6,7 @@ use super::{print_line, serve};
 use crate::cli::DemoOptions;
 use crate::config::Config;
 use crate::shutdown::StopSignals;
-use crate::{descriptors, logging, system, wiring};
+use crate::{DocumentSources, descriptors, logging, system, wiring, with_documents};
 use anyhow::{Context as _, anyhow};
 use folder::DemoFolder;
 use serve::StartedServer;
@@ -49,8 +49,8 @@ struct PreparedDemo {
     sign_in: SignIn,
 }
 
-/// Runs the demo until SIGTERM or SIGINT.
-pub async fn run(options: DemoOptions) -> anyhow::Result<()> {
+/// Runs the demo until SIGTERM or SIGINT. Its server shows these documents.
+pub async fn run(options: DemoOptions, documents: DocumentSources) -> anyhow::Result<()> {
     let started_at = Instant::now();
     let mut signals = StopSignals::install().context("cannot install signal handlers")?;
     // Bind first, because it is the most likely step to fail.
@@ -89,7 +89,7 @@ pub async fn run(options: DemoOptions) -> anyhow::Result<()> {
     serve::serve_until_stopped(
         &config,
         started,
-        wiring::router,
+        |parts| wiring::router(with_documents(parts, documents)),
         metrics,
         signals,
         |tasks, stopped| {
