@@ -99,6 +99,7 @@ mod spec {
 mod backup;
 mod bad_input;
 mod billing;
+mod client_commands;
 mod command_line;
 mod demo;
 mod first_run;

@@ -6,17 +6,20 @@ use std::path::{Path, PathBuf};
 /// Tag of fences whose commands a test runs.
 pub(super) const RUN: &str = "sh";
 /// Allowed tags of fences. `CONTRIBUTING.md` describes them.
-const TAGS: [&str; 12] = [
+const TAGS: [&str; 13] = [
     RUN,       // commands that `commands.rs` runs
     "console", // commands that are not run: they need a compiler, Docker, systemd or Ctrl-C
     "json", "yaml", // must parse
-    "text", "mermaid", "html", "ts", "swift", "kotlin", "java", "xml", // not checked
+    "text", "mermaid", "html", "ts", "swift", "kotlin", "java", "python",
+    "xml", // not checked
 ];
 /// Folders with documents. Subfolders are not searched.
-const FOLDERS: [&str; 9] = [
+const FOLDERS: [&str; 11] = [
     "",
     "docs",
     "docs/adr",
+    "clients/python",
+    "clients/typescript",
     "packaging",
     "sdk/android",
     "sdk/conformance",

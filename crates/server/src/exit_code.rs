@@ -1,6 +1,7 @@
 //! Exit codes for failed commands. A supervisor should restart the server unless its settings are
 //! wrong.
 
+use crate::commands::client::RemoteError;
 use crate::secret_key::{CommandFailure, SecretKeyError};
 use std::error::Error;
 use std::io;
@@ -44,6 +45,8 @@ fn is_transient_cause(cause: &(dyn Error + 'static)) -> bool {
         error.is_transient()
     } else if let Some(error) = cause.downcast_ref::<StoreError>() {
         matches!(error, StoreError::Unavailable { .. })
+    } else if let Some(error) = cause.downcast_ref::<RemoteError>() {
+        error.is_transient()
     } else if let Some(SecretKeyError::Io { source, .. }) = cause.downcast_ref() {
         source.kind() == io::ErrorKind::StorageFull
     } else if let Some(SecretKeyError::Command { reason, .. }) = cause.downcast_ref() {

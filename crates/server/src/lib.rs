@@ -31,7 +31,7 @@ pub mod workers;
 mod testing;
 
 use axum::Router;
-use cli::{Cli, Command, ConfigCommand, DemoOptions};
+use cli::{Cli, ClientCommand, Command, ConfigCommand, DemoOptions};
 use config::Config;
 use std::io::Write as _;
 use std::path::Path;
@@ -84,6 +84,10 @@ pub fn run(cli: Cli, documents: DocumentSources) -> anyhow::Result<ExitCode> {
             runtime()?.block_on(commands::mcp::run(&options))?;
             return Ok(ExitCode::SUCCESS);
         }
+        Command::Client(command) => {
+            read_from_server(file.as_deref(), roles, command)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         command => command,
     };
     let config = Config::load_with(file.as_deref(), config::environment(), roles)?;
@@ -128,6 +132,7 @@ pub fn run(cli: Cli, documents: DocumentSources) -> anyhow::Result<ExitCode> {
         Command::Serve
         | Command::Demo(_)
         | Command::Mcp(_)
+        | Command::Client(_)
         | Command::Openapi
         | Command::Completions { .. }
         | Command::Man { .. } => {}
@@ -177,6 +182,18 @@ pub(crate) fn with_documents(parts: ServerParts, documents: DocumentSources) -> 
         documents: Arc::new(Documents::new(documents)),
         ..parts
     }
+}
+
+/// Runs a command that reads from a running server. It needs no settings, and no database.
+fn read_from_server(
+    file: Option<&Path>,
+    roles: Option<NodeRoles>,
+    command: ClientCommand,
+) -> anyhow::Result<()> {
+    if file.is_some() || roles.is_some() {
+        anyhow::bail!("this command reads from a running server; remove --config and --roles");
+    }
+    runtime()?.block_on(commands::client::run(command))
 }
 
 fn runtime() -> std::io::Result<Runtime> {

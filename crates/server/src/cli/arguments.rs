@@ -11,7 +11,7 @@ use tributary_domain::app::parse_app_store_id;
 use tributary_domain::node_role::NodeRoles;
 use tributary_domain::vocabulary::address_range::AddressRange;
 use tributary_domain::vocabulary::fault::Problem;
-use tributary_domain::vocabulary::id::{AppId, KeyId};
+use tributary_domain::vocabulary::id::{AppId, DeliveryId, KeyId, LinkId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::{Timestamp, parse_moment};
 use tributary_domain::vocabulary::web_url::HostName;
@@ -106,7 +106,31 @@ pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
 }
 
 pub(super) fn app_id(text: &str) -> Result<AppId, String> {
-    AppId::parse(text).map_err(|_| "an app id starts with app_; see `GET /api/v1/apps`".into())
+    AppId::parse(text).map_err(|_| "an app id starts with app_; see `tributary apps`".into())
+}
+
+pub(super) fn link_id(text: &str) -> Result<LinkId, String> {
+    LinkId::parse(text).map_err(|_| "a link id starts with lnk_; see `tributary links`".into())
+}
+
+pub(super) fn delivery_id(text: &str) -> Result<DeliveryId, String> {
+    DeliveryId::parse(text)
+        .map_err(|_| "a delivery id starts with dlv_; see `tributary deliveries`".into())
+}
+
+/// Parses the address of a server. A key belongs in a variable or a file: other users can see the
+/// arguments of a process.
+pub(crate) fn server_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).ok();
+    let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let url = url.ok_or("name an address such as https://links.example.com")?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("leave out the user name and password".into());
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("leave out the part after `?` or `#`".into());
+    }
+    Ok(url)
 }
 
 /// Parses the address of a server. A key belongs in a variable or a file: other users can see the

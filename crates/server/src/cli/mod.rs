@@ -5,6 +5,7 @@
 
 mod admin;
 mod arguments;
+mod client;
 mod mcp;
 
 pub use admin::{
@@ -13,6 +14,11 @@ pub use admin::{
 };
 pub(crate) use arguments::server_url;
 pub use arguments::{EnvironmentArgument, PermissionArgument, RoleArgument};
+pub use client::{
+    AppArgument, AppsOptions, ClientCommand, ConnectionOptions, DaysOptions, DeliveriesOptions,
+    EventsCommand, EventsExportOptions, EventsListOptions, EventsOptions, LinksOptions,
+    ListOptions, StatsOptions,
+};
 pub use mcp::McpOptions;
 
 use clap::{Args, Parser, Subcommand};
@@ -119,6 +125,9 @@ pub enum Command {
     /// Show or check the settings.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Read from a running server.
+    #[command(flatten)]
+    Client(ClientCommand),
     /// Print the OpenAPI description of the REST API as YAML.
     Openapi,
     /// Print shell completions.

@@ -44,6 +44,31 @@ fn the_command_definition_is_consistent() {
     "tributary fx import a.csv -",
     Command::Fx(FxCommand::Import { files: vec!["a.csv".into(), "-".into()] })
 )]
+#[case::export(
+    "tributary events export --app app_01k9z3v7q8e4r9m2x5c6b7n8d5 --format csv --from 2027-01-31 \
+     --server https://links.example.com -o a.csv",
+    Command::Client(ClientCommand::Events(EventsOptions {
+        command: Some(EventsCommand::Export(EventsExportOptions {
+            app: AppArgument { app: AppId::parse("app_01k9z3v7q8e4r9m2x5c6b7n8d5").ok() },
+            kind: "events".to_owned(),
+            format: "csv".to_owned(),
+            output: Some("a.csv".into()),
+            days: DaysOptions {
+                from: Some("2027-01-31".to_owned()),
+                to: None,
+                timezone: None,
+            },
+            connection: ConnectionOptions {
+                server: "https://links.example.com".parse().ok(),
+                key_file: None,
+            },
+        })),
+        list: match parse("tributary events") {
+            Ok(Command::Client(ClientCommand::Events(events))) => events.list,
+            other => panic!("{other:?}"),
+        },
+    }))
+)]
 #[case::rebuild("tributary rollups rebuild", Command::Rollups(RollupsCommand::Rebuild))]
 #[case::mcp(
     "tributary mcp --server http://127.0.0.1:8080 --allow-write",
@@ -86,6 +111,39 @@ fn accepts_admin_commands(#[case] line: &str) {
 }
 
 #[rstest]
+#[case("tributary apps --archived --all --json", &[("archived", "true")])]
+#[case("tributary links --tag q4 --folder Spring", &[("tag", "q4"), ("folder", "Spring")])]
+#[case("tributary stats", &[("groupBy", "day")])]
+#[case(
+    "tributary stats --group-by day,network --link-id lnk_1 --to 2027-01-31 --timezone UTC",
+    &[("groupBy", "day,network"), ("linkId", "lnk_1"), ("to", "2027-01-31"), ("timezone", "UTC")]
+)]
+#[case("tributary stats --groupBy country --linkId a", &[("groupBy", "country"), ("linkId", "a")])]
+#[case(
+    "tributary events --event-id a --device-id b --user-id c",
+    &[("eventId", "a"), ("deviceId", "b"), ("userId", "c")]
+)]
+#[case("tributary deliveries --status failed", &[("status", "failed")])]
+fn filters_have_the_names_of_the_api(
+    #[case] line: &str,
+    #[case] expected: &[(&'static str, &'static str)],
+) {
+    let filters = match parse(line).unwrap() {
+        Command::Client(ClientCommand::Apps(options)) => options.filters(),
+        Command::Client(ClientCommand::Links(options)) => options.filters(),
+        Command::Client(ClientCommand::Stats(options)) => options.filters(),
+        Command::Client(ClientCommand::Events(options)) => options.list.filters(),
+        Command::Client(ClientCommand::Deliveries(options)) => options.filters(),
+        other => panic!("{other:?}"),
+    };
+    let filters: Vec<_> = filters
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    assert_eq!(filters, expected);
+}
+
+#[rstest]
 #[case::no_permission("tributary admin key create")]
 #[case::unknown_permission("tributary admin key create --permission root")]
 #[case::expired_at_once("tributary admin key create --permission full --expires-in-days 0")]
@@ -106,6 +164,13 @@ fn accepts_admin_commands(#[case] line: &str) {
 #[case::unknown_role("tributary serve --roles accept,reports")]
 #[case::no_role("tributary serve --roles=")]
 #[case::no_server_url("tributary mcp --server links.example.com")]
+#[case::key_as_an_argument("tributary apps --key ak_live_x")]
+#[case::limit_and_all("tributary links --all --limit 5")]
+#[case::no_rows("tributary links --limit 0")]
+#[case::one_link_with_a_filter("tributary links lnk_01k9z3v7q8e4r9m2x5c6b7n8d5 --tag a")]
+#[case::app_instead_of_a_link("tributary links app_01k9z3v7q8e4r9m2x5c6b7n8d5")]
+#[case::server_with_a_password("tributary apps --server https://me:secret@example.com")]
+#[case::list_and_export("tributary events --name a export")]
 #[case::unknown_command("tributary start")]
 fn rejects_invalid_arguments(#[case] line: &str) {
     assert_eq!(parse(line).unwrap_err().exit_code(), 2);

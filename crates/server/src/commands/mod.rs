@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod audit;
 pub mod backup;
+pub mod client;
 pub mod config;
 pub mod demo;
 pub mod doctor;

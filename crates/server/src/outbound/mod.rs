@@ -144,6 +144,14 @@ pub async fn read_body(mut response: Response, bytes_max: usize) -> Result<Vec<u
     }
 }
 
+/// Reads the next part of a body, or `None` at its end. For bodies of any size, which the caller writes
+/// elsewhere.
+pub async fn read_chunk(response: &mut Response) -> Result<Option<Vec<u8>>, OutboundError> {
+    let chunk = response.chunk().await;
+    let chunk = chunk.map_err(|error| classify_error(&error.without_url()))?;
+    Ok(chunk.map(Vec::from))
+}
+
 /// Reads the first bytes of a body and returns whether there were more.
 pub async fn read_prefix(
     response: &mut Response,
