@@ -280,16 +280,19 @@ pub async fn person_chains<T: Tables>(
 /// Reads the notifications of a subscription that are about a person.
 pub async fn person_subscription<T: Tables + PersonTable>(
     tables: &T,
-    ids: &PersonIds,
+    (subject, ids): (&DataSubject, &PersonIds),
     chain: Chain,
 ) -> Result<Option<PersonSubscription>, T::Failure> {
     let mut bodies = tables.notification_bodies(&chain).await?;
     let all = tables.all_notifications(&chain).await?.into_iter();
-    let is_own = |one: &Notification| ids.own_notification(one) || ids.own_transfer(one);
+    let is_own = |one: &Notification| {
+        (ids.own_notification(one) || ids.own_transfer(one))
+            && subject.includes_notification(ids, one)
+    };
     let shown = |notification: Notification| {
         let body = bodies.remove(&notification.content.external_id);
-        let may_see_body = ids.may_see_body(&notification);
-        let (notification, other_users) = ids.without_others(notification);
+        let may_see_body = ids.may_see_body(subject, &notification);
+        let (notification, other_users) = ids.without_others(subject, notification);
         PersonNotification {
             body: body.filter(|_| may_see_body),
             notification,

@@ -80,13 +80,14 @@ impl PersonalData for PostgresStore {
     async fn person_subscription(
         &self,
         caller: &Authorized<PeopleExport>,
+        subject: DataSubject,
         ids: PersonIds,
         chain: Chain,
     ) -> StoreResult<Option<PersonSubscription>> {
         let organization = caller.organization_of(chain.app)?;
         self.read("person_subscription", async move |tx| {
             require_app(tx, organization, chain.app, AppLockMode::Reading).await?;
-            person_subscription(tx, &ids, chain.clone()).await
+            person_subscription(tx, (&subject, &ids), chain.clone()).await
         })
         .await
     }

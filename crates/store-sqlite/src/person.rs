@@ -81,13 +81,15 @@ impl PersonalData for SqliteStore {
     async fn person_subscription(
         &self,
         caller: &Authorized<PeopleExport>,
+        subject: DataSubject,
         ids: PersonIds,
         chain: Chain,
     ) -> StoreResult<Option<PersonSubscription>> {
         let organization = caller.organization_of(chain.app)?;
         self.read("person_subscription", move |connection| {
             require_app(connection, organization, chain.app)?;
-            run(person_subscription(&SqliteTables(connection), &ids, chain))
+            let tables = SqliteTables(connection);
+            run(person_subscription(&tables, (&subject, &ids), chain))
         })
         .await
     }

@@ -87,20 +87,27 @@ impl PersonIds {
         from.iter().chain(to).any(|user| self.users.contains(user))
     }
 
-    /// Returns whether the received body of a notification may be shown to the person: if it is a
-    /// transfer, all users that it names must be theirs.
-    pub fn may_see_body(&self, one: &Notification) -> bool {
-        match &one.content.meaning {
-            NotificationMeaning::Transfer { from, to } => {
-                from.iter().chain(to).all(|user| self.users.contains(user))
+    /// Returns whether the received body of a notification may be shown to the person. All users of a
+    /// transfer must be theirs. If a user asks, so must all users that the notification names.
+    pub fn may_see_body(&self, subject: &DataSubject, one: &Notification) -> bool {
+        let is_own = |user: &UserKey| self.users.contains(user);
+        match (&one.content.meaning, subject) {
+            (_, DataSubject::User(_)) => one.people().all(is_own),
+            (NotificationMeaning::Transfer { from, to }, DataSubject::Device(_)) => {
+                from.iter().chain(to).all(is_own)
             }
             _ => true,
         }
     }
 
     /// Returns a notification without the ids of other people, and the number of users that were left
-    /// out: those of a transfer, and the subscriber of a notification that is another person's.
-    pub fn without_others(&self, mut one: Notification) -> (Notification, usize) {
+    /// out: those of a transfer, and the subscriber of a notification that is another person's. If a
+    /// user asks, a device does not prove that the subscriber's other ids are theirs.
+    pub fn without_others(
+        &self,
+        subject: &DataSubject,
+        mut one: Notification,
+    ) -> (Notification, usize) {
         let is_own = self.own_notification(&one);
         let is_own_device = |device: &DeviceKey| self.devices.contains(device);
         let mut others = 0;
@@ -115,11 +122,13 @@ impl PersonIds {
         }
         let subscriber = &mut one.content.subscriber;
         subscriber.device.take_if(|device| !is_own_device(device));
-        if !is_own {
+        if !is_own || matches!(subject, DataSubject::User(_)) {
             keep(&mut subscriber.people);
+            one.settled.user.take_if(|user| !self.users.contains(user));
+        }
+        if !is_own {
             let own = |id: &AdvertisingId| self.advertising.contains(id);
             subscriber.advertising.retain(own);
-            one.settled.user.take_if(|user| !self.users.contains(user));
         }
         one.join.take_if(|join| !is_own_device(&join.device));
         one.settled.device.take_if(|device| !is_own_device(device));
@@ -150,6 +159,19 @@ impl DataSubject {
                 .user
                 .as_ref()
                 .is_none_or(|user| ids.users.contains(user)),
+        }
+    }
+
+    /// Returns whether a billing notification about one of the person's devices is included. A user
+    /// who asks gets none of another user of the same device. Billing providers add anonymous ids that
+    /// no app claimed, so a notification that also names the user is theirs.
+    pub fn includes_notification(&self, ids: &PersonIds, one: &Notification) -> bool {
+        match self {
+            Self::Device(_) => true,
+            Self::User(_) => {
+                let mut named = one.people().chain(&one.settled.user).peekable();
+                named.peek().is_none() || named.any(|user| ids.users.contains(user))
+            }
         }
     }
 

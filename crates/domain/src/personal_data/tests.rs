@@ -74,6 +74,14 @@ fn a_notification_is_the_persons(
     assert_eq!(ids().own_notification(&one), expected);
 }
 
+/// The same person, as a device and as a user.
+fn subjects() -> [DataSubject; 2] {
+    [
+        DataSubject::Device(device("d")),
+        DataSubject::User(person("p")),
+    ]
+}
+
 #[rstest]
 #[case::between_own_ids(&["p"], &["alias"], true, true)]
 #[case::to_another_user(&["p"], &["q"], true, false)]
@@ -91,27 +99,33 @@ fn a_transfer_names_other_users(
     };
     let one = notification(1, meaning);
     assert_eq!(ids().own_transfer(&one), is_own);
-    assert_eq!(ids().may_see_body(&one), shows_body);
+    for subject in subjects() {
+        assert_eq!(ids().may_see_body(&subject, &one), shows_body);
+    }
 }
 
 #[test]
 fn a_notification_is_shown_without_other_people() {
     let people = |names: &[&str]| -> Vec<_> { names.iter().map(|name| person(name)).collect() };
+    let [of_device, of_user] = subjects();
     let mut one = notification(1, NotificationMeaning::TrialStart);
     one.content.subscriber.people = people(&["p", "anonymous"]);
     one.settled.device = Some(device("d"));
     assert_eq!(
-        ids().without_others(one.clone()),
+        ids().without_others(&of_device, one.clone()),
         (one.clone(), 0),
         "aliases are the person's"
     );
+    let (shown, others) = ids().without_others(&of_user, one.clone());
+    assert_eq!(others, 1, "no device claimed the other id");
+    assert_eq!(shown.content.subscriber.people, people(&["p"]));
     one.content.meaning = NotificationMeaning::Transfer {
         from: people(&["p", "q"]),
         to: people(&["r"]),
     };
     one.content.subscriber.device = Some(device("x"));
     one.settled.device = Some(device("x"));
-    let (shown, others) = ids().without_others(one);
+    let (shown, others) = ids().without_others(&of_device, one);
     assert_eq!(
         others, 3,
         "q, r and the alias of another device's subscriber"
@@ -138,4 +152,28 @@ fn a_user_gets_no_events_of_another_user(#[case] user: Option<&str>, #[case] exp
         expected
     );
     assert!(DataSubject::Device(device("d")).includes(&ids(), &one));
+}
+
+#[rstest]
+#[case::without_a_user(&[], None, true, true)]
+#[case::of_the_user(&["alias"], None, true, true)]
+#[case::also_of_an_anonymous_id(&["anonymous", "p"], None, true, false)]
+#[case::of_another_user(&["q"], None, false, false)]
+#[case::when_the_user_used_the_device(&[], Some("p"), true, true)]
+#[case::when_another_user_used_the_device(&[], Some("q"), false, true)]
+fn a_user_gets_no_notifications_of_another_user(
+    #[case] people: &[&str],
+    #[case] settled: Option<&str>,
+    #[case] expected: bool,
+    #[case] shows_body: bool,
+) {
+    let mut one = notification(1, NotificationMeaning::TrialStart);
+    one.content.subscriber.people = people.iter().map(|name| person(name)).collect();
+    one.settled.device = Some(device("d"));
+    one.settled.user = settled.map(person);
+    let [of_device, of_user] = subjects();
+    assert_eq!(of_user.includes_notification(&ids(), &one), expected);
+    assert_eq!(ids().may_see_body(&of_user, &one), shows_body);
+    assert!(of_device.includes_notification(&ids(), &one));
+    assert!(ids().may_see_body(&of_device, &one));
 }

@@ -12,7 +12,7 @@ use super::sdk_fixtures::{event, tenant};
 use crate::personal_data::{PersonExport, SECTIONS};
 use tributary_domain::access::{AccessDenied, Authorized, Environment, PeopleExport, Permission};
 use tributary_domain::access::{Actor, authorize};
-use tributary_domain::billing::{NotificationMeaning, PaymentClaim};
+use tributary_domain::billing::{NotificationMeaning, PaymentClaim, Subscriber};
 use tributary_domain::device::{ClaimProof, IdentityClaim};
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::personal_data::DataSubject;
@@ -135,10 +135,42 @@ pub async fn a_users_export_includes_proven_devices_only(store: &SharedStore) {
     claim("tablet", "ann", ClaimProof::Signed, 20).await;
     claim("tablet", "bobby", ClaimProof::Unsigned, 30).await;
     claim("other", "bobby", ClaimProof::Unsigned, 40).await;
+    // Both buy on the tablet. The provider adds ids of its own.
+    for (user, second) in [("ann", 50), ("bobby", 60)] {
+        let first = NotificationMeaning::Payment(PaymentClaim::Start);
+        let (id, chain) = (format!("bought-by-{user}"), format!("chain-{second}"));
+        let mut bought = billing_notification(&tenant, &id, &chain, second, first);
+        bought.content.subscriber = Subscriber {
+            device: Some(device("tablet")),
+            people: vec![person(user), person(&format!("anonymous-{second}"))],
+            ..Subscriber::default()
+        };
+        bought.body = format!("{{\"user\":\"{user}\"}}");
+        let accepted = store.accept_notification(bought).await;
+        accepted.expect("a notification is stored");
+    }
     let document = export(&tenant, of_user("ann")).await.expect("an export");
     assert_eq!(document.ids("devices", "deviceId"), ["tablet"]);
-    assert_eq!(document.ids("events", "eventId"), ["tablet-ann"]);
-    assert!(!document.data().contains("handset") && !document.data().contains("bobby"));
+    let mut events = document.ids("events", "eventId");
+    events.sort();
+    assert_eq!(events, ["bought-by-ann", "tablet-ann"]);
+    let data = document.data();
+    for foreign in [
+        "handset",
+        "bobby",
+        "anonymous-50",
+        "anonymous-60",
+        "chain-60",
+    ] {
+        assert!(!data.contains(foreign), "{foreign}: {data}");
+    }
+    let subscriptions = document.items("subscriptions");
+    assert_eq!(subscriptions.len(), 1, "{data}");
+    let notifications = subscriptions[0]["notifications"].as_array();
+    let notifications = notifications.expect("a list");
+    assert_eq!(notifications.len(), 1, "{data}");
+    assert_eq!(notifications[0]["notificationId"], "bought-by-ann");
+    assert_eq!(notifications[0]["otherUsers"], 1);
     let left_out = &document.json["meta"]["otherDevices"];
     assert_eq!(left_out[0]["deviceId"], "handset");
     assert_eq!(left_out[0]["reason"], "unsigned");

@@ -105,8 +105,9 @@ impl PersonExport {
     /// stored.
     pub async fn next<S: Store + ?Sized>(&mut self, store: &S) -> StoreResult<Option<PersonPart>> {
         while let Some(chain) = self.next_chain(store).await? {
-            let ids = self.records.ids.clone();
-            let found = store.person_subscription(&self.caller, ids, chain).await?;
+            let (subject, ids) = (self.subject.clone(), self.records.ids.clone());
+            let found = store.person_subscription(&self.caller, subject, ids, chain);
+            let found = found.await?;
             if let Some(found) = found {
                 return Ok(Some(PersonPart::Subscription(found)));
             }

@@ -170,6 +170,7 @@ pub trait PersonalData: Send + Sync {
     async fn person_subscription(
         &self,
         caller: &Authorized<PeopleExport>,
+        subject: DataSubject,
         ids: PersonIds,
         chain: Chain,
     ) -> StoreResult<Option<PersonSubscription>>;

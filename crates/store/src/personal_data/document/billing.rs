@@ -31,7 +31,7 @@ struct NotificationOut {
     received_at: String,
     /// Id of the event that the notification may have caused.
     event_id: String,
-    /// Other users that a transfer names, who are left out.
+    /// Other users that the notification names, who are left out.
     other_users: usize,
     /// The parsed content and the result, as they are stored.
     content: Option<Box<RawValue>>,
