@@ -454,6 +454,26 @@ on_both_engines! {
         assert_eq!(setup.reasons().await, ["token_algorithm"; 5]);
     }
 
+    /// An outage, or an expired client secret, fails for everybody in an office at once.
+    async fn an_outage_of_the_provider_locks_nobody_out(engine: Engine) {
+        let setup = Setup::new(engine, "").await;
+        setup.provider.change(|behavior| behavior.is_down = true);
+        for _ in 0..7 {
+            let failed = setup.sign_in().await.expect(422);
+            assert!(failed.text.contains("status 503"), "{}", failed.text);
+        }
+        setup.provider.change(|behavior| behavior.is_down = false);
+        for _ in 0..7 {
+            let mut answer = setup.begin().await;
+            answer.path = answer.path.replace("code=", "error=temporarily_unavailable&x=");
+            setup.complete(&answer).await.expect(403);
+        }
+        let form = "email=you@example.com&password=a-password".to_owned();
+        post(&setup.server, "/sign-in", "", form).await.expect(422);
+        setup.session().await;
+        assert_eq!(setup.reasons().await, ["provider_unavailable"; 7]);
+    }
+
     /// The browser of a signed-in member may stay signed in at the provider.
     async fn an_old_sign_in_at_the_provider_is_no_proof(engine: Engine) {
         let setup = Setup::new(engine, "").await;

@@ -10,8 +10,14 @@ use tributary_domain::access::single_sign_on::{
 };
 use url::Url;
 
-/// Keys that are read: more than a provider has while it replaces them.
-const KEYS_MAX: usize = 100;
+/// Usable keys that are kept: more than a provider has while it replaces them.
+pub(super) const KEYS_MAX: usize = 20;
+/// Length of a key's id. Providers use at most 64 characters.
+const KEY_ID_CHARS_MAX: usize = 256;
+/// Length of an RSA exponent. Nearly all keys have three bytes.
+const EXPONENT_BYTES_MAX: usize = 8;
+/// Length of an endpoint's URL. Browsers and proxies do not reliably accept longer ones.
+const ENDPOINT_CHARS_MAX: usize = 2_000;
 /// Sizes of RSA moduli in bytes: 2048 to 8192 bits. Smaller ones are weak, larger ones slow.
 const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
 
@@ -36,6 +42,9 @@ pub(super) fn configuration(
         return Err(ProviderFault::IssuerMismatch);
     }
     let endpoint = |name: &'static str, text: &str| {
+        if text.len() > ENDPOINT_CHARS_MAX {
+            return Err(ProviderFault::TooLarge);
+        }
         let url = Url::parse(text).ok();
         let is_allowed =
             |url: &Url| url.scheme() == "https" || (allows_http && url.scheme() == "http");
@@ -65,7 +74,7 @@ struct KeyList {
 pub(super) fn keys(body: &[u8]) -> Result<Vec<ProviderKey>, ProviderFault> {
     let unreadable = |_| ProviderFault::Unreadable("key list");
     let list: KeyList = serde_json::from_slice(body).map_err(unreadable)?;
-    let keys: Vec<ProviderKey> = list.keys.iter().take(KEYS_MAX).filter_map(key).collect();
+    let keys: Vec<ProviderKey> = list.keys.iter().filter_map(key).take(KEYS_MAX).collect();
     if keys.is_empty() {
         return Err(ProviderFault::NoUsableKey);
     }
@@ -79,16 +88,19 @@ fn key(value: &Value) -> Option<ProviderKey> {
         text("alg").is_none_or(|one| one == algorithm) && text("use").is_none_or(|one| one == "sig")
     };
     let id = text("kid").map(str::to_owned);
+    if id.as_ref().is_some_and(|id| id.len() > KEY_ID_CHARS_MAX) {
+        return None;
+    }
     match text("kty")? {
         "RSA" if is_for("RS256") => {
-            let modulus = bytes("n")?;
-            MODULUS_BYTES
-                .contains(&modulus.len())
-                .then_some(ProviderKey::Rsa {
-                    id,
-                    modulus,
-                    exponent: bytes("e")?,
-                })
+            let (modulus, exponent) = (bytes("n")?, bytes("e")?);
+            let has_usual_size =
+                MODULUS_BYTES.contains(&modulus.len()) && exponent.len() <= EXPONENT_BYTES_MAX;
+            has_usual_size.then_some(ProviderKey::Rsa {
+                id,
+                modulus,
+                exponent,
+            })
         }
         "EC" if is_for("ES256") && text("crv") == Some("P-256") => Some(ProviderKey::P256 {
             id,

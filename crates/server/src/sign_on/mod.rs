@@ -11,8 +11,10 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{Method, RequestBuilder};
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tributary_dashboard::{CodeRedemption, ProviderFuture, SignOnProviders};
 use tributary_domain::access::single_sign_on::{
     IdTokenClaims, Issuer, ProviderFault, ProviderKey, ProviderSummary, TokenExpectation,
@@ -23,7 +25,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use url::Url;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
-/// Timeout for one request. A person waits for it.
+/// Timeout for one request, and for waiting until it may begin. A person waits for it.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
 /// Maximum size of a configuration and of an answer to a code. Large ones have 10 kB.
 const DOCUMENT_BYTES_MAX: usize = 64 * 1024;
@@ -36,7 +38,8 @@ const FRESH: Duration = Duration::from_hours(1);
 const FETCH_STEP: Duration = Duration::from_secs(10);
 /// Number of providers whose documents are kept: more than an instance has organizations.
 const PROVIDERS_MAX: usize = 1_000;
-/// Concurrent requests to one provider, so that a slow one does not use up all of them.
+/// Concurrent requests to one provider, so that a slow one does not use up all of them. Further ones
+/// wait: a whole office may sign in at the same time.
 const REQUESTS_PER_PROVIDER_MAX: u32 = 4;
 /// Concurrent requests to all providers.
 const REQUESTS_MAX: u32 = 64;
@@ -56,12 +59,16 @@ struct Provider {
 #[derive(Clone)]
 struct Fetched {
     at: Timestamp,
+    /// Tells fetches apart, because several may have the same time.
+    number: u64,
     provider: Result<Arc<Provider>, ProviderFault>,
 }
 
 #[derive(Default)]
 struct State {
     fetched: BTreeMap<Issuer, Fetched>,
+    /// Number of fetches so far.
+    fetches: u64,
     running: BTreeMap<Issuer, u32>,
 }
 
@@ -71,6 +78,8 @@ pub struct ProviderClient {
     outbound: Outbound,
     allows_private: bool,
     state: Arc<Mutex<State>>,
+    /// Wakes those that wait for a slot.
+    freed: Arc<Notify>,
 }
 
 /// A running request, which counts until it is dropped.
@@ -88,6 +97,8 @@ impl Drop for RequestSlot {
                 state.running.remove(&self.issuer);
             }
         }
+        drop(state);
+        self.client.freed.notify_waiters();
     }
 }
 
@@ -100,6 +111,7 @@ impl ProviderClient {
             outbound: Outbound::new(policy, REQUEST_MAX)?,
             allows_private,
             state: Arc::default(),
+            freed: Arc::default(),
         })
     }
 
@@ -107,15 +119,32 @@ impl ProviderClient {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn slot(&self, issuer: &Issuer) -> Result<RequestSlot, ProviderFault> {
+    /// Waits until a request may begin.
+    async fn slot(&self, issuer: &Issuer) -> Result<RequestSlot, ProviderFault> {
+        let slot = async {
+            loop {
+                let mut freed = pin!(self.freed.notified());
+                // Before looking, so that a slot that is freed in between is not missed.
+                freed.as_mut().enable();
+                if let Some(slot) = self.try_slot(issuer) {
+                    return slot;
+                }
+                freed.await;
+            }
+        };
+        let waited = tokio::time::timeout(REQUEST_MAX, slot).await;
+        waited.map_err(|_| ProviderFault::Busy)
+    }
+
+    fn try_slot(&self, issuer: &Issuer) -> Option<RequestSlot> {
         let mut state = self.lock();
         let all: u32 = state.running.values().sum();
         let of_provider = state.running.get(issuer).copied().unwrap_or_default();
         if all >= REQUESTS_MAX || of_provider >= REQUESTS_PER_PROVIDER_MAX {
-            return Err(ProviderFault::Busy);
+            return None;
         }
         state.running.insert(issuer.clone(), of_provider + 1);
-        Ok(RequestSlot {
+        Some(RequestSlot {
             client: self.clone(),
             issuer: issuer.clone(),
         })
@@ -129,20 +158,28 @@ impl ProviderClient {
         age: Duration,
     ) -> Result<Arc<Provider>, ProviderFault> {
         let stored = self.lock().fetched.get(issuer).cloned();
-        if let Some(stored) = stored {
+        if let Some(stored) = &stored {
             let age = stored.provider.as_ref().map_or(FETCH_STEP, |_| age);
             // One from the future was stored before the clock was set back.
             if stored.at <= now && now.since(stored.at) < age {
-                return stored.provider;
+                return stored.provider.clone();
             }
         }
-        let _slot = self.slot(issuer)?;
+        let _slot = self.slot(issuer).await?;
+        let seen = stored.map(|one| one.number);
+        let newer = self.lock().fetched.get(issuer).cloned();
+        // Another request fetched them while this one waited.
+        if let Some(newer) = newer.filter(|one| Some(one.number) != seen) {
+            return newer.provider;
+        }
         let provider = self.fetch(issuer).await.map(Arc::new);
+        let mut state = self.lock();
+        state.fetches += 1;
         let fetched = Fetched {
             at: now,
+            number: state.fetches,
             provider: provider.clone(),
         };
-        let mut state = self.lock();
         state.fetched.insert(issuer.clone(), fetched);
         if state.fetched.len() > PROVIDERS_MAX {
             let oldest = state.fetched.iter().min_by_key(|(_, one)| one.at);
@@ -224,7 +261,7 @@ impl ProviderClient {
         provider: &Provider,
         redemption: &CodeRedemption,
     ) -> Result<String, ProviderFault> {
-        let _slot = self.slot(&redemption.settings.issuer)?;
+        let _slot = self.slot(&redemption.settings.issuer).await?;
         let request = self.token_request(provider, redemption);
         let (status, body) = self.send(request, DOCUMENT_BYTES_MAX).await?;
         if status != 200 {

@@ -6,6 +6,7 @@ use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rstest::rstest;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::net::TcpListener;
@@ -130,6 +131,41 @@ async fn wrong_keys_are_rejected(#[case] keys: fn() -> Response, #[case] expecte
     assert_eq!(page, Err(expected));
 }
 
+/// The documents of up to a thousand providers are kept, and any tenant can choose a thousand.
+#[test]
+fn keys_that_are_kept_are_small() {
+    let (x, y) = (
+        "0MbmwAk9SfwWXCrA4G7CycX4UzzhWNgUe6gFwPeo3lc",
+        "QcCbDyGCXJvR4TlQ7k6D9hAG1Y-ToatZiKQ_Hixw56M",
+    );
+    let read = |keys: Vec<serde_json::Value>| {
+        let body = serde_json::json!({ "keys": keys }).to_string();
+        documents::keys(body.as_bytes()).map(|keys| keys.len())
+    };
+    let with_id = |length: usize| serde_json::json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y, "kid": "k".repeat(length) });
+    assert_eq!(read(vec![with_id(256)]), Ok(1));
+    assert_eq!(read(vec![with_id(257)]), Err(ProviderFault::NoUsableKey));
+    assert_eq!(read(vec![with_id(1); 100]), Ok(documents::KEYS_MAX));
+    let encoded = |length: usize| URL_SAFE_NO_PAD.encode(vec![1; length]);
+    let with_exponent = |length: usize| serde_json::json!({ "kty": "RSA", "n": encoded(256), "e": encoded(length) });
+    assert_eq!(read(vec![with_exponent(8)]), Ok(1));
+    assert_eq!(
+        read(vec![with_exponent(9)]),
+        Err(ProviderFault::NoUsableKey)
+    );
+    let issuer = Issuer::parse("https://one.example.com", false).unwrap();
+    let configured = |length: usize| {
+        let page = format!("https://one.example.com/{}", "p".repeat(length - 24));
+        let body = serde_json::json!({
+            "issuer": issuer.as_str(), "authorization_endpoint": page,
+            "token_endpoint": page, "jwks_uri": page,
+        });
+        documents::configuration(&issuer, body.to_string().as_bytes(), false).err()
+    };
+    assert_eq!(configured(2_000), None);
+    assert_eq!(configured(2_001), Some(ProviderFault::TooLarge));
+}
+
 #[tokio::test]
 async fn a_silent_provider_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -146,12 +182,54 @@ async fn a_silent_provider_is_given_up() {
     while client.lock().running.get(&issuer) != Some(&REQUESTS_PER_PROVIDER_MAX) {
         tokio::task::yield_now().await;
     }
+    // It waits, and gets the result of the others, whose time is over first.
+    tokio::time::sleep(Duration::from_millis(200)).await;
     let another = client.test(issuer.clone(), NOW).await;
-    assert_eq!(another, Err(ProviderFault::Busy));
+    assert_eq!(another, Err(ProviderFault::TimedOut));
     for one in waiting {
         assert_eq!(one.await.unwrap(), Err(ProviderFault::TimedOut));
     }
     assert!(client.lock().running.is_empty());
+}
+
+#[tokio::test]
+async fn many_sign_ins_at_once_wait_for_each_other() {
+    static FETCHES: AtomicU32 = AtomicU32::new(0);
+    let counting = || {
+        FETCHES.fetch_add(1, Ordering::Relaxed);
+        usable()
+    };
+    let (client, issuer) = (client(), provider(CONFIGURATION, counting).await);
+    let mut office = tokio::task::JoinSet::new();
+    for _ in 0..10 * REQUESTS_PER_PROVIDER_MAX {
+        office.spawn(client.sign_in_page(issuer.clone(), NOW));
+    }
+    for page in office.join_all().await {
+        assert_eq!(page.unwrap().path(), "/in");
+    }
+    let fetches = FETCHES.load(Ordering::Relaxed);
+    assert!(fetches <= REQUESTS_PER_PROVIDER_MAX, "{fetches}");
+    assert!(client.lock().running.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_for_a_slot_and_no_longer_than_a_request_takes() {
+    let client = client();
+    let issuer = Issuer::parse("http://127.0.0.1:1", true).unwrap();
+    let mut slots = Vec::new();
+    for _ in 0..REQUESTS_PER_PROVIDER_MAX {
+        slots.push(client.slot(&issuer).await.unwrap());
+    }
+    let begun = tokio::time::Instant::now();
+    let refused = client.slot(&issuer).await.err();
+    assert_eq!(refused, Some(ProviderFault::Busy));
+    assert!(begun.elapsed() >= REQUEST_MAX);
+    let freeing = async {
+        tokio::time::sleep(REQUEST_MAX / 2).await;
+        slots.pop();
+    };
+    let (slot, ()) = tokio::join!(client.slot(&issuer), freeing);
+    assert!(slot.is_ok());
 }
 
 #[rstest]

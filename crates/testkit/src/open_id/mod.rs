@@ -50,6 +50,8 @@ pub struct ProviderBehavior {
     pub key_id: String,
     /// Claims that replace the right ones. A null removes a claim.
     pub claims: Map<String, Value>,
+    /// Whether it answers codes with an error of its own.
+    pub is_down: bool,
 }
 
 /// A code that was not redeemed yet.
@@ -92,6 +94,7 @@ impl TestProvider {
                 algorithm: TokenAlgorithm::Rs256,
                 key_id: "1".to_owned(),
                 claims: Map::new(),
+                is_down: false,
             },
             codes: BTreeMap::new(),
             key_fetches: 0,
@@ -264,6 +267,9 @@ async fn token(State(shared): Provider, headers: HeaderMap, body: String) -> Res
     let form = pairs(body.as_bytes());
     let of = |name: &str| form.get(name).cloned().unwrap_or_default();
     let mut shared = shared.lock().expect("no panic");
+    if shared.behavior.is_down {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
     let Some(code) = shared.codes.remove(&of("code")) else {
         return error("invalid_grant");
     };

@@ -31,14 +31,31 @@ use tributary_store::{SignOn, StoreError};
 /// Maximum length of a code. Providers use less than 2,000 characters.
 const CODE_CHARS_MAX: usize = 4_096;
 
+/// A failure that the audit log contains.
+#[derive(Clone, Copy)]
+struct AuditedFailure {
+    reason: &'static str,
+    /// Whether it counts like a wrong password.
+    is_guess: bool,
+}
+
+impl AuditedFailure {
+    const fn guess(reason: &'static str) -> Self {
+        Self {
+            reason,
+            is_guess: true,
+        }
+    }
+}
+
 /// Why a sign-in failed.
 enum SignOnFailure {
-    /// Shown to the person. The reason is for the audit log; without one, the request may come from
-    /// anybody and is not audited.
+    /// Shown to the person. Without a reason for the audit log, the request may come from anybody, or
+    /// there is nothing to find out.
     Shown {
         status: StatusCode,
         text: String,
-        reason: Option<&'static str>,
+        audited: Option<AuditedFailure>,
     },
     /// A failure of this server.
     Other(Failure),
@@ -56,7 +73,10 @@ impl From<ProviderFault> for SignOnFailure {
         Self::Shown {
             status: StatusCode::UNPROCESSABLE_ENTITY,
             text: fault.to_string(),
-            reason: Some(fault.code()),
+            audited: Some(AuditedFailure {
+                reason: fault.code(),
+                is_guess: fault.is_guess(),
+            }),
         }
     }
 }
@@ -75,7 +95,7 @@ impl From<StoreError> for SignOnFailure {
         Self::Shown {
             status: StatusCode::FORBIDDEN,
             text: refusal.to_string(),
-            reason: Some(reason),
+            audited: Some(AuditedFailure::guess(reason)),
         }
     }
 }
@@ -84,7 +104,7 @@ fn shown(status: StatusCode, text: &str, reason: Option<&'static str>) -> SignOn
     SignOnFailure::Shown {
         status,
         text: text.to_owned(),
-        reason,
+        audited: reason.map(AuditedFailure::guess),
     }
 }
 
@@ -124,10 +144,10 @@ pub(crate) async fn complete(
         Err(SignOnFailure::Shown {
             status,
             text,
-            reason,
+            audited,
         }) => {
-            if let Some(reason) = reason {
-                callback.audit(reason).await?;
+            if let Some(failure) = audited {
+                callback.audit(failure).await?;
             }
             let page = SignOnPage::load(&handles, &settings, "", Some(text)).await?;
             page.answer(status, &handles)
@@ -191,17 +211,23 @@ impl Callback<'_> {
             "access_denied" => (
                 "The provider did not let you in. Ask the people who manage it for access to this \
                  application.",
-                "access_denied",
+                Some("access_denied"),
             ),
+            // The provider is down: nobody's guess.
+            "server_error" | "temporarily_unavailable" => {
+                let text =
+                    "The provider does not work at the moment. Start again in a few minutes.";
+                (text, None)
+            }
             _ => (
                 "The provider reported an error. Start again, or ask the people who manage it.",
-                "provider_error",
+                Some("provider_error"),
             ),
         };
-        Err(shown(StatusCode::FORBIDDEN, text, Some(reason)))
+        Err(shown(StatusCode::FORBIDDEN, text, reason))
     }
 
-    /// Failed sign-ins count like wrong passwords. They are counted afterwards, so that an office
+    /// Refused sign-ins count like wrong passwords. They are counted afterwards, so that an office
     /// that signs in at the same time is not held up: an ID token cannot be guessed.
     async fn check_guesses(&self) -> Result<(), SignOnFailure> {
         let Some(counter) = self.counter() else {
@@ -274,17 +300,20 @@ impl Callback<'_> {
         Ok(handles.store.sign_on(sign_on, origin).await?)
     }
 
-    /// Counts a failed sign-in, and writes it to the audit log.
-    async fn audit(&self, reason: &'static str) -> Result<(), Failure> {
+    /// Counts a refused sign-in, and writes a failed one to the audit log.
+    async fn audit(&self, failure: AuditedFailure) -> Result<(), Failure> {
         let (handles, organization) = (self.handles, self.settings.organization);
-        if let Some(counter) = self.counter() {
+        if let (Some(counter), true) = (self.counter(), failure.is_guess) {
             let now = handles.runtime.now();
             handles.store.add_guess(counter, now).await?;
         }
-        let origin = change_origin(Actor::Service, self.client, handles);
+        let (reason, origin) = (
+            failure.reason.to_owned(),
+            change_origin(Actor::Service, self.client, handles),
+        );
         let audited = handles
             .store
-            .audit_failed_sign_on(organization, reason.to_owned(), origin);
+            .audit_failed_sign_on(organization, reason, origin);
         Ok(audited.await?)
     }
 }

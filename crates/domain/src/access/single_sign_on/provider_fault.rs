@@ -66,6 +66,12 @@ pub enum ProviderFault {
 }
 
 impl ProviderFault {
+    /// Returns whether the fault counts as a failed guess of the network. What a provider that is down
+    /// or set up wrongly causes does not: everybody in an office would be locked out with it.
+    pub const fn is_guess(&self) -> bool {
+        matches!(self, Self::CodeRejected | Self::Token(_))
+    }
+
     /// Returns a code for the audit log.
     pub const fn code(&self) -> &'static str {
         match self {
@@ -85,4 +91,28 @@ pub struct ProviderSummary {
     pub sign_in_host: String,
     /// Number of usable keys.
     pub keys: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    const STATUS: ProviderFault = ProviderFault::Status {
+        document: "the sign-in code",
+        status: 503,
+    };
+
+    #[rstest]
+    #[case::code(ProviderFault::CodeRejected, true)]
+    #[case::token(ProviderFault::Token(TokenFault::Malformed), true)]
+    #[case::outage(ProviderFault::TimedOut, false)]
+    #[case::no_connection(ProviderFault::NotConnected, false)]
+    #[case::status(STATUS, false)]
+    #[case::many_at_once(ProviderFault::Busy, false)]
+    #[case::expired_client_secret(ProviderFault::ClientRejected, false)]
+    #[case::replaced_instance_key(ProviderFault::SecretUnreadable, false)]
+    fn only_what_a_person_sent_is_a_guess(#[case] fault: ProviderFault, #[case] expected: bool) {
+        assert_eq!(fault.is_guess(), expected);
+    }
 }
