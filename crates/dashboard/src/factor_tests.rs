@@ -144,6 +144,28 @@ async fn a_sign_in_needs_a_code_after_the_set_up() {
 }
 
 #[tokio::test]
+async fn the_set_up_signs_out_other_browsers() {
+    let dashboard = TestDashboard::start().await;
+    let owner = account(&dashboard).await;
+    let body = format!("email={}&password={PASSWORD}", email(&owner).await);
+    let headers = [SAME_ORIGIN, FORM];
+    let other = dashboard.post("/sign-in", &headers, &body).await;
+    let other = other.header("set-cookie").split(';').next().unwrap();
+    let account = async || {
+        let headers = [("cookie", other)];
+        let page = dashboard.send(Method::GET, "/account", &headers, "").await;
+        page.status
+    };
+    assert_eq!(account().await, StatusCode::OK);
+    let (_, done) = set_up(&owner).await;
+    assert!(done.text.contains("were signed out"), "{}", done.text);
+    assert_eq!(account().await, StatusCode::SEE_OTHER);
+    assert_eq!(owner.get("/account").await.status, StatusCode::OK);
+    let replaced = owner.post("/account/recovery-codes", "").await;
+    assert!(!replaced.text.contains("were signed out"));
+}
+
+#[tokio::test]
 async fn guesses_of_codes_are_limited() {
     let dashboard = TestDashboard::start().await;
     let owner = account(&dashboard).await;

@@ -3,17 +3,20 @@
 use crate::testing::{FORM, NOW, PASSWORD, PageResponse, SAME_ORIGIN, TestDashboard, TestUser};
 use axum::http::{Method, StatusCode};
 use std::time::Duration;
-use tributary_domain::access::Actor;
 use tributary_domain::access::factor::passkey::samples::SamplePasskeyDevice;
 use tributary_domain::access::factor::passkey::{
     ClientData, PasskeyChallenge, PasskeyExpectation, RelyingParty, check_registration,
     decode_field, encode_field,
 };
 use tributary_domain::access::factor::{Factor, FactorVerifier};
+use tributary_domain::access::key::KeyKind;
+use tributary_domain::access::password_reset::{MAILED_RESET_LIFETIME, PasswordReset};
 use tributary_domain::access::person::{Email, Role, SetupLink, User};
 use tributary_domain::access::proof::PROOF_LIFETIME;
+use tributary_domain::access::{Actor, Environment};
 use tributary_domain::vocabulary::id::{FactorId, UserId};
 use tributary_domain::vocabulary::text::Name;
+use tributary_store::NewPasswordReset;
 
 const BASE_URL: &str = "http://localhost:8080";
 
@@ -134,7 +137,10 @@ async fn stored(dashboard: &TestDashboard, user: &TestUser<'_>, number: u8) -> S
         verifier: FactorVerifier::Passkey(passkey),
     };
     let origin = dashboard.source.origin(Actor::User(account.id), None, None);
-    let added = dashboard.store.add_factor(factor, Vec::new(), origin);
+    let session = user.session_digest();
+    let added = dashboard
+        .store
+        .add_factor(factor, session, Vec::new(), origin);
     added.await.unwrap();
     device
 }
@@ -252,6 +258,55 @@ async fn a_new_account_needs_no_password() {
     }
     let again = dashboard.post(&path, &headers, &fields).await;
     assert_eq!(again.status, StatusCode::NOT_FOUND, "the link is used");
+}
+
+/// Sets a first password with a link, as somebody does who lost the passkey.
+async fn set_password(dashboard: &TestDashboard, email: &Email) {
+    let token = dashboard.source.new_key(KeyKind::Reset, Environment::Live);
+    let new = NewPasswordReset {
+        reset: PasswordReset {
+            email: email.clone(),
+            expires_at: NOW.plus(MAILED_RESET_LIFETIME),
+        },
+        digest: token.digest(),
+    };
+    let origin = dashboard.source.origin(Actor::Service, None, None);
+    let created = dashboard.store.create_password_reset(new, origin).await;
+    created.unwrap();
+    let (path, body) = (
+        format!("/reset/{}", token.reveal()),
+        format!("password={PASSWORD}"),
+    );
+    let done = dashboard.post(&path, &[SAME_ORIGIN, FORM], &body).await;
+    assert_eq!(done.status, StatusCode::OK, "{}", done.text);
+}
+
+#[tokio::test]
+async fn the_way_back_without_the_only_passkey_needs_a_recovery_code() {
+    let dashboard = start().await;
+    let path = format!("/setup/{}", dashboard.setup_link(|_| {}).await);
+    let issued = issue(&dashboard).await;
+    let headers = [SAME_ORIGIN, FORM, ("cookie", issued.cookie.as_str())];
+    let device = SamplePasskeyDevice::new(3, issued.new_user, &here());
+    let new = created(&device, &issued.challenge);
+    let fields = format!("email=you%40example.com&{new}");
+    let done = dashboard.post(&path, &headers, &fields).await;
+    assert_eq!(done.status, StatusCode::OK, "{}", done.text);
+    let codes: Vec<&str> = done.element("codes").lines().collect();
+    assert_eq!(codes.len(), 10);
+    assert!(done.element("key").starts_with("ak_live_"));
+
+    set_password(&dashboard, &Email::parse("you@example.com").unwrap()).await;
+    let body = format!("email=you%40example.com&password={PASSWORD}");
+    let headers = [SAME_ORIGIN, FORM];
+    let first = dashboard.post("/sign-in", &headers, &body).await;
+    assert_eq!(session(&first), None, "the mailbox alone is not enough");
+    let pending = first.header("set-cookie").split(';').next().unwrap();
+    let headers = [SAME_ORIGIN, FORM, ("cookie", pending)];
+    let body = format!("code={}", codes[0]);
+    let back = dashboard.post("/sign-in/code", &headers, &body).await;
+    assert_eq!(back.status, StatusCode::SEE_OTHER, "{}", back.text);
+    assert!(session(&back).is_some());
 }
 
 #[tokio::test]

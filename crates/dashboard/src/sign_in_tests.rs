@@ -1,9 +1,16 @@
 //! Guesses of passwords at sign-in, and browsers that are known.
 
-use crate::testing::{FORM, PASSWORD, PageResponse, SAME_ORIGIN, TestDashboard};
+use crate::testing::{FORM, KEYRING, NOW, PASSWORD, PageResponse, SAME_ORIGIN, TestDashboard};
 use axum::http::{Method, StatusCode};
 use std::time::Duration;
-use tributary_domain::access::person::Role;
+use tributary_domain::access::known_browser::{
+    KNOWN_BROWSER_LIFETIME, KnownBrowser, KnownBrowsers,
+};
+use tributary_domain::access::person::{Email, Role};
+use tributary_domain::access::{Actor, AppsRead, Authorized};
+use tributary_domain::audit::Action;
+use tributary_domain::vocabulary::id::UserId;
+use tributary_domain::vocabulary::page::{Limit, PageRequest};
 
 /// Creates an account. Returns its cookies, each as a request sends it.
 async fn account(dashboard: &TestDashboard, email: &str) -> Vec<String> {
@@ -12,6 +19,12 @@ async fn account(dashboard: &TestDashboard, email: &str) -> Vec<String> {
     let created = dashboard.post(&path, &[SAME_ORIGIN, FORM], &body).await;
     assert_eq!(created.status, StatusCode::OK);
     cookies(&created)
+}
+
+async fn user(dashboard: &TestDashboard, email: &str) -> UserId {
+    let email = Email::parse(email).unwrap();
+    let accounts = dashboard.store.users_by_email(&email).await.unwrap();
+    accounts[0].0.id
 }
 
 fn cookies(response: &PageResponse) -> Vec<String> {
@@ -125,6 +138,51 @@ async fn signing_in_again_ends_the_session_of_this_browser() {
     assert_eq!(status(&first).await, StatusCode::SEE_OTHER, "it ended");
     assert_eq!(status(&second).await, StatusCode::OK);
     assert_eq!(status(&elsewhere).await, StatusCode::OK, "another browser");
+}
+
+#[tokio::test]
+async fn the_session_of_another_person_ends_in_its_own_organization() {
+    let mut dashboard = TestDashboard::start().await;
+    let first = account(&dashboard, "first@example.com").await;
+    let organization = dashboard.organization;
+    dashboard.switch_to_new_organization().await;
+    account(&dashboard, "you@example.com").await;
+    let replaced = sign_in(&dashboard, PASSWORD, &first[0]).await;
+    assert_eq!(replaced.status, StatusCode::SEE_OTHER);
+    let user = user(&dashboard, "first@example.com").await;
+    let page = PageRequest {
+        limit: Limit::DEFAULT,
+        before: None,
+    };
+    let caller: Authorized<AppsRead> = Authorized::operator(organization);
+    let log = dashboard.store.audit_log(&caller, None, page).await;
+    let entries = log.unwrap().items;
+    let ended = entries
+        .iter()
+        .find(|one| one.action == Action::UserSignedOut);
+    let ended = ended.expect("the session ended");
+    assert_eq!(ended.actor, Actor::User(user));
+    assert_eq!(ended.target, user.to_string());
+}
+
+#[tokio::test]
+async fn a_browser_stays_known_for_a_time_after_each_sign_in() {
+    let dashboard = TestDashboard::start().await;
+    account(&dashboard, "you@example.com").await;
+    let known = KnownBrowser {
+        user: user(&dashboard, "you@example.com").await,
+        since: NOW.minus(KNOWN_BROWSER_LIFETIME),
+        random: [5; 16],
+    };
+    let browsers = KnownBrowsers::new(&KEYRING);
+    let cookie = |known: &KnownBrowser| format!("tributary-browser={}", browsers.sign(known));
+    lock_out(&dashboard).await;
+    let expired = sign_in(&dashboard, PASSWORD, &cookie(&known)).await;
+    assert_eq!(expired.status, StatusCode::TOO_MANY_REQUESTS);
+    let younger = known.renewed(known.since.plus(Duration::from_secs(1)));
+    let right = sign_in(&dashboard, PASSWORD, &cookie(&younger)).await;
+    assert_eq!(right.status, StatusCode::SEE_OTHER);
+    assert_eq!(cookies(&right)[1], cookie(&known.renewed(NOW)));
 }
 
 #[tokio::test]

@@ -51,7 +51,8 @@ pub(crate) const SAME_ORIGIN: (&str, &str) = ("sec-fetch-site", "same-origin");
 /// Content type of a form.
 pub(crate) const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 
-const KEYRING: Keyring = Keyring::new([7; 32]);
+/// Secret of the instance.
+pub(crate) const KEYRING: Keyring = Keyring::new([7; 32]);
 
 struct StoppedClock;
 
@@ -304,6 +305,7 @@ impl TestDashboard {
             email,
             password_hash: password_hash.clone(),
             passkey: None,
+            recovery_codes: Vec::new(),
             first_key: None,
         };
         let origin = || self.source.origin(Actor::User(user), None, None);
@@ -313,7 +315,10 @@ impl TestDashboard {
         let session = NewSession {
             session: Session::begin(user, signed_in_at, SessionClient::default()),
             digest: token.digest(),
-            credential: SignInCredential::Password(password_hash),
+            credential: SignInCredential::Password {
+                hash: password_hash,
+                has_second_step: false,
+            },
         };
         self.store.begin_session(session, origin()).await.unwrap();
         TestUser {
@@ -394,6 +399,12 @@ pub(crate) struct TestUser<'a> {
 }
 
 impl TestUser<'_> {
+    /// Returns the digest of the session's token.
+    pub(crate) fn session_digest(&self) -> Digest {
+        let token = self.cookie.strip_prefix("tributary=").unwrap();
+        KeyText::parse(token).unwrap().digest()
+    }
+
     pub(crate) async fn get(&self, path: &str) -> PageResponse {
         let headers = [("cookie", self.cookie.as_str())];
         self.dashboard.send(Method::GET, path, &headers, "").await

@@ -192,6 +192,7 @@ async fn create_owner(
         email: owner.email,
         password_hash: owner.password_hash,
         passkey: None,
+        recovery_codes: Vec::new(),
         first_key: Some(NewKey {
             key,
             digest: owner.key.digest(),

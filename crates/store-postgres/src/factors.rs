@@ -178,11 +178,12 @@ impl Factors for PostgresStore {
     async fn add_factor(
         &self,
         factor: Factor,
+        session: Digest,
         recovery_codes: Vec<Digest>,
         origin: AuditContext,
     ) -> StoreResult<bool> {
         self.write("add_factor", async move |tx| {
-            admin::add_factor(tx, &factor, &recovery_codes, &origin).await
+            admin::add_factor(tx, (&factor, session), &recovery_codes, &origin).await
         })
         .await
     }

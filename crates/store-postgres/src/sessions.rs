@@ -88,6 +88,13 @@ impl SessionTable for Tx {
         .await
     }
 
+    async fn end_other_sessions(&self, user: UserId, kept: Digest) -> Result<u64, Failure> {
+        let sql = "delete from sessions where user_id = $1 and digest <> $2";
+        let kept = kept.as_bytes().as_slice();
+        self.execute_counting(sql, &[&uuid(user.as_bytes()), &kept])
+            .await
+    }
+
     async fn note_sign_in(&self, user: UserId, at: Timestamp) -> Result<(), Failure> {
         let sql = "update users set last_sign_in_at = $2 where user_id = $1";
         self.execute(sql, &[&uuid(user.as_bytes()), &at.as_millis()])

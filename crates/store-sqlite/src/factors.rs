@@ -176,13 +176,14 @@ impl Factors for SqliteStore {
     async fn add_factor(
         &self,
         factor: Factor,
+        session: Digest,
         recovery_codes: Vec<Digest>,
         origin: AuditContext,
     ) -> StoreResult<bool> {
         self.write("add_factor", move |connection| {
             run(admin::add_factor(
                 &SqliteTables(connection),
-                &factor,
+                (&factor, session),
                 &recovery_codes,
                 &origin,
             ))

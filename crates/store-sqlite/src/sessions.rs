@@ -82,6 +82,14 @@ impl SessionTable for SqliteTables<'_> {
         Ok(())
     }
 
+    async fn end_other_sessions(&self, user: UserId, kept: Digest) -> Result<u64, Failure> {
+        let sql = "delete from sessions where user_id = ?1 and digest <> ?2";
+        let ended = self
+            .0
+            .execute(sql, params![user.as_bytes(), kept.as_bytes()])?;
+        Ok(ended as u64)
+    }
+
     async fn note_sign_in(&self, user: UserId, at: Timestamp) -> Result<(), Failure> {
         let sql = "update users set last_sign_in_at = ?2 where user_id = ?1";
         self.0

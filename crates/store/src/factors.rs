@@ -25,11 +25,12 @@ pub trait Factors: Send + Sync {
     async fn unused_recovery_codes(&self, user: UserId) -> StoreResult<u64>;
 
     /// Adds a factor (`domain::access::factor::admit_factor`). Refused if another user, or the same one,
-    /// has registered the passkey. With the first one, the user gets these
-    /// recovery codes. Returns whether the codes are stored.
+    /// has registered the passkey. With the first one, the user gets these recovery codes, and all of
+    /// the user's sessions but this one end. Returns whether the codes are stored.
     async fn add_factor(
         &self,
         factor: Factor,
+        session: Digest,
         recovery_codes: Vec<Digest>,
         origin: AuditContext,
     ) -> StoreResult<bool>;

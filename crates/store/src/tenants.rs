@@ -64,6 +64,8 @@ pub struct Redemption {
     pub password_hash: String,
     /// Passkey of an account that is set up without a password.
     pub passkey: Option<Factor>,
+    /// Recovery codes that come with the passkey.
+    pub recovery_codes: Vec<Digest>,
     /// API key of a first owner, who has no other way in until the dashboard is set up. Its
     /// organization is replaced with the setup link's. Stored only if the link is for a first owner;
     /// invited members create their keys themselves.

@@ -50,9 +50,10 @@ pub(crate) fn known_browser(
     headers: &HeaderMap,
     handles: &DashboardHandles,
 ) -> Option<KnownBrowser> {
+    let now = handles.runtime.now();
     handles
         .known_browsers
-        .verify(value(headers, handles, BROWSER)?)
+        .verify(value(headers, handles, BROWSER)?, now)
 }
 
 /// Returns the `Set-Cookie` header for a token. Scripts cannot read the cookie, and browsers do

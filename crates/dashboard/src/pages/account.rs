@@ -227,7 +227,11 @@ async fn replace_password(
             ..Session::begin(user.id, handles.runtime.now(), seen)
         },
         digest: token.digest(),
-        credential: SignInCredential::Password(checked),
+        credential: SignInCredential::Password {
+            hash: checked,
+            // The first factor ends the sessions that began before it, except the one that added it.
+            has_second_step: submission.session.factors.is_set_up,
+        },
     };
     let origin = submission.origin(handles);
     // Before the change, which ends the session: a failure afterwards would sign the user out.

@@ -75,6 +75,8 @@ impl AuthenticatorPage {
 struct RecoveryCodesPage {
     shell: Shell,
     codes: Vec<String>,
+    /// Whether they come with the first factor, which ended the user's other sessions.
+    is_first_factor: bool,
 }
 
 /// A factor on the account page.
@@ -112,10 +114,12 @@ pub(crate) fn new_codes(handles: &DashboardHandles) -> Vec<RecoveryCode> {
 pub(crate) fn codes_page(
     submission: &FormSubmission<AnalyticsRead>,
     codes: &[RecoveryCode],
+    is_first_factor: bool,
 ) -> Response {
     let page = RecoveryCodesPage {
         shell: submission.shell(Section::Account),
         codes: codes.iter().map(RecoveryCode::reveal).collect(),
+        is_first_factor,
     };
     submission.page(&page)
 }
@@ -177,10 +181,10 @@ pub(crate) async fn add_authenticator(
     };
     let codes = new_codes(&handles);
     let digests = codes.iter().map(|code| code.digest(user.id)).collect();
-    let origin = submission.origin(&handles);
-    let has_codes = handles.store.add_factor(factor, digests, origin).await?;
-    Ok(if has_codes {
-        codes_page(&submission, &codes)
+    let (own, origin) = (session.token_digest, submission.origin(&handles));
+    let added = handles.store.add_factor(factor, own, digests, origin);
+    Ok(if added.await? {
+        codes_page(&submission, &codes, true)
     } else {
         see_other("/account?notice=saved")
     })
@@ -196,7 +200,7 @@ pub(crate) async fn replace_codes(
     let digests = codes.iter().map(|code| code.digest(user)).collect();
     let replaced = handles.store.replace_recovery_codes(user, digests, origin);
     replaced.await?;
-    Ok(codes_page(&submission, &codes))
+    Ok(codes_page(&submission, &codes, false))
 }
 
 /// Removes a factor.

@@ -1,6 +1,6 @@
 //! `/sign-in/code` — the second step of a sign-in, after the password.
 
-use super::sign_in::{begin_session, local_path, with_cookies, with_wait};
+use super::sign_in::{CheckedSignIn, begin_checked_session, local_path, with_cookies, with_wait};
 use crate::access::passkey::{PasskeyOffer, check_user_passkey, has_passkey};
 use crate::access::{
     CodeCheck, audit_failure, change_origin, check_code, cookie, count_code_guess,
@@ -78,7 +78,8 @@ pub(crate) async fn continue_sign_in(
     headers: &HeaderMap,
 ) -> Result<Response, Failure> {
     if handles.store.factors_of(user).await?.is_empty() {
-        let cookies = begin_session(handles, (user, password_hash), client, headers).await?;
+        let checked = CheckedSignIn::with_password(handles, (user, password_hash), false);
+        let cookies = begin_checked_session(handles, checked, client, headers).await?;
         return Ok(with_cookies(see_other(next), cookies));
     }
     let pending = PendingSignIn::begin(user, password_hash, handles.runtime.now());
@@ -151,7 +152,8 @@ pub(crate) async fn submit(
     match checked {
         CodeCheck::Right => {
             let account = (user.id, hash.as_str());
-            let cookies = begin_session(&handles, account, client.as_ref(), &headers).await?;
+            let both = CheckedSignIn::with_password(&handles, account, true);
+            let cookies = begin_checked_session(&handles, both, client.as_ref(), &headers).await?;
             let signed_in = with_cookies(see_other(next), cookies);
             Ok(with_cookies(signed_in, [cookie::clear_pending(&handles)]))
         }

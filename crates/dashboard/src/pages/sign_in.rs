@@ -55,7 +55,20 @@ struct SignInPage<'a> {
     sends_mail: bool,
 }
 
-impl SignInPage<'_> {
+impl<'a> SignInPage<'a> {
+    /// Returns the form with the ways to sign in that this browser is offered.
+    fn new(handles: &DashboardHandles, headers: &HeaderMap, next: &'a str) -> Self {
+        Self {
+            email: "",
+            next,
+            fault: None,
+            choices: Vec::new(),
+            provider: sign_on_cookie::organization(headers, handles).map(sign_in_path),
+            passkey: PasskeyOffer::of(handles, &[]),
+            sends_mail: handles.account_mail.is_some(),
+        }
+    }
+
     fn answer(&self, status: StatusCode, handles: &DashboardHandles) -> Response {
         app_page(status, self, handles.own_origin.is_trustworthy())
     }
@@ -73,15 +86,7 @@ pub(crate) async fn show(
     match session {
         Ok(_) => Ok(see_other(next)),
         Err(Failure::NotSignedIn(_) | Failure::SessionExpired) => {
-            let form = SignInPage {
-                email: "",
-                next,
-                fault: None,
-                choices: Vec::new(),
-                provider: sign_on_cookie::organization(&headers, &handles).map(sign_in_path),
-                passkey: PasskeyOffer::of(&handles, &[]),
-                sends_mail: handles.account_mail.is_some(),
-            };
+            let form = SignInPage::new(&handles, &headers, next);
             Ok(form.answer(StatusCode::OK, &handles))
         }
         Err(failure) => Err(failure),
@@ -101,12 +106,8 @@ pub(crate) async fn sign_in(
     let refuse = |status, fault: String| {
         let form = SignInPage {
             email: &typed,
-            next: local_path(&next),
             fault: Some(fault),
-            choices: Vec::new(),
-            provider: sign_on_cookie::organization(&headers, &handles).map(sign_in_path),
-            passkey: PasskeyOffer::of(&handles, &[]),
-            sends_mail: handles.account_mail.is_some(),
+            ..SignInPage::new(&handles, &headers, local_path(&next))
         };
         form.answer(status, &handles)
     };
@@ -141,15 +142,12 @@ pub(crate) async fn sign_in(
     let Some((user, hash)) = chosen_user(&users, &form.field("organization")) else {
         let users: Vec<User> = users.into_iter().map(|(user, _)| user).collect();
         let choices = organization_choices(&handles, &users).await?;
-        let (email, next) = (typed.as_str(), local_path(&next));
         let form = SignInPage {
-            email,
-            next,
-            fault: None,
+            email: &typed,
             choices,
             provider: None,
             passkey: None,
-            sends_mail: handles.account_mail.is_some(),
+            ..SignInPage::new(&handles, &headers, local_path(&next))
         };
         return Ok(form.answer(StatusCode::OK, &handles));
     };
@@ -170,13 +168,8 @@ pub(crate) fn refuse_sign_in(
     fault: String,
 ) -> Response {
     let form = SignInPage {
-        email: "",
-        next,
         fault: Some(fault),
-        choices: Vec::new(),
-        provider: sign_on_cookie::organization(headers, handles).map(sign_in_path),
-        passkey: PasskeyOffer::of(handles, &[]),
-        sends_mail: handles.account_mail.is_some(),
+        ..SignInPage::new(handles, headers, next)
     };
     form.answer(status, handles)
 }
@@ -238,19 +231,22 @@ pub(crate) struct CheckedSignIn {
     pub(crate) proved_at: Timestamp,
 }
 
-/// Starts a session after a password was checked, whose hash this is.
-pub(crate) async fn begin_session(
-    handles: &DashboardHandles,
-    (user, password_hash): (UserId, &str),
-    client: Option<&Client>,
-    headers: &HeaderMap,
-) -> Result<[HeaderValue; 2], StoreError> {
-    let checked = CheckedSignIn {
-        user,
-        credential: SignInCredential::Password(password_hash.to_owned()),
-        proved_at: handles.runtime.now(),
-    };
-    begin_checked_session(handles, checked, client, headers).await
+impl CheckedSignIn {
+    /// Returns the sign-in of a user whose password, with this hash, was checked now.
+    pub(crate) fn with_password(
+        handles: &DashboardHandles,
+        (user, password_hash): (UserId, &str),
+        has_second_step: bool,
+    ) -> Self {
+        Self {
+            user,
+            credential: SignInCredential::Password {
+                hash: password_hash.to_owned(),
+                has_second_step,
+            },
+            proved_at: handles.runtime.now(),
+        }
+    }
 }
 
 /// Starts a session. Returns its cookie, and the one that makes the browser known.
@@ -274,19 +270,31 @@ pub(crate) async fn begin_checked_session(
     };
     let origin = crate::access::change_origin(Actor::User(user), client, handles);
     handles.store.begin_session(session, origin).await?;
-    // The cookie is replaced, so its session could not be ended later.
-    if let Some(replaced) = cookie::token(headers, handles) {
-        let origin = crate::access::change_origin(Actor::User(user), client, handles);
-        handles.store.end_session(replaced.digest(), origin).await?;
-    }
+    end_replaced_session(handles, client, headers).await?;
     let known = trusted_browser(handles, headers).await?;
-    let browser = known
-        .filter(|known| known.user == user)
-        .unwrap_or_else(|| new_browser(handles, user));
+    let known = known.filter(|known| known.user == user);
+    let browser = known.map_or_else(|| new_browser(handles, user), |known| known.renewed(now));
     Ok([
         cookie::set(handles, &token),
         cookie::set_known_browser(handles, &browser),
     ])
+}
+
+/// Ends the session whose cookie is replaced, because it could not be ended later. The audit log names
+/// its own user, who may be another one, in another organization.
+async fn end_replaced_session(
+    handles: &DashboardHandles,
+    client: Option<&Client>,
+    headers: &HeaderMap,
+) -> StoreResult<()> {
+    let Some(replaced) = cookie::token(headers, handles) else {
+        return Ok(());
+    };
+    let Some(found) = handles.store.session(replaced.digest()).await? else {
+        return Ok(());
+    };
+    let origin = crate::access::change_origin(Actor::User(found.user.id), client, handles);
+    handles.store.end_session(replaced.digest(), origin).await
 }
 
 /// Makes a browser known to a user.

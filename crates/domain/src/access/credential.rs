@@ -12,8 +12,13 @@ use std::fmt;
 /// What a sign-in was checked with.
 #[derive(Clone, PartialEq, Eq)]
 pub enum SignInCredential {
-    /// A password: the stored hash that it matched.
-    Password(String),
+    /// A password.
+    Password {
+        /// The stored hash that it matched.
+        hash: String,
+        /// Whether a second factor was checked as well.
+        has_second_step: bool,
+    },
     /// The organization's provider.
     Provider(Issuer),
     /// A passkey.
@@ -23,7 +28,7 @@ pub enum SignInCredential {
 impl fmt::Debug for SignInCredential {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Password(_) => formatter.write_str("Password(***)"),
+            Self::Password { .. } => formatter.write_str("Password(***)"),
             Self::Provider(issuer) => write!(formatter, "Provider({})", issuer.as_str()),
             Self::Passkey(factor) => write!(formatter, "Passkey({factor})"),
         }
@@ -47,7 +52,7 @@ impl SignInCredential {
     /// Returns how the user signed in.
     pub const fn method(&self) -> SignInMethod {
         match self {
-            Self::Password(_) => SignInMethod::Password,
+            Self::Password { .. } => SignInMethod::Password,
             Self::Provider(_) => SignInMethod::SingleSignOn,
             Self::Passkey(_) => SignInMethod::Passkey,
         }
@@ -56,8 +61,9 @@ impl SignInCredential {
     /// Checks that the credential still signs in.
     pub fn admit(&self, facts: SignInFacts<'_>) -> Result<(), Refusal> {
         let is_current = match self {
-            Self::Password(hash) => {
-                hash == facts.password_hash && allows_password(facts.role, facts.single_sign_on)
+            Self::Password { .. } => {
+                self.is_current_password(facts.password_hash, facts.factors)
+                    && allows_password(facts.role, facts.single_sign_on)
             }
             Self::Provider(issuer) => facts
                 .single_sign_on
@@ -76,11 +82,29 @@ impl SignInCredential {
         }
     }
 
+    /// Returns whether the password that was checked is still enough: the first factor may have been
+    /// added after the sign-in looked for one.
+    fn is_current_password(&self, password_hash: &str, factors: &[Factor]) -> bool {
+        let Self::Password {
+            hash,
+            has_second_step,
+        } = self
+        else {
+            return false;
+        };
+        hash == password_hash && (*has_second_step || factors.is_empty())
+    }
+
     /// Checks that the password may be replaced: it is the one that was checked.
-    pub fn admit_replacement(&self, password_hash: &str) -> Result<(), Refusal> {
-        match self {
-            Self::Password(hash) if hash == password_hash => Ok(()),
-            _ => Err(Refusal::CredentialChanged),
+    pub fn admit_replacement(
+        &self,
+        password_hash: &str,
+        factors: &[Factor],
+    ) -> Result<(), Refusal> {
+        if self.is_current_password(password_hash, factors) {
+            Ok(())
+        } else {
+            Err(Refusal::CredentialChanged)
         }
     }
 }
@@ -100,7 +124,17 @@ mod tests {
     const OTHER: &str = "https://other.example.com";
 
     fn password(hash: &str) -> SignInCredential {
-        SignInCredential::Password(hash.to_owned())
+        SignInCredential::Password {
+            hash: hash.to_owned(),
+            has_second_step: true,
+        }
+    }
+
+    fn password_only(hash: &str) -> SignInCredential {
+        SignInCredential::Password {
+            hash: hash.to_owned(),
+            has_second_step: false,
+        }
     }
 
     fn provider(issuer: &str) -> SignInCredential {
@@ -131,6 +165,7 @@ mod tests {
     #[case::right_password(password("new"), Role::Admin, None, true)]
     #[case::replaced_password(password("old"), Role::Owner, None, false)]
     #[case::password_and_provider(password("new"), Role::Admin, Some(true), true)]
+    #[case::without_the_second_step(password_only("new"), Role::Owner, None, false)]
     #[case::passwords_were_turned_off(password("new"), Role::Admin, Some(false), false)]
     #[case::owners_keep_theirs(password("new"), Role::Owner, Some(false), true)]
     #[case::provider(provider(ONE), Role::Viewer, Some(false), true)]
@@ -160,6 +195,29 @@ mod tests {
     }
 
     #[rstest]
+    #[case::without_factors(password_only("new"), false, true)]
+    #[case::with_both_steps(password("new"), true, true)]
+    #[case::first_factor_was_added(password_only("new"), true, false)]
+    #[case::last_factor_was_removed(password("new"), false, true)]
+    fn the_second_step_is_needed_if_there_is_a_factor_now(
+        #[case] credential: SignInCredential,
+        #[case] has_factor: bool,
+        #[case] expected: bool,
+    ) {
+        let factors = [factor(3)];
+        let factors = if has_factor { &factors[..] } else { &[] };
+        let admitted = credential.admit(SignInFacts {
+            role: Role::Owner,
+            password_hash: "new",
+            factors,
+            single_sign_on: None,
+        });
+        assert_eq!(admitted.is_ok(), expected);
+        let replaced = credential.admit_replacement("new", factors);
+        assert_eq!(replaced.is_ok(), expected);
+    }
+
+    #[rstest]
     #[case(password("new"), true)]
     #[case(password("old"), false)]
     #[case(provider(ONE), false)]
@@ -168,7 +226,8 @@ mod tests {
         #[case] credential: SignInCredential,
         #[case] expected: bool,
     ) {
-        assert_eq!(credential.admit_replacement("new").is_ok(), expected);
+        let replaced = credential.admit_replacement("new", &[]);
+        assert_eq!(replaced.is_ok(), expected);
     }
 
     #[test]

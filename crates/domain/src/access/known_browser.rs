@@ -25,7 +25,8 @@ const TOKEN_BYTES: usize = ID_BYTES + TIME_BYTES + BROWSER_RANDOM_BYTES + TAG_BY
 pub struct KnownBrowser {
     /// The user.
     pub user: UserId,
-    /// Since when the browser has been known. A password reset ends all browsers known before it.
+    /// Time of the last sign-in with the browser. A password reset forgets all browsers that signed in
+    /// before it.
     pub since: Timestamp,
     /// Identifies the browser.
     pub random: [u8; BROWSER_RANDOM_BYTES],
@@ -35,6 +36,12 @@ impl KnownBrowser {
     /// Returns the counter of this browser's guesses.
     pub fn counter(&self) -> GuessCounter {
         GuessCounter::of_browser(self.user, &self.random)
+    }
+
+    /// Returns the browser after a sign-in.
+    #[must_use]
+    pub const fn renewed(self, now: Timestamp) -> Self {
+        Self { since: now, ..self }
     }
 
     /// Returns whether the browser has become a stranger's. `forgotten_at` is the time of the user's
@@ -71,16 +78,19 @@ impl KnownBrowsers {
         encode(PREFIX, &bytes)
     }
 
-    /// Verifies the text of a cookie. Returns `None` if its tag is wrong.
-    pub fn verify(&self, text: &str) -> Option<KnownBrowser> {
+    /// Verifies the text of a cookie. Returns `None` if its tag is wrong or its time is over: a browser
+    /// need not drop the cookie.
+    pub fn verify(&self, text: &str, now: Timestamp) -> Option<KnownBrowser> {
         let bytes: [u8; TOKEN_BYTES] = decode(PREFIX, text).ok()?;
         let (user, rest) = bytes.split_first_chunk::<ID_BYTES>()?;
         let (since, rest) = rest.split_first_chunk::<TIME_BYTES>()?;
         let (random, tag) = rest.split_first_chunk::<BROWSER_RANDOM_BYTES>()?;
         let is_signed = tag.len() == TAG_BYTES && self.0.verifies(&[user, since, random], tag);
-        is_signed.then(|| KnownBrowser {
+        let since = Timestamp::from_millis(i64::from_be_bytes(*since));
+        let is_current = now.since(since) < KNOWN_BROWSER_LIFETIME;
+        (is_signed && is_current).then(|| KnownBrowser {
             user: UserId::from_bytes(*user),
-            since: Timestamp::from_millis(i64::from_be_bytes(*since)),
+            since,
             random: *random,
         })
     }
@@ -107,7 +117,24 @@ mod tests {
     #[test]
     fn a_signed_browser_is_verified() {
         let browsers = KnownBrowsers::new(&Keyring::new([3; 32]));
-        assert_eq!(browsers.verify(&browsers.sign(&BROWSER)), Some(BROWSER));
+        let verified = browsers.verify(&browsers.sign(&BROWSER), BROWSER.since);
+        assert_eq!(verified, Some(BROWSER));
+    }
+
+    #[test]
+    fn a_browser_expires_unless_it_signs_in_again() {
+        let browsers = KnownBrowsers::new(&Keyring::new([3; 32]));
+        let end = BROWSER.since.plus(KNOWN_BROWSER_LIFETIME);
+        let before = end.minus(Duration::from_millis(1));
+        let signed = browsers.sign(&BROWSER);
+        assert_eq!(browsers.verify(&signed, before), Some(BROWSER));
+        assert_eq!(browsers.verify(&signed, end), None);
+        let renewed = BROWSER.renewed(before);
+        assert_eq!(renewed.counter(), BROWSER.counter());
+        assert_eq!(
+            browsers.verify(&browsers.sign(&renewed), end),
+            Some(renewed)
+        );
     }
 
     #[test]
@@ -115,13 +142,14 @@ mod tests {
         let browsers = KnownBrowsers::new(&Keyring::new([3; 32]));
         let signed = browsers.sign(&BROWSER);
         let other = KnownBrowsers::new(&Keyring::new([4; 32]));
-        assert_eq!(other.verify(&signed), None);
+        let now = BROWSER.since;
+        assert_eq!(other.verify(&signed, now), None);
         for index in 0..signed.len() {
             let mut changed = signed.clone().into_bytes();
             changed[index] = if changed[index] == b'0' { b'1' } else { b'0' };
             let changed = String::from_utf8(changed).unwrap();
-            assert_eq!(browsers.verify(&changed), None, "{changed}");
+            assert_eq!(browsers.verify(&changed, now), None, "{changed}");
         }
-        assert_eq!(browsers.verify(""), None);
+        assert_eq!(browsers.verify("", now), None);
     }
 }

@@ -51,7 +51,7 @@ pub fn invitation_letter(facts: &InvitationFacts<'_>) -> Message {
     let lines = vec![
         format!("{inviter} invites you to the organization “{name}” on Tributary, as {role}."),
         format!(
-            "Open this link to choose a password. It works once and for {}.",
+            "Open this link to set up your account. It works once and for {}.",
             lifetime(SETUP_LINK_LIFETIME)
         ),
     ];

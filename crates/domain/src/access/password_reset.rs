@@ -40,6 +40,8 @@ pub struct ResettableAccount {
     pub allows_password: bool,
     /// Whether the account has a password, or may choose a first one.
     pub has_password: bool,
+    /// Whether the organization has a provider for single sign-on.
+    pub has_provider: bool,
 }
 
 impl ResettableAccount {
@@ -48,6 +50,7 @@ impl ResettableAccount {
         Self {
             allows_password: allows_password(role, settings),
             has_password: role == Role::Owner || has_password(password_hash),
+            has_provider: settings.is_some(),
         }
     }
 }
@@ -65,9 +68,12 @@ pub enum ResetAnswer {
 
 impl ResetAnswer {
     /// Decides for the accounts of an email address. One account with a password is enough, because
-    /// the others still do not accept it.
+    /// the others still do not accept it. Without a provider, a first password is the only way back for
+    /// somebody who lost the passkey, or whose organization removed its provider.
     pub fn of(accounts: &[ResettableAccount]) -> Self {
-        let gets_link = |one: &ResettableAccount| one.allows_password && one.has_password;
+        let gets_link = |one: &ResettableAccount| {
+            one.allows_password && (one.has_password || !one.has_provider)
+        };
         match accounts {
             [] => Self::Nothing,
             some if some.iter().any(gets_link) => Self::Link,
@@ -106,19 +112,22 @@ mod tests {
 
     #[rstest]
     #[case::no_account(&[], ResetAnswer::Nothing)]
-    #[case::password(&[(true, true)], ResetAnswer::Link)]
-    #[case::provider_only(&[(false, true)], ResetAnswer::UseProvider)]
-    #[case::never_had_a_password(&[(true, false)], ResetAnswer::UseProvider)]
-    #[case::neither(&[(false, false)], ResetAnswer::UseProvider)]
-    #[case::one_of_two(&[(false, true), (true, true)], ResetAnswer::Link)]
-    #[case::one_of_each(&[(false, true), (true, false)], ResetAnswer::UseProvider)]
-    fn only_accounts_with_passwords_get_a_link(
-        #[case] accounts: &[(bool, bool)],
+    #[case::password(&[(true, true, false)], ResetAnswer::Link)]
+    #[case::password_and_provider(&[(true, true, true)], ResetAnswer::Link)]
+    #[case::provider_only(&[(false, true, true)], ResetAnswer::UseProvider)]
+    #[case::came_from_the_provider(&[(true, false, true)], ResetAnswer::UseProvider)]
+    #[case::neither(&[(false, false, true)], ResetAnswer::UseProvider)]
+    #[case::passkey_only(&[(true, false, false)], ResetAnswer::Link)]
+    #[case::one_of_two(&[(false, true, true), (true, true, false)], ResetAnswer::Link)]
+    #[case::one_of_each(&[(false, true, true), (true, false, true)], ResetAnswer::UseProvider)]
+    fn people_get_a_link_or_use_their_provider(
+        #[case] accounts: &[(bool, bool, bool)],
         #[case] expected: ResetAnswer,
     ) {
-        let account = |&(allows_password, has_password)| ResettableAccount {
+        let account = |&(allows_password, has_password, has_provider)| ResettableAccount {
             allows_password,
             has_password,
+            has_provider,
         };
         let accounts: Vec<_> = accounts.iter().map(account).collect();
         assert_eq!(ResetAnswer::of(&accounts), expected);
@@ -135,6 +144,7 @@ mod tests {
         let expected = ResettableAccount {
             allows_password,
             has_password,
+            has_provider: false,
         };
         let none = no_password_hash([7; 16]);
         assert_eq!(ResettableAccount::of(role, &none, None), expected);

@@ -43,7 +43,8 @@ impl GuessCounter {
         Self(Digest::of(&bytes.concat()))
     }
 
-    /// Counts the guesses of a user's second factor at sign-in. Only those with the password reach it.
+    /// Counts the guesses of a user's second factor at sign-in: codes after the password, and passkeys,
+    /// for which the id of the passkey is enough.
     pub fn of_second_factor(user: UserId) -> Self {
         let bytes = [b"second factor ".as_slice(), user.as_bytes()];
         Self(Digest::of(&bytes.concat()))

@@ -33,7 +33,26 @@ async fn lock<T: Tables>(tables: &T, user: UserId) -> Result<LockedFactors, T::F
 }
 
 /// Adds a factor, with recovery codes if it is the first one. Returns whether the codes are stored.
+/// The first one also ends the user's other sessions, which began without a second step.
 pub async fn add_factor<T: Tables>(
+    tables: &T,
+    (new, session): (&Factor, Digest),
+    recovery_codes: &[Digest],
+    origin: &AuditContext,
+) -> Result<bool, T::Failure> {
+    let is_first = store_factor(tables, new, recovery_codes, origin).await?;
+    if !is_first || tables.end_other_sessions(new.user, session).await? == 0 {
+        return Ok(is_first);
+    }
+    let organization = lock(tables, new.user).await?.organization;
+    let (origin, action) = (origin.following(), Action::UserSessionsEnded);
+    let row = audit_row(organization, &origin, action, None, new.user, &[]);
+    tables.insert_audit(&row).await?;
+    Ok(is_first)
+}
+
+/// Stores a factor, with recovery codes if it is the first one. Returns whether the codes are stored.
+pub(super) async fn store_factor<T: Tables>(
     tables: &T,
     new: &Factor,
     recovery_codes: &[Digest],

@@ -7,8 +7,8 @@ use tributary_domain::refusal::Refusal;
 use tributary_store::NewSession;
 use tributary_store::records::audit_row;
 
-/// Starts a session. Compares the credential again, because a reset or new settings may have ended the
-/// sessions that began with it while it was checked.
+/// Starts a session. Compares the credential again, because a reset, new settings or a first factor may
+/// have ended the sessions that began with it while it was checked.
 pub async fn begin_session<T: Tables>(
     tables: &T,
     new: &NewSession,
@@ -40,7 +40,8 @@ pub async fn change_password<T: Tables>(
 ) -> Result<(), T::Failure> {
     let found = tables.lock_account(new.session.user).await?;
     let (user, hash) = found.ok_or(Refusal::MemberNotFound)?;
-    new.credential.admit_replacement(&hash)?;
+    let factors = tables.factors(user.id).await?;
+    new.credential.admit_replacement(&hash, &factors)?;
     tables.replace_password(user.id, password_hash).await?;
     tables.insert_session(new).await?;
     let action = Action::UserPasswordChanged;

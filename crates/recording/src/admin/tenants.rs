@@ -1,6 +1,6 @@
 //! Organizations and their setup links.
 
-use super::factors::add_factor;
+use super::factors::store_factor;
 use super::keys::insert_key;
 use crate::tables::Tables;
 use tributary_domain::access::Actor;
@@ -108,8 +108,9 @@ pub async fn redeem_setup_link<T: Tables>(
     let mut origin = origin.clone();
     if let Some(passkey) = &redemption.passkey {
         origin = origin.following();
-        // No recovery codes: they follow a password, and the account has none.
-        add_factor(tables, passkey, &[], &origin).await?;
+        // The codes are the way back for a person who loses the passkey and sets a first password.
+        let codes = &redemption.recovery_codes;
+        store_factor(tables, passkey, codes, &origin).await?;
     }
     // An invited member creates keys in the dashboard, and gets no key without asking.
     let is_first_owner = link.email.is_none();

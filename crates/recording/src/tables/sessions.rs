@@ -2,6 +2,7 @@
 
 use super::EngineTransaction;
 use tributary_domain::access::person::User;
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::UserId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::NewSession;
@@ -17,6 +18,9 @@ pub trait SessionTable: EngineTransaction {
 
     /// Stores a session.
     async fn insert_session(&self, new: &NewSession) -> Result<(), Self::Failure>;
+
+    /// Ends all sessions of a locked user but one. Returns how many.
+    async fn end_other_sessions(&self, user: UserId, kept: Digest) -> Result<u64, Self::Failure>;
 
     /// Records the last sign-in of a user.
     async fn note_sign_in(&self, user: UserId, at: Timestamp) -> Result<(), Self::Failure>;

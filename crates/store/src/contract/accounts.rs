@@ -4,9 +4,8 @@ use super::fixtures::{
     SharedStore, at, first_page, join3, new_key, new_setup_link, organization, origin, refusal,
     unique,
 };
-use super::sessions::{PASSWORD_HASH, new_session, user};
+use super::sessions::{PASSWORD_HASH, new_session, password, user};
 use crate::{LastOwner, NewPasswordReset, NewSession, Redemption};
-use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::password_reset::PasswordReset;
 use tributary_domain::access::person::{Email, Role, User};
 use tributary_domain::access::{Actor, AppsWrite, Authorized, MembersWrite};
@@ -28,6 +27,7 @@ async fn same_person(store: &SharedStore, organization: OrganizationId, person: 
         email: person.email.clone(),
         password_hash: PASSWORD_HASH.to_owned(),
         passkey: None,
+        recovery_codes: Vec::new(),
         first_key: None,
     };
     let redeemed = store.redeem_setup_link(digest, redemption, origin(2)).await;
@@ -118,7 +118,7 @@ pub async fn a_reset_link_works_once(store: &SharedStore) {
     same_person(store, two.organization(), &person).await;
     let new = reset(store, &person.email, 10).await;
     let session = NewSession {
-        credential: SignInCredential::Password("locked".to_owned()),
+        credential: password("locked"),
         ..new_session(person.id, at(11))
     };
     let begun = store.begin_session(session.clone(), origin(11)).await;

@@ -1,7 +1,10 @@
 //! Second factors and recovery codes.
 
 use super::fixtures::{SharedStore, at, first_page, name, organization, origin, refusal, unique};
-use super::sessions::{new_session, user};
+use super::passkeys::passkey;
+use super::sessions::{PASSWORD_HASH, new_session, user};
+use crate::NewSession;
+use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::factor::{Factor, FactorState, FactorVerifier};
 use tributary_domain::access::person::{Role, User};
 use tributary_domain::access::session::SignInMethod;
@@ -40,12 +43,33 @@ fn owner_access(user: &User) -> Authorized<MembersWrite> {
 }
 
 async fn add(store: &SharedStore, factor: &Factor, words: &[&str]) -> bool {
-    let added = store.add_factor(factor.clone(), codes(words), origin(6));
+    let added = store.add_factor(factor.clone(), no_session(), codes(words), origin(6));
     added.await.expect("a factor is added")
 }
 
+/// The session of a user who has no other.
+fn no_session() -> Digest {
+    Digest::of(b"no session")
+}
+
+/// Builds a new session that begins with password and second factor.
+fn session_with_both_steps(user: UserId, seconds: i64) -> NewSession {
+    NewSession {
+        credential: SignInCredential::Password {
+            hash: PASSWORD_HASH.to_owned(),
+            has_second_step: true,
+        },
+        ..new_session(user, at(seconds))
+    }
+}
+
+async fn is_there(store: &SharedStore, session: &NewSession) -> bool {
+    let found = store.session(session.digest).await;
+    found.expect("a lookup").is_some()
+}
+
 async fn state(store: &SharedStore, user: UserId) -> FactorState {
-    let session = new_session(user, at(9));
+    let session = session_with_both_steps(user, 9);
     let begun = store.begin_session(session.clone(), origin(9)).await;
     begun.expect("a session starts");
     let found = store.session(session.digest).await.expect("a lookup");
@@ -99,15 +123,62 @@ pub async fn a_factor_belongs_to_its_user(store: &SharedStore) {
     let listed = store.members_with_factors(&owner_access(&stranger)).await;
     assert!(listed.expect("members").is_empty());
 
-    let second = store.add_factor(app(&one), codes(&["c"]), origin(7)).await;
-    assert_eq!(refusal(second), Refusal::AuthenticatorExists);
+    let second = store.add_factor(app(&one), no_session(), codes(&["c"]), origin(7));
+    assert_eq!(refusal(second.await), Refusal::AuthenticatorExists);
     let nobody = User {
         id: UserId::new(at(0), unique()),
         ..one
     };
-    let missing = store.add_factor(app(&nobody), codes(&[]), origin(7)).await;
-    assert_eq!(refusal(missing), Refusal::MemberNotFound);
+    let missing = store.add_factor(app(&nobody), no_session(), codes(&[]), origin(7));
+    assert_eq!(refusal(missing.await), Refusal::MemberNotFound);
     assert_eq!(actions(store, &caller).await, [Action::FactorAdded]);
+}
+
+/// The first factor ends the user's other sessions. A sign-in that looked for factors before starts no
+/// session, and replaces no password.
+pub async fn the_first_factor_ends_sign_ins_without_it(store: &SharedStore) {
+    let caller = organization(store).await;
+    let one = user(store, caller.organization(), Role::Viewer).await;
+    let other = user(store, caller.organization(), Role::Viewer).await;
+    let [own, old, late] = [1, 2, 3].map(|_| new_session(one.id, at(3)));
+    let foreign = new_session(other.id, at(3));
+    for session in [&own, &old, &foreign] {
+        let begun = store.begin_session(session.clone(), origin(3)).await;
+        begun.expect("a session starts");
+    }
+    let added = store.add_factor(app(&one), own.digest, codes(&["a"]), origin(4));
+    assert!(added.await.expect("the first factor"));
+    assert!(is_there(store, &own).await && is_there(store, &foreign).await);
+    assert!(!is_there(store, &old).await);
+    let begun = store.begin_session(late.clone(), origin(5)).await;
+    assert_eq!(refusal(begun), Refusal::CredentialChanged);
+    let changed = store.change_password(late, "stolen".to_owned(), origin(5));
+    assert_eq!(refusal(changed.await), Refusal::CredentialChanged);
+
+    let both = session_with_both_steps(one.id, 6);
+    let begun = store.begin_session(both.clone(), origin(6)).await;
+    begun.expect("a session starts");
+    let added = store.add_factor(passkey(one.id), own.digest, Vec::new(), origin(7));
+    assert!(!added.await.expect("a second factor"));
+    assert!(is_there(store, &both).await, "it began with a second step");
+    let expected = [
+        Action::FactorAdded,
+        Action::UserSessionsEnded,
+        Action::FactorAdded,
+    ];
+    assert_eq!(actions(store, &caller).await, expected);
+
+    // At the same time, one of the two comes first, and no session is left either way.
+    let racing = new_session(other.id, at(8));
+    let (begun, added) = tokio::join!(
+        store.begin_session(racing.clone(), origin(8)),
+        store.add_factor(app(&other), foreign.digest, codes(&["b"]), origin(8)),
+    );
+    assert!(added.expect("the first factor"));
+    if begun.is_err() {
+        assert_eq!(refusal(begun), Refusal::CredentialChanged);
+    }
+    assert!(!is_there(store, &racing).await);
 }
 
 /// The code of a step is accepted once, even by two nodes at the same time.
@@ -218,7 +289,7 @@ pub async fn the_operator_removes_factors(store: &SharedStore) {
     required.await.expect("a write");
     let removed =
         async |user: UserId, seconds: i64| store.remove_factors(user, origin(seconds)).await;
-    let session = new_session(member.id, at(10));
+    let session = session_with_both_steps(member.id, 10);
     let begun = store.begin_session(session.clone(), origin(10)).await;
     begun.expect("a session starts");
     assert_eq!(removed(member.id, 11).await.expect("a write"), 1);

@@ -13,12 +13,14 @@ use tributary_domain::access::{AppsRead, Authorized, Environment, MembersWrite, 
 use tributary_domain::audit::Action;
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{FactorId, OrganizationId, UserId};
 
 /// An Ed25519 key as a COSE key, except for the key itself.
 const COSE_HEAD: [u8; 10] = [0xa4, 1, 1, 3, 0x27, 0x20, 6, 0x21, 0x58, 32];
 
-fn passkey(user: UserId) -> Factor {
+/// Builds a passkey of a user.
+pub fn passkey(user: UserId) -> Factor {
     let random = unique();
     let cose = [COSE_HEAD.as_slice(), &[7; 22], &random].concat();
     Factor {
@@ -43,7 +45,8 @@ fn credential(factor: &Factor) -> CredentialId {
 }
 
 async fn add(store: &SharedStore, factor: &Factor, seconds: i64) -> StoreResult<bool> {
-    let added = store.add_factor(factor.clone(), Vec::new(), origin(seconds));
+    let session = Digest::of(b"no session");
+    let added = store.add_factor(factor.clone(), session, Vec::new(), origin(seconds));
     added.await
 }
 
@@ -66,6 +69,7 @@ fn redemption(passkey: &Factor) -> Redemption {
         email: Email::parse("guest@example.com").expect("an address"),
         password_hash: no_password_hash([1; 16]),
         passkey: Some(passkey.clone()),
+        recovery_codes: vec![Digest::of(b"a"), Digest::of(b"b")],
         first_key: None,
     }
 }
@@ -183,7 +187,9 @@ pub async fn a_passkey_replaces_the_password(store: &SharedStore) {
         Some((created.clone(), factor.clone()))
     );
     let codes = store.unused_recovery_codes(guest).await;
-    assert_eq!(codes.expect("a count"), 0);
+    assert_eq!(codes.expect("a count"), 2);
+    let spent = store.use_recovery_code(guest, Digest::of(b"b"), origin(9));
+    assert!(spent.await.expect("a write"));
 
     let remove = async |user: UserId, factor: &Factor, seconds: i64| {
         let removed = store.remove_factor(user, factor.id, origin(seconds));
@@ -212,6 +218,7 @@ pub async fn a_passkey_replaces_the_password(store: &SharedStore) {
     let expected = [
         Action::UserCreated,
         Action::FactorAdded,
+        Action::RecoveryCodeUsed,
         Action::FactorAdded,
         Action::FactorRemoved,
         Action::FactorRemoved,

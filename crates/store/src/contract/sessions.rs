@@ -31,6 +31,7 @@ pub async fn user(store: &SharedStore, organization: OrganizationId, role: Role)
         email: Email::parse(&email).expect("an address"),
         password_hash: PASSWORD_HASH.to_owned(),
         passkey: None,
+        recovery_codes: Vec::new(),
         first_key: None,
     };
     let redeemed = store.redeem_setup_link(digest, redemption, origin(2)).await;
@@ -44,12 +45,20 @@ fn client(browser: &str) -> SessionClient {
     }
 }
 
-/// Builds a new session of a user whose password was not changed.
+/// A password that was checked without a second step.
+pub fn password(hash: &str) -> SignInCredential {
+    SignInCredential::Password {
+        hash: hash.to_owned(),
+        has_second_step: false,
+    }
+}
+
+/// Builds a new session of a user without factors whose password was not changed.
 pub fn new_session(user: UserId, begins_at: Timestamp) -> NewSession {
     NewSession {
         session: Session::begin(user, begins_at, client("Firefox on Linux")),
         digest: Digest::of(&unique()),
-        credential: SignInCredential::Password(PASSWORD_HASH.to_owned()),
+        credential: password(PASSWORD_HASH),
     }
 }
 
@@ -156,7 +165,7 @@ pub async fn a_replaced_password_starts_no_session(store: &SharedStore) {
     let found = store.users_by_email(&user.email).await.expect("a lookup");
     assert_eq!(found.first().expect("the user").1, "second");
     let new = NewSession {
-        credential: SignInCredential::Password("second".to_owned()),
+        credential: password("second"),
         ..new
     };
     let begun = store.begin_session(new, origin(7)).await;

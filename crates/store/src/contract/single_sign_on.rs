@@ -3,7 +3,7 @@
 use super::fixtures::{
     SharedStore, at, first_page, new_setup_link, organization, origin, refusal, unique,
 };
-use super::sessions::{new_session, user};
+use super::sessions::{new_session, password, user};
 use crate::{LastOwner, NewSession, SignOn, StoreResult};
 use std::collections::BTreeSet;
 use tributary_domain::access::credential::SignInCredential;
@@ -399,7 +399,7 @@ pub async fn owners_keep_a_way_in(store: &SharedStore) {
     let found = store.account(created.id).await.expect("a lookup");
     let (_, no_password) = found.expect("the account");
     let (mut session, hash) = (new_session(created.id, at(6)), "a hash".to_owned());
-    session.credential = SignInCredential::Password(no_password);
+    session.credential = password(&no_password);
     let changed = store.change_password(session, hash, origin(6)).await;
     changed.expect("the owner chooses a password");
     let removed = store.remove_single_sign_on(&caller, origin(7)).await;

@@ -17,6 +17,7 @@ fn redemption(email: &str, organization: OrganizationId) -> Redemption {
         email: Email::parse(email).expect("an address"),
         password_hash: "$argon2id$…".to_owned(),
         passkey: None,
+        recovery_codes: Vec::new(),
         first_key: Some(new_key(organization)),
     }
 }

@@ -138,10 +138,10 @@ pub(crate) async fn add(
     let factor = new_factor(&handles, user, name, passkey);
     let codes = new_codes(&handles);
     let digests = codes.iter().map(|code| code.digest(user)).collect();
-    let origin = submission.origin(&handles);
-    let has_codes = handles.store.add_factor(factor, digests, origin).await?;
-    Ok(if has_codes {
-        codes_page(&submission, &codes)
+    let (own, origin) = (submission.session.token_digest, submission.origin(&handles));
+    let added = handles.store.add_factor(factor, own, digests, origin);
+    Ok(if added.await? {
+        codes_page(&submission, &codes, true)
     } else {
         see_other("/account?notice=saved")
     })

@@ -1,4 +1,4 @@
-//! `/setup/{token}` — creates an account and a first API key with a one-time link.
+//! `/setup/{token}` — creates an account with a one-time link. The first owner also gets an API key.
 //!
 //! The token is the only credential, so every handler requires a [`ValidLink`]. All invalid links
 //! show the same page.

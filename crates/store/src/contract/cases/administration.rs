@@ -78,6 +78,7 @@ macro_rules! administration_cases {
             }
             factors: {
                 a_factor_belongs_to_its_user,
+                the_first_factor_ends_sign_ins_without_it,
                 a_code_is_accepted_once,
                 a_recovery_code_works_once,
                 a_required_factor_stays,

@@ -110,7 +110,11 @@ impl NewAccount {
     pub(super) fn credential(&self) -> SignInCredential {
         match &self.passkey {
             Some(passkey) => SignInCredential::Passkey(passkey.id),
-            None => SignInCredential::Password(self.password_hash.clone()),
+            // A new account has no second factor.
+            None => SignInCredential::Password {
+                hash: self.password_hash.clone(),
+                has_second_step: false,
+            },
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `POST /setup/{token}` — creates the account. The first owner of an instance also gets an API key,
-//! which is shown once; invited members create theirs in the dashboard.
-use tributary_fields::Form;
+//! which is shown once; invited members create theirs in the dashboard. An account without a password
+//! gets recovery codes with its passkey.
 
 mod credentials;
 #[cfg(test)]
@@ -10,6 +10,7 @@ use super::ValidLink;
 use super::form_page::{FormPage, SetupFormErrors};
 use crate::access::change_origin;
 use crate::failure::Failure;
+use crate::pages::factors::new_codes;
 use crate::pages::sign_in::{CheckedSignIn, begin_checked_session, with_cookies};
 use crate::response::{page, see_other};
 use crate::same_origin::SameOrigin;
@@ -20,17 +21,21 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use credentials::NewAccount;
+use tributary_domain::access::factor::recovery::RecoveryCode;
 use tributary_domain::access::key::{ApiKey, KeyText};
 use tributary_domain::access::person::{Role, SetupLink};
 use tributary_domain::access::{Actor, Environment, Permission};
 use tributary_domain::audit::Client;
 use tributary_domain::refusal::Refusal;
+use tributary_fields::Form;
 use tributary_store::{NewKey, Redemption, StoreError};
 
 #[derive(Template)]
 #[template(path = "ready.html")]
 struct ReadyPage<'a> {
     email: &'a str,
+    /// Recovery codes of an account with a passkey and no password.
+    codes: Vec<String>,
     /// The key of a first owner.
     key: Option<&'a str>,
     permission: Permission,
@@ -78,11 +83,16 @@ pub(crate) async fn redeem(
     };
     let (user, email, credential) = (new.user, new.email.clone(), new.credential());
     let key = first_key(&handles, &link.link);
+    let codes = match &new.passkey {
+        Some(_) => new_codes(&handles),
+        None => Vec::new(),
+    };
     let redemption = Redemption {
         user,
         email: new.email,
         password_hash: new.password_hash,
         passkey: new.passkey,
+        recovery_codes: codes.iter().map(|code| code.digest(user)).collect(),
         first_key: key.as_ref().map(|(key, text)| NewKey {
             key: key.clone(),
             digest: text.digest(),
@@ -98,6 +108,7 @@ pub(crate) async fn redeem(
             tracing::info!(user = %user.id, organization = %user.organization, "account created");
             let ready = ReadyPage {
                 email: email.as_str(),
+                codes: codes.iter().map(RecoveryCode::reveal).collect(),
                 key: key.as_ref().map(|(_, text)| text.reveal()),
                 permission: permission_for_role(link.link.role),
                 base_url: &handles.base_url,
