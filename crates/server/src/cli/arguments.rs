@@ -133,21 +133,6 @@ pub(crate) fn server_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Parses the address of a server. A key belongs in a variable or a file: other users can see the
-/// arguments of a process.
-pub(crate) fn server_url(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).ok();
-    let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    let url = url.ok_or("name an address such as https://links.example.com")?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err("leave out the user name and password".into());
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err("leave out the part after `?` or `#`".into());
-    }
-    Ok(url)
-}
-
 pub(super) fn store_id(text: &str) -> Result<String, String> {
     parse_app_store_id(text).map_err(message_of)
 }

@@ -3,8 +3,9 @@
 //! One line is one message. Only messages go to standard output; notes go to standard error. The
 //! server keeps no state, so a request is forwarded as it is, and requests run at the same time.
 
-use crate::cli::{McpOptions, server_url};
-use crate::config::{API_KEY_VARIABLE, SERVER_VARIABLE, client_variable};
+use super::client::connection::{checked_key, server_address};
+use crate::cli::McpOptions;
+use crate::config::{API_KEY_VARIABLE, client_variable};
 use crate::outbound::{AddressPolicy, Outbound, OutboundError, read_body};
 use anyhow::Context as _;
 use base64::Engine as _;
@@ -21,8 +22,6 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 use url::Url;
 
-/// Where a server listens by default.
-const SERVER_DEFAULT: &str = "http://127.0.0.1:8080";
 /// Timeout of a request. A server gives up on a report earlier.
 const REQUEST_MAX: Duration = Duration::from_mins(2);
 /// Longest message from the client. The server accepts less and says so.
@@ -156,30 +155,18 @@ struct McpServer {
 impl McpServer {
     /// Reads the address and the key from the arguments and the variables. Sends nothing yet.
     fn open(options: &McpOptions) -> anyhow::Result<Self> {
-        let server = match (&options.server, client_variable(SERVER_VARIABLE)) {
-            (Some(server), _) => server.clone(),
-            (None, Some(text)) => {
-                let parsed = server_url(text.trim()).map_err(anyhow::Error::msg);
-                parsed.with_context(|| format!("{SERVER_VARIABLE} is not an address"))?
-            }
-            (None, None) => server_url(SERVER_DEFAULT).map_err(anyhow::Error::msg)?,
-        };
         let key = client_variable(API_KEY_VARIABLE).with_context(|| {
             format!(
                 "there is no API key: set {API_KEY_VARIABLE}. `tributary admin key create \
                  --permission read-only` creates a key"
             )
         })?;
-        let key = key.trim();
-        // Otherwise it could not be sent as a header.
-        if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-            anyhow::bail!("the API key is not a key: it starts with ak_ and contains no spaces");
-        }
+        let server = server_address(options.server.as_ref())?;
         Ok(Self {
             // The operator names the server, so it may have a private address.
             client: Outbound::new(AddressPolicy::Anywhere, REQUEST_MAX)?,
             url: endpoint(server, options.allow_write),
-            key: key.into(),
+            key: checked_key(&key)?,
         })
     }
 

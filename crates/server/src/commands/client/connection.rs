@@ -32,6 +32,27 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Longest delay that a server can ask for. A person would rather start the command again.
 const RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
 
+/// Returns the address of the server: the option, the variable, or where a server listens by default.
+pub(in crate::commands) fn server_address(option: Option<&Url>) -> anyhow::Result<Url> {
+    let parse = |text: &str| server_url(text).map_err(anyhow::Error::msg);
+    match (option, client_variable(SERVER_VARIABLE)) {
+        (Some(server), _) => Ok(server.clone()),
+        (None, Some(text)) => {
+            parse(text.trim()).with_context(|| format!("{SERVER_VARIABLE} is not an address"))
+        }
+        (None, None) => parse(SERVER_DEFAULT),
+    }
+}
+
+/// Checks that a text can be sent as a key in a header.
+pub(in crate::commands) fn checked_key(text: &str) -> anyhow::Result<SecretString> {
+    let key = text.trim();
+    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        anyhow::bail!("the API key is not a key: it starts with ak_ and contains no spaces");
+    }
+    Ok(key.into())
+}
+
 /// A running server, and the key for its API.
 pub(super) struct ApiConnection {
     client: Outbound,
@@ -42,14 +63,6 @@ pub(super) struct ApiConnection {
 impl ApiConnection {
     /// Reads the address and the key from the arguments or the variables. Sends nothing yet.
     pub(super) fn open(options: &ConnectionOptions) -> anyhow::Result<Self> {
-        let server = match (&options.server, client_variable(SERVER_VARIABLE)) {
-            (Some(server), _) => server.clone(),
-            (None, Some(text)) => {
-                let parsed = server_url(text.trim()).map_err(anyhow::Error::msg);
-                parsed.with_context(|| format!("{SERVER_VARIABLE} is not an address"))?
-            }
-            (None, None) => server_url(SERVER_DEFAULT).map_err(anyhow::Error::msg)?,
-        };
         let key = match (&options.key_file, client_variable(API_KEY_VARIABLE)) {
             (Some(file), _) => read_key(file)?,
             (None, Some(key)) => key,
@@ -58,16 +71,11 @@ impl ApiConnection {
                  `tributary admin key create --permission read-only` creates a key"
             ),
         };
-        let key = key.trim();
-        // Otherwise it could not be sent as a header.
-        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-            anyhow::bail!("the API key is not a key: it starts with ak_ and contains no spaces");
-        }
         Ok(Self {
             // The operator names the server, so it may have a private address.
             client: Outbound::new(AddressPolicy::Anywhere, REQUEST_MAX)?,
-            server,
-            key: key.into(),
+            server: server_address(options.server.as_ref())?,
+            key: checked_key(&key)?,
         })
     }
 

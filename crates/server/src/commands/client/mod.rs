@@ -4,7 +4,7 @@
 //! The commands need no settings and no database, so they also run on another machine. Standard output
 //! contains nothing but the result; notes and progress go to standard error.
 
-mod connection;
+pub(super) mod connection;
 mod error;
 mod export;
 mod list;
