@@ -3,8 +3,8 @@
 #
 # Starts the simulator and a server that sends to it. scripts/network_a_oracle.py then compares the received payloads
 # with those of Meta's Python client for the same data, and sends with that client. The client is downloaded from PyPI
-# for this test only, because its licence restricts it to Meta's services. TRIBUTARY_BIN overrides
-# target/debug/tributary. Everything is stopped and removed afterwards, except the Python environment under target/.
+# for this test only, because its licence restricts it to Meta's services. scripts/stripe_oracle.py then posts webhooks
+# that Stripe's Python client signed. TRIBUTARY_BIN overrides target/debug/tributary. Everything is stopped and removed afterwards, except the Python environment under target/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,6 +25,7 @@ propcache==0.5.4
 pycountry==26.2.16
 requests==2.34.2
 six==1.17.0
+stripe==16.1.0
 typing_extensions==4.16.0
 urllib3==2.8.0
 yarl==1.25.1'
@@ -116,18 +117,21 @@ start_both() {
     wait_for server "$server" "$server_url/readyz"
 }
 
-# Runs the comparison in the background, because bash handles signals only while it waits.
-check() {
-    local key status=0
-    key=$("$binary" admin key create --permission full)
-    KEY=$key "$venv/bin/python" scripts/network_a_oracle.py "$server_url" "$simulator_url" </dev/null &
+# Runs a comparison in the background, because bash handles signals only while it waits.
+check() { # client, script, arguments...
+    local status=0 client=$1
+    shift
+    "$venv/bin/python" "$@" </dev/null &
     checker=$!
     wait "$checker" || status=$?
     checker=''
-    ((status == 0)) || die "the adapter differs from Meta's official client, or the check could not run"
+    ((status == 0)) || die "the server differs from $client's official client, or the check could not run"
 }
 
-prepare_venv "facebook_business" "$venv/bin/python" -c 'import facebook_business'
+prepare_venv "facebook_business and stripe" "$venv/bin/python" -c 'import facebook_business, stripe'
 choose_settings
 start_both
-check
+KEY=$("$binary" admin key create --permission full)
+export KEY
+check Meta scripts/network_a_oracle.py "$server_url" "$simulator_url"
+check Stripe scripts/stripe_oracle.py "$server_url"

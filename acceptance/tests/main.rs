@@ -34,6 +34,8 @@ mod spec {
     mod billing_joins;
     mod billing_lifecycle;
     mod billing_sdk;
+    mod billing_stripe;
+    mod billing_tokens;
     mod billing_vectors;
     mod clicks;
     mod cohort_curves;

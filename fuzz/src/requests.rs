@@ -101,15 +101,17 @@ pub fn postback(bytes: &[u8]) {
     });
 }
 
-/// Sends a billing notification: with the correct secret to one provider, and to the App Store
-/// webhook, where no input has a valid signature.
+/// Sends a billing notification: with the correct secret to the providers that use a header, and to
+/// the App Store webhook, where no input has a valid signature.
 pub fn webhook(bytes: &[u8]) {
     with_service(|service| {
         let secret = [JSON, ("authorization", BILLING_SECRET)];
-        let path = format!("/api/webhook/revenuecat/{}", service.shop);
-        let response = service.send("POST", &path, &secret, bytes);
-        let status = response.map(|response| response.status.as_u16());
-        assert!(matches!(status, Some(200 | 400 | 413)), "{status:?}");
+        for provider in ["revenuecat", "adapty", "qonversion"] {
+            let path = format!("/api/webhook/{provider}/{}", service.shop);
+            let response = service.send("POST", &path, &secret, bytes);
+            let status = response.map(|response| response.status.as_u16());
+            assert!(matches!(status, Some(200 | 400 | 413)), "{status:?}");
+        }
 
         let path = format!("/api/webhook/appstore/{}", service.plain);
         let response = service.send("POST", &path, &[JSON], bytes);
@@ -142,7 +144,9 @@ mod tests {
             let sdk = ("x-tributary-key", service.sdk_key.as_str());
             let secret = ("authorization", BILLING_SECRET);
             let app = format!("/api/v1/apps/{}", service.shop);
-            let billing = format!("/api/webhook/revenuecat/{}", service.shop);
+            let webhook = |provider| format!("/api/webhook/{provider}/{}", service.shop);
+            let billing = webhook("revenuecat");
+            let (adapty, qonversion) = (webhook("adapty"), webhook("qonversion"));
             let skan = "/.well-known/skadnetwork/report-attribution/";
             let kit = "/.well-known/appattribution/report-attribution/";
             let configure = "/api/track/configure";
@@ -164,6 +168,8 @@ mod tests {
                 ("postback/skadnetwork_4", "POST", skan, JSON, bearer, 200),
                 ("postback/skadnetwork_1", "POST", skan, JSON, bearer, 200),
                 ("postback/adattributionkit", "POST", kit, JSON, bearer, 200),
+                ("webhook/adapty", "POST", &adapty, JSON, secret, 200),
+                ("webhook/qonversion", "POST", &qonversion, JSON, secret, 200),
                 (
                     "webhook/revenuecat_purchase",
                     "POST",

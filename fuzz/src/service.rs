@@ -38,7 +38,7 @@ use tributary_store_sqlite::SqliteStore;
 const NOW: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 /// Generous, because nothing outside this process is involved.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Secret of the billing provider of [`Service::shop`].
+/// Secret of the billing providers of [`Service::shop`].
 pub(crate) const BILLING_SECRET: &str = "a secret of the fuzz targets";
 
 /// A fixed clock, and a counter as the random source, so that runs are reproducible.
@@ -148,7 +148,10 @@ impl Service {
             _folder: folder,
         };
         let shop = service.create_app(json!({
-            "name": "Shop", "billing": {"revenuecat": {"secret": BILLING_SECRET}},
+            "name": "Shop", "billing": {
+                "revenuecat": {"secret": BILLING_SECRET}, "adapty": {"secret": BILLING_SECRET},
+                "qonversion": {"secret": BILLING_SECRET},
+            },
         }));
         let ios = json!({"bundleId": "com.example.runner", "appStoreId": "1234567890"});
         let plain = service.create_app(json!({"name": "Plain", "ios": ios}));

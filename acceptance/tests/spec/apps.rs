@@ -60,6 +60,9 @@ on_both_engines! {
                 "revenuecat": {"configured": false, "url": webhook("revenuecat")},
                 "superwall": {"configured": false, "url": webhook("superwall")},
                 "appstore": {"configured": false, "url": webhook("appstore")},
+                "stripe": {"configured": false, "url": webhook("stripe")},
+                "adapty": {"configured": false, "url": webhook("adapty")},
+                "qonversion": {"configured": false, "url": webhook("qonversion")},
             },
             "createdAt": app["createdAt"], "updatedAt": app["createdAt"],
         }));

@@ -88,7 +88,7 @@ on_both_engines! {
             }
             server.send(with_gzip(request, body)).await
         };
-        for provider in ["revenuecat", "superwall", "appstore"] {
+        for provider in ["revenuecat", "superwall", "appstore", "stripe", "adapty", "qonversion"] {
             let answer = post(provider, &[("authorization", "wrong")], NOT_GZIP.to_vec()).await;
             assert_eq!(answer.expect(401).code(), "webhook_unauthorized", "{provider}");
         }

@@ -179,8 +179,11 @@ pub fn read_billing_secrets(fields: &mut Fields<'_>) -> Secrets {
     for provider in BillingProvider::WITH_SECRET {
         let mut section = billing.section(provider.as_str());
         let about = match provider {
-            BillingProvider::Revenuecat => {
+            BillingProvider::Revenuecat | BillingProvider::Adapty | BillingProvider::Qonversion => {
                 "Value of the Authorization header. Write-only, at least 16 characters."
+            }
+            BillingProvider::Stripe => {
+                "Signing secret that Stripe shows for the webhook URL, with `whsec_`. Write-only."
             }
             BillingProvider::Superwall | BillingProvider::Appstore => {
                 "Write-only, at least 16 characters."
@@ -195,6 +198,13 @@ pub fn read_billing_secrets(fields: &mut Fields<'_>) -> Secrets {
                          characters.";
             let value = section.change("signingSecret", secret(chars.clone(), about));
             secrets.push((signing, value));
+        }
+        let test = AppSecret::BillingTest(*provider);
+        if AppSecret::ALL.contains(&test) {
+            let about = "Secret for notifications of the provider's test environment, if it is \
+                         another one. Write-only, at least 16 characters.";
+            let value = section.change("testSecret", secret(chars.clone(), about));
+            secrets.push((test, value));
         }
         section.finish();
     }

@@ -5,6 +5,7 @@ use crate::tables::{SharedId, Tables};
 use crate::tally::{BillingDay, TransactionTally};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use tributary_domain::billing::connected::KEY_SUBSCRIPTIONS_MAX;
 use tributary_domain::billing::{
     Chain, IncomingNotification, Notification, NotificationMeaning, RepeatKind,
 };
@@ -78,14 +79,18 @@ async fn strip_erased_subscribers<'a, T: Tables>(
     tables: &T,
     arrivals: &[&'a IncomingNotification],
 ) -> Result<Vec<Cow<'a, IncomingNotification>>, T::Failure> {
-    let chains = arrivals.iter().map(|arrival| arrival.chain()).collect();
-    // Few subscriptions belong to an erased device, so only their notifications are read.
-    let erased = tables.chains_with_pseudonyms(&chains).await?;
-    let mut stripped = Vec::with_capacity(arrivals.len());
+    let mut chains_of = Vec::with_capacity(arrivals.len());
     for arrival in arrivals {
-        let chain = BTreeSet::from([arrival.chain()]);
-        let is_erased = erased.is_superset(&chain)
-            && arrival.continues_erased_subscription(&tables.notifications(&chain).await?);
+        chains_of.push(reporting_chains(tables, arrival).await?);
+    }
+    // Few subscriptions belong to an erased device, so only their notifications are read.
+    let all = chains_of.iter().flatten().cloned().collect();
+    let erased = tables.chains_with_pseudonyms(&all).await?;
+    let mut stripped = Vec::with_capacity(arrivals.len());
+    for (arrival, chains) in arrivals.iter().zip(chains_of) {
+        let chains: BTreeSet<Chain> = chains.intersection(&erased).cloned().collect();
+        let is_erased = !chains.is_empty()
+            && arrival.continues_erased_subscription(&tables.notifications(&chains).await?);
         stripped.push(if is_erased {
             Cow::Owned(arrival.without_subscriber())
         } else {
@@ -93,6 +98,23 @@ async fn strip_erased_subscribers<'a, T: Tables>(
         });
     }
     Ok(stripped)
+}
+
+/// Returns a notification's subscription, and the subscriptions that share its payment.
+async fn reporting_chains<T: Tables>(
+    tables: &T,
+    arrival: &IncomingNotification,
+) -> Result<BTreeSet<Chain>, T::Failure> {
+    let mut chains = BTreeSet::from([arrival.chain()]);
+    let keys = arrival.payment_keys();
+    if !keys.is_empty() {
+        let scope = (arrival.app, arrival.content.environment);
+        let found = tables
+            .chains_by_key(scope, &keys, KEY_SUBSCRIPTIONS_MAX)
+            .await?;
+        chains.extend(found.into_iter().map(|(_, chain)| chain));
+    }
+    Ok(chains)
 }
 
 async fn accept<T: Tables>(
@@ -126,7 +148,8 @@ async fn accept<T: Tables>(
     tables
         .insert_keys(&chain, &notification.lookup_keys())
         .await?;
-    if notification.content.meaning == NotificationMeaning::Receipt {
+    let is_receipt = notification.content.meaning == NotificationMeaning::Receipt;
+    if is_receipt && !notification.links_payments() {
         return Ok(NotificationOutcome::Stored {
             has_event: false,
             is_matched: false,

@@ -159,6 +159,8 @@ fn notification(
             product: Some("premium_weekly".to_owned()),
             transaction: Some(transaction),
             original_transaction: Some(first),
+            other_transactions: Vec::new(),
+            refund: None,
             period: Some(period.to_owned()),
             country: Some(device.country().to_owned()),
             price: ReportedPrice {

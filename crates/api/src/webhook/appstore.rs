@@ -36,9 +36,9 @@ const WHOLE_PERCENTAGE: i64 = 100_000;
 impl Provider for AppStore {
     fn check_headers(&self, head: &WebhookHead<'_>) -> Result<HeaderProof, WebhookRejection> {
         // Another provider reports the same payments, so accepting both would count them twice.
-        let has_other = BillingProvider::WITH_SECRET
+        let has_other = BillingProvider::ALL
             .iter()
-            .any(|one| head.app.has_provider(*one));
+            .any(|one| one.reports_app_store() && head.app.has_provider(*one));
         if has_other {
             return Err(WebhookRejection::Unauthorized);
         }
@@ -125,6 +125,8 @@ fn read_notification(body: &mut Fields<'_>) -> Option<ProviderNotification> {
         product: bought.optional("productId", name()),
         transaction: bought.optional("transactionId", name()),
         original_transaction: bought.optional("originalTransactionId", name()),
+        other_transactions: Vec::new(),
+        refund: None,
         period: offer,
         country: None,
         tax: None,

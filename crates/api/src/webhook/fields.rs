@@ -14,6 +14,8 @@ use tributary_domain::vocabulary::time::Timestamp;
 /// Longest share (such as 0.3) in characters. A share is stored as text, and no float needs this
 /// many characters.
 const SHARE_CHARS_MAX: usize = 32;
+/// Milliseconds per second.
+const MILLIS_PER_SECOND: i64 = 1_000;
 /// Number of letters in a country code.
 const COUNTRY_CHARS: usize = 2;
 
@@ -79,6 +81,16 @@ pub(super) fn time() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Timestam
         let whole = digits.split_once('.').map_or(digits, |(whole, _)| whole);
         let millis = whole.parse().map_err(|_| wrong_type("milliseconds"))?;
         Ok(Timestamp::from_millis(millis))
+    })
+}
+
+/// Reads a Unix time in seconds.
+pub(super) fn seconds() -> FieldKind<impl FnOnce(InputValue<'_>) -> Result<Timestamp, Problem>> {
+    number_as(|digits| {
+        let seconds: i64 = digits.parse().map_err(|_| wrong_type("seconds"))?;
+        Ok(Timestamp::from_millis(
+            seconds.saturating_mul(MILLIS_PER_SECOND),
+        ))
     })
 }
 

@@ -12,11 +12,14 @@
 //! 1. Add a variant of `domain::app::BillingProvider`, and its secrets.
 //! 2. Add a file here that implements [`Provider`], and its line in [`provider`].
 
+mod adapty;
 mod appstore;
 mod fields;
 mod meaning;
+mod qonversion;
 mod redact;
 mod revenuecat;
+mod stripe;
 mod superwall;
 
 use crate::body::{BODY_BYTES_MAX, BodyLimits, malformed, read_bytes_within};
@@ -41,6 +44,7 @@ use tributary_domain::access::Actor;
 use tributary_domain::app::{App, AppSecret, BillingProvider};
 use tributary_domain::billing::certificate::TrustedRoots;
 use tributary_domain::billing::hold::trial_hold;
+use tributary_domain::billing::signature::matches_secret;
 use tributary_domain::billing::{
     IncomingNotification, PREVIOUS_SECRET_VALID, ProviderNotification,
 };
@@ -117,7 +121,8 @@ impl HeaderProof {
 /// Decrypted secrets of an app for one provider.
 #[derive(Default)]
 struct ProviderSecrets {
-    /// The current secret, and the previous one during its grace period.
+    /// The current secret, the previous one during its grace period, and that of the provider's
+    /// test environment.
     values: Vec<String>,
     signing: Option<String>,
 }
@@ -141,6 +146,11 @@ trait Provider: Sync {
     /// Authenticates a request whose headers passed [`Self::check_headers`], then parses its body.
     fn authenticate(&self, request: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection>;
 
+    /// Returns whether the body only tests the URL. It is answered and not stored.
+    fn is_url_test(&self, _body: &JsonNode) -> bool {
+        false
+    }
+
     /// Translates the body. Only the id and the type are required.
     fn translate(&self, body: &JsonNode) -> Result<ProviderNotification, WebhookRejection>;
 }
@@ -150,6 +160,21 @@ fn provider(named: BillingProvider) -> &'static dyn Provider {
         BillingProvider::Revenuecat => &revenuecat::RevenueCat,
         BillingProvider::Superwall => &superwall::Superwall,
         BillingProvider::Appstore => &appstore::AppStore,
+        BillingProvider::Stripe => &stripe::Stripe,
+        BillingProvider::Adapty => &adapty::Adapty,
+        BillingProvider::Qonversion => &qonversion::Qonversion,
+    }
+}
+
+/// Checks that a header value is one of the secrets.
+fn check_secret(value: &str, head: &WebhookHead<'_>) -> Result<HeaderProof, WebhookRejection> {
+    // Compares all of them, so that the time taken does not reveal which one matched.
+    let secrets = head.secrets.values.iter();
+    let is_known = secrets.fold(false, |known, secret| known | matches_secret(value, secret));
+    if is_known {
+        Ok(HeaderProof::Authentic)
+    } else {
+        Err(WebhookRejection::Unauthorized)
     }
 }
 
@@ -182,11 +207,9 @@ async fn accept(
         roots: &state.app_store_roots,
         now,
     };
-    let read = provider(named)
-        .authenticate(&webhook)
-        .and_then(|body| Ok((provider(named).translate(&body)?, redact(&body))));
-    let (notification, body) = match read {
-        Ok(read) => read,
+    let (notification, body) = match read_webhook(provider(named), &webhook) {
+        Ok(Some(read)) => read,
+        Ok(None) => return Ok(answer(false)),
         Err(reason) => return Err(reject(&state, address, app, named, reason).await),
     };
     prove_store_id(&state, &found.app, named, &notification, now).await?;
@@ -194,6 +217,19 @@ async fn accept(
     let accepted = state.store.accept_notification(incoming).await?;
     let duplicate = count_outcome(named, accepted);
     Ok(answer(duplicate))
+}
+
+/// Authenticates and translates a request. `None` if it only tests the URL.
+fn read_webhook(
+    provider: &dyn Provider,
+    webhook: &WebhookRequest<'_>,
+) -> Result<Option<(ProviderNotification, String)>, WebhookRejection> {
+    let body = provider.authenticate(webhook)?;
+    if provider.is_url_test(&body) {
+        return Ok(None);
+    }
+    let notification = provider.translate(&body)?;
+    Ok(Some((notification, redact(&body))))
 }
 
 /// Stores that the app owns its App Store id, if the notification proves it. Only Apple can sign it,
@@ -241,6 +277,7 @@ fn open_secrets(
         let is_still_valid = now < one.set_at.plus(PREVIOUS_SECRET_VALID);
         let open = || sealer.open_app_secret(field, &one.sealed);
         if is_of(AppSecret::Billing(provider))
+            || is_of(AppSecret::BillingTest(provider))
             || (is_of(AppSecret::BillingPrevious(provider)) && is_still_valid)
         {
             secrets.values.extend(open());
@@ -300,7 +337,11 @@ const fn unauthorized_message(provider: BillingProvider) -> &'static str {
             "The notification is not signed by Apple for this app. Check the app's `ios.bundleId` \
              and `ios.appStoreId`."
         }
-        BillingProvider::Revenuecat | BillingProvider::Superwall => {
+        BillingProvider::Revenuecat
+        | BillingProvider::Superwall
+        | BillingProvider::Stripe
+        | BillingProvider::Adapty
+        | BillingProvider::Qonversion => {
             "The notification is not authentic. Set the same secret in Tributary and the provider."
         }
     }

@@ -2,12 +2,12 @@
 
 use super::fields::{amount, country, currency, id, name, names, read, share, time};
 use super::meaning::{NotificationTraits, meaning};
-use super::{HeaderProof, Provider, WebhookHead, WebhookRejection, WebhookRequest};
+use super::{HeaderProof, Provider, WebhookHead, WebhookRejection, WebhookRequest, check_secret};
 use crate::fields::{Fields, flag};
 use crate::json::JsonNode;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::money::ReportedPrice;
-use tributary_domain::billing::signature::{is_signed, matches_secret};
+use tributary_domain::billing::signature::is_signed;
 use tributary_domain::billing::{
     NotificationMeaning, ProviderNotification, Subscriber, person_ids,
 };
@@ -28,16 +28,7 @@ impl Provider for RevenueCat {
                 None => Err(WebhookRejection::Unauthorized),
             };
         }
-        let value = head.header("authorization").unwrap_or_default();
-        let is_known = secrets
-            .values
-            .iter()
-            .fold(false, |known, secret| known | matches_secret(value, secret));
-        if is_known {
-            Ok(HeaderProof::Authentic)
-        } else {
-            Err(WebhookRejection::Unauthorized)
-        }
+        check_secret(head.header("authorization").unwrap_or_default(), head)
     }
 
     /// Checks the signature, if a secret for it is configured.
@@ -106,6 +97,8 @@ fn read_notification(event: &mut Fields<'_>) -> Option<ProviderNotification> {
         product: event.optional("product_id", name()),
         transaction: event.optional("transaction_id", name()),
         original_transaction: event.optional("original_transaction_id", name()),
+        other_transactions: Vec::new(),
+        refund: None,
         period,
         country: event.optional("country_code", country()),
         price,

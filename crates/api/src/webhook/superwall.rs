@@ -112,6 +112,8 @@ fn read_notification(body: &mut Fields<'_>) -> Option<ProviderNotification> {
         product: data.optional("productId", name()),
         transaction: data.optional("transactionId", name()),
         original_transaction: data.optional("originalTransactionId", name()),
+        other_transactions: Vec::new(),
+        refund: None,
         period,
         country: data.optional("countryCode", country()),
         price,

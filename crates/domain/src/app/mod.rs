@@ -5,6 +5,7 @@ mod audited_fields;
 mod change;
 mod platform;
 mod sdk_key;
+mod secret;
 
 #[cfg(test)]
 pub(crate) use change::tests as samples;
@@ -19,6 +20,7 @@ pub use sdk_key::{
     SDK_KEY_USE_INTERVAL, SdkKey, SdkKeyEnd, SdkKeyRotation, SdkKeyState, VALID_SDK_KEYS_MAX,
     parse_sdk_key, revoke_sdk_key,
 };
+pub use secret::{AppSecret, BillingProvider};
 
 use crate::access::Environment;
 use crate::attestation::AttestationPolicy;
@@ -186,119 +188,12 @@ pub struct QualifiedTrial {
     pub delay_hours: i64,
 }
 
-/// An app's write-only secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AppSecret {
-    /// Key that decrypts Meta's install referrer.
-    SocialReferrerKey,
-    /// Key that decrypts Play Integrity tokens.
-    PlayDecryptionKey,
-    /// Key that verifies Play Integrity tokens.
-    PlayVerificationKey,
-    /// Secret that authenticates a billing provider's notifications. The App Store requires no
-    /// secret; its entry only marks the App Store as connected.
-    Billing(BillingProvider),
-    /// Previous billing secret, still valid for a while after a rotation.
-    BillingPrevious(BillingProvider),
-    /// Separate signing secret, for providers that have one.
-    BillingSigning(BillingProvider),
-    /// Secret that signs user ids.
-    Identity,
-    /// Previous secret that signed user ids, valid until the next rotation.
-    IdentityPrevious,
-}
-
-/// A provider of billing notifications.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum BillingProvider {
-    /// `RevenueCat`.
-    Revenuecat,
-    /// Superwall.
-    Superwall,
-    /// App Store server notifications, for apps without a billing provider.
-    Appstore,
-}
-
-impl BillingProvider {
-    /// Providers that authenticate with a secret.
-    pub const WITH_SECRET: &'static [Self] = &[Self::Revenuecat, Self::Superwall];
-}
-
 crate::keywords! {
     SdkRevenue { Count => "count", Ignore => "ignore", Auto => "auto" }
 }
 crate::keywords! {
     FraudPolicy { Flag => "flag", Hold => "hold", Refuse => "refuse" }
 }
-crate::keywords! {
-    BillingProvider {
-        Revenuecat => "revenuecat",
-        Superwall => "superwall",
-        Appstore => "appstore",
-    }
-}
-
-impl AppSecret {
-    /// Returns the secret that a rotation of this one keeps as the previous one, if any.
-    pub const fn previous(self) -> Option<Self> {
-        match self {
-            Self::Billing(provider) => Some(Self::BillingPrevious(provider)),
-            Self::Identity => Some(Self::IdentityPrevious),
-            _ => None,
-        }
-    }
-
-    /// Returns the field that a secret is encrypted for. A previous secret was the current one then.
-    pub fn sealed_field(self) -> &'static str {
-        match self {
-            Self::BillingPrevious(provider) => Self::Billing(provider).as_str(),
-            Self::IdentityPrevious => Self::Identity.as_str(),
-            other => other.as_str(),
-        }
-    }
-
-    /// All valid secrets. Not every provider has every kind.
-    pub const ALL: &'static [Self] = &[
-        Self::SocialReferrerKey,
-        Self::PlayDecryptionKey,
-        Self::PlayVerificationKey,
-        Self::Billing(BillingProvider::Revenuecat),
-        Self::Billing(BillingProvider::Superwall),
-        Self::Billing(BillingProvider::Appstore),
-        Self::BillingPrevious(BillingProvider::Revenuecat),
-        Self::BillingPrevious(BillingProvider::Superwall),
-        Self::BillingSigning(BillingProvider::Revenuecat),
-        Self::Identity,
-        Self::IdentityPrevious,
-    ];
-
-    /// Returns the name used in storage and responses.
-    pub const fn as_str(self) -> &'static str {
-        use BillingProvider::{Appstore, Revenuecat, Superwall};
-        match self {
-            Self::SocialReferrerKey => "social_referrer_key",
-            Self::PlayDecryptionKey => "play_decryption_key",
-            Self::PlayVerificationKey => "play_verification_key",
-            Self::Billing(Revenuecat) => "billing.revenuecat",
-            Self::Billing(Superwall) => "billing.superwall",
-            Self::Billing(Appstore) => "billing.appstore",
-            Self::BillingPrevious(Revenuecat) => "billing.revenuecat.before",
-            Self::BillingPrevious(Superwall) => "billing.superwall.before",
-            Self::BillingPrevious(Appstore) => "billing.appstore.before",
-            Self::BillingSigning(Revenuecat) => "billing.revenuecat.signing",
-            Self::BillingSigning(Superwall) => "billing.superwall.signing",
-            Self::BillingSigning(Appstore) => "billing.appstore.signing",
-            Self::Identity => "identity",
-            Self::IdentityPrevious => "identity.before",
-        }
-    }
-
-    /// Parses the output of [`Self::as_str`].
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
-    }
-}
-
 impl Default for AttributionRules {
     fn default() -> Self {
         Self {
@@ -423,7 +318,7 @@ mod tests {
         for revenue in SdkRevenue::ALL {
             assert_eq!(SdkRevenue::parse(revenue.as_str()), Some(*revenue));
         }
-        assert_eq!(BillingProvider::parse("stripe"), None);
+        assert_eq!(BillingProvider::parse("paddle"), None);
     }
 
     #[test]

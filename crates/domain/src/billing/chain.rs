@@ -1,5 +1,6 @@
 //! Effects of all of a subscription's notifications.
 
+use super::payment::SharedPayments;
 use super::{
     Notification, NotificationMeaning, PRODUCT_CHANGE, PURCHASE, PaymentClaim, REFUND,
     REFUND_REVERSED, RENEWAL, START_TRIAL, SUBSCRIBE, SettledNotification, refund,
@@ -7,7 +8,7 @@ use super::{
 use crate::app::BillingProvider;
 use crate::device::DeviceKey;
 use crate::vocabulary::time::Timestamp;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A subscriber returned after the subscription had ended.
 const RESUBSCRIBE: &str = "resubscribe";
@@ -31,7 +32,10 @@ pub(super) struct ChainEntry<'a> {
 }
 
 /// Settles a subscription's notifications, which are sorted by time.
-pub(super) fn settle(chain: &[ChainEntry<'_>]) -> Vec<SettledNotification> {
+pub(super) fn settle(
+    chain: &[ChainEntry<'_>],
+    shared: &SharedPayments,
+) -> Vec<SettledNotification> {
     let sorted: Vec<&Notification> = chain.iter().map(|entry| entry.one).collect();
     let positions = |matches_meaning: fn(&NotificationMeaning) -> bool| -> Vec<usize> {
         let all = chain.iter().enumerate();
@@ -48,7 +52,7 @@ pub(super) fn settle(chain: &[ChainEntry<'_>]) -> Vec<SettledNotification> {
             NotificationMeaning::Refund | NotificationMeaning::RefundReversed
         )
     });
-    let mut refunds = refund::settle(&sorted, &payments, &refund_positions);
+    let mut refunds = refund::settle(&sorted, &payments, &refund_positions, shared);
 
     let mut had_trial = false;
     let settled = |(position, entry): (usize, &ChainEntry<'_>)| {
@@ -78,21 +82,61 @@ pub(super) fn by_time(one: &Notification) -> (Timestamp, &str, BillingProvider) 
     (one.happened_at, &one.content.external_id, one.provider)
 }
 
-/// Returns which notifications are the first report of their transaction. A payment that is
-/// reported under several ids counts once, in its earliest report. `sorted` is sorted by time.
-pub(super) fn first_reports<'a>(sorted: &[&'a Notification]) -> Vec<bool> {
-    let mut seen = BTreeSet::new();
-    let is_first = |one: &&'a Notification| transaction(one).is_none_or(|key| seen.insert(key));
-    sorted.iter().map(is_first).collect()
+/// What a notification reports, for finding repeated reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum PaymentReport<'a> {
+    Payment(&'a str),
+    /// The only refund of a payment, for a provider that gives refunds no id.
+    RefundOf(&'a str),
+    /// A refund with its own id.
+    Refund(&'a str),
+    Reversal(&'a str),
 }
 
-fn transaction(one: &Notification) -> Option<(bool, &str)> {
-    let is_refund = match one.content.meaning {
-        NotificationMeaning::Payment(_) => false,
-        NotificationMeaning::Refund => true,
-        _ => return None,
+impl<'a> PaymentReport<'a> {
+    fn of(one: &'a Notification, shared: &'a SharedPayments) -> Option<Self> {
+        let refund = one.content.refund.as_deref();
+        match one.content.meaning {
+            NotificationMeaning::Payment(_) => shared.payment(one).map(Self::Payment),
+            NotificationMeaning::Refund => refund
+                .map(Self::Refund)
+                .or_else(|| shared.payment(one).map(Self::RefundOf)),
+            NotificationMeaning::RefundReversed => refund.map(Self::Reversal),
+            _ => None,
+        }
+    }
+}
+
+/// Returns which notifications are the first report of their transaction. A payment that is
+/// reported under several ids counts once, in its earliest report; a report as a subscription's
+/// payment comes before one as a one-off purchase, because it says more. If a provider reports each
+/// refund of a payment with an id, another provider's refund of it without an id is a repeat.
+/// `sorted` is sorted by time.
+pub(super) fn first_reports(sorted: &[&Notification], shared: &SharedPayments) -> Vec<bool> {
+    let mut first: BTreeMap<PaymentReport<'_>, (bool, usize)> = BTreeMap::new();
+    let mut refunded = BTreeSet::new();
+    let reports: Vec<_> = sorted
+        .iter()
+        .map(|one| PaymentReport::of(one, shared))
+        .collect();
+    for (position, report) in reports.iter().enumerate() {
+        let Some(report) = report else { continue };
+        let one = sorted[position];
+        let rank = (!one.is_period(), position);
+        let found = first.entry(*report).or_insert(rank);
+        *found = rank.min(*found);
+        if matches!(report, PaymentReport::Refund(_)) {
+            refunded.extend(shared.payment(one));
+        }
+    }
+    let is_first = |(position, report): (usize, &Option<PaymentReport<'_>>)| match report {
+        None => true,
+        Some(PaymentReport::RefundOf(payment)) if refunded.contains(payment) => false,
+        Some(report) => first
+            .get(report)
+            .is_some_and(|(_, first)| *first == position),
     };
-    Some((is_refund, one.content.transaction.as_deref()?))
+    reports.iter().enumerate().map(is_first).collect()
 }
 
 fn name_of<'a>(

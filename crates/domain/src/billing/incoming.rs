@@ -3,7 +3,7 @@
 use super::money::MoneyFlow;
 use super::{
     Chain, FUTURE_SKEW_MAX, Notification, NotificationMeaning, ProviderNotification,
-    SettledNotification, Subscriber, chain_of,
+    SettledNotification, Subscriber, chain_of, payment, transaction_key,
 };
 use crate::access::Environment;
 use crate::app::{AppSecret, BillingProvider};
@@ -75,6 +75,13 @@ impl IncomingNotification {
             provider: self.provider,
             name: chain_of(&self.content),
         }
+    }
+
+    /// Returns the keys of other subscriptions that report the same payment.
+    pub fn payment_keys(&self) -> Vec<String> {
+        payment::shared_ids(&self.content)
+            .map(transaction_key)
+            .collect()
     }
 
     /// Returns the digest of the body, which distinguishes notifications with the same id.
@@ -191,7 +198,9 @@ fn event_id(
 ) -> EventId {
     let (kind, id) = match (&content.meaning, &content.transaction) {
         (NotificationMeaning::Payment(_), Some(transaction)) => ("payment", transaction),
-        (NotificationMeaning::Refund, Some(transaction)) => ("refund", transaction),
+        (NotificationMeaning::Refund, Some(transaction)) => {
+            ("refund", content.refund.as_ref().unwrap_or(transaction))
+        }
         _ => ("notification", &content.external_id),
     };
     let environment = content.environment.as_str();

@@ -15,6 +15,7 @@ pub mod hold;
 mod incoming;
 pub mod join;
 pub mod money;
+mod payment;
 mod person;
 mod refund;
 pub mod settlement;
@@ -159,6 +160,10 @@ pub struct ProviderNotification {
     pub transaction: Option<String>,
     /// Id of the subscription's first transaction.
     pub original_transaction: Option<String>,
+    /// Other ids of the same transaction, for a provider that gives one payment several.
+    pub other_transactions: Vec<String>,
+    /// Id of a refund or dispute, for a provider that reports several refunds of one payment.
+    pub refund: Option<String>,
     /// Period type, such as `TRIAL`, verbatim.
     pub period: Option<String>,
     /// Country, as two letters.
@@ -315,16 +320,24 @@ impl Notification {
         self.keys().into_iter().chain(transaction).collect()
     }
 
+    /// Returns whether the notification only links the ids of a payment.
+    pub fn links_payments(&self) -> bool {
+        !self.content.other_transactions.is_empty()
+    }
+
     /// Returns the lookup keys that connect subscriptions which may affect each other: users,
-    /// devices and advertising ids.
+    /// devices, advertising ids, and the payments that Stripe took.
     pub fn keys(&self) -> BTreeSet<String> {
         let subscriber = &self.content.subscriber;
         let joined = self.join.as_ref().map(|join| &join.device);
+        // A payment that another subscription shares may have its device from there.
         let devices = subscriber.device.iter().chain(joined);
+        let devices = devices.chain(&self.settled.device);
         self.people()
             .map(person_key)
             .chain(devices.map(device_key))
             .chain(subscriber.advertising.iter().map(advertising_key))
+            .chain(payment::shared_ids(&self.content).map(transaction_key))
             .collect()
     }
 }

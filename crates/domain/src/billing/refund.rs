@@ -4,6 +4,7 @@
 //! use the payment's exchange rate. A payment and its full refund therefore add up to zero, even if
 //! exchange rates changed in between.
 
+use super::payment::SharedPayments;
 use super::{Notification, NotificationMeaning};
 use crate::ledger::{Revenue, UncountedReason};
 use crate::vocabulary::money::Amount;
@@ -15,13 +16,14 @@ pub(super) fn settle(
     chain: &[&Notification],
     payments: &[usize],
     refunds: &[usize],
+    shared: &SharedPayments,
 ) -> BTreeMap<usize, Option<Revenue>> {
     // Refunded part of each payment, in micros of its currency.
     let mut refunded: BTreeMap<usize, i64> = BTreeMap::new();
     let mut settled = BTreeMap::new();
     for position in refunds {
         let one = chain[*position];
-        let payment = payment_of(chain, payments, one);
+        let payment = payment_of(chain, payments, one, shared);
         let revenue = one.money.clone().map(|money| match payment {
             None => Revenue {
                 uncounted: Some(UncountedReason::PaymentNotCounted),
@@ -44,11 +46,15 @@ pub(super) fn settle(
 }
 
 /// Returns the payment with the same transaction, otherwise the latest one before the refund.
-fn payment_of(chain: &[&Notification], payments: &[usize], refund: &Notification) -> Option<usize> {
-    let transaction = refund.content.transaction.as_ref();
-    let same = |position: &&usize| {
-        transaction.is_some() && chain[**position].content.transaction.as_ref() == transaction
-    };
+fn payment_of(
+    chain: &[&Notification],
+    payments: &[usize],
+    refund: &Notification,
+    shared: &SharedPayments,
+) -> Option<usize> {
+    let refunded = shared.payment(refund);
+    let same =
+        |position: &&usize| refunded.is_some() && shared.payment(chain[**position]) == refunded;
     let before = |position: &&usize| chain[**position].happened_at <= refund.happened_at;
     let found = payments.iter().find(same);
     found.or_else(|| payments.iter().rfind(before)).copied()

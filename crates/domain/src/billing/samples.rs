@@ -39,6 +39,8 @@ pub(crate) fn notification(second: i64, meaning: NotificationMeaning) -> Notific
             product: Some("weekly".to_owned()),
             transaction: None,
             original_transaction: Some("1000".to_owned()),
+            other_transactions: Vec::new(),
+            refund: None,
             period: None,
             country: None,
             price: ReportedPrice::default(),

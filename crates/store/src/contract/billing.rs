@@ -48,6 +48,8 @@ fn arrival(
             product: Some("weekly".to_owned()),
             transaction: Some(id.to_owned()),
             original_transaction: Some("sub-1".to_owned()),
+            other_transactions: Vec::new(),
+            refund: None,
             period: None,
             country: Some("DE".to_owned()),
             price: ReportedPrice {

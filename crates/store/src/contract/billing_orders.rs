@@ -7,12 +7,14 @@
 use super::billing_orders_reports::{StableNames, event_text, reports};
 use super::erasure_fixtures::{billing_notification, device, person};
 use super::fixtures::{SharedStore, at};
+use super::history_random::HistoryRandom;
 use super::outbox_fixtures::{ForwardingApp, forwarding_app};
 use super::sdk_fixtures::{Tenant, payment};
 use crate::RollupDay;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tributary_domain::access::Environment;
+use tributary_domain::app::BillingProvider;
 use tributary_domain::billing::{IncomingNotification, NotificationMeaning, PaymentClaim};
 use tributary_domain::device::{AdvertisingId, IdentityClaim};
 use tributary_domain::event::Event;
@@ -36,31 +38,6 @@ const REPORTED: [&str; 5] = ["purchase", "subscribe", "renewal", "refund", "star
 /// transaction.
 const TRANSACTIONS: usize = 6;
 const DAY: i64 = 24 * 60 * 60;
-
-/// A small random number generator. The same seed gives the same history.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let end = u64::try_from(end).expect("a small number");
-        usize::try_from((mixed ^ (mixed >> 31)) % end).expect("a small number")
-    }
-
-    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
-        all[self.below(all.len())]
-    }
-
-    fn shuffle<T>(&mut self, all: &mut [T]) {
-        for place in (1..all.len()).rev() {
-            all.swap(place, self.below(place + 1));
-        }
-    }
-}
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -86,6 +63,27 @@ struct GeneratedNotification {
     people: Vec<&'static str>,
     advertising: Option<&'static str>,
     country: Option<&'static str>,
+    /// Set if Stripe took the payment.
+    shared: Option<SharedPayment>,
+}
+
+/// A payment that has several ids, and that several providers may report.
+#[derive(Debug, Clone)]
+struct SharedPayment {
+    provider: BillingProvider,
+    other_id: String,
+    refund: Option<String>,
+}
+
+impl SharedPayment {
+    fn generate(random: &mut HistoryRandom) -> Self {
+        let providers = [BillingProvider::Stripe, BillingProvider::Revenuecat];
+        Self {
+            provider: providers[random.below(2)],
+            other_id: format!("t-{}", random.below(TRANSACTIONS)),
+            refund: (random.below(2) == 0).then(|| format!("r-{}", random.below(3))),
+        }
+    }
 }
 
 fn advertising(name: &str) -> Option<AdvertisingId> {
@@ -93,7 +91,7 @@ fn advertising(name: &str) -> Option<AdvertisingId> {
     AdvertisingId::parse(&format!("6f9619ff-8b86-4011-b42d-00c04fc964f{place}"))
 }
 
-fn meaning(random: &mut Random) -> (NotificationMeaning, &'static str) {
+fn meaning(random: &mut HistoryRandom) -> (NotificationMeaning, &'static str) {
     let lifecycle = |name: &str| NotificationMeaning::Lifecycle(name.to_owned());
     match random.below(14) {
         0..3 => (NotificationMeaning::Payment(PaymentClaim::Start), "10"),
@@ -113,7 +111,11 @@ fn meaning(random: &mut Random) -> (NotificationMeaning, &'static str) {
     }
 }
 
-fn notification(random: &mut Random, number: usize) -> GeneratedNotification {
+fn notification(
+    random: &mut HistoryRandom,
+    number: usize,
+    is_shared: bool,
+) -> GeneratedNotification {
     let (mut meaning, usd) = meaning(random);
     let people: Vec<&str> = (0..random.below(3)).map(|_| random.of(&PEOPLE)).collect();
     if random.below(12) == 0 {
@@ -141,14 +143,15 @@ fn notification(random: &mut Random, number: usize) -> GeneratedNotification {
         people,
         advertising: (random.below(4) == 0).then(|| random.of(&DEVICES)),
         country: (random.below(2) == 0).then_some("FR"),
+        shared: is_shared.then(|| SharedPayment::generate(random)),
     }
 }
 
 fn history(seed: u64) -> Vec<Step> {
-    let mut random = Random(seed);
+    let mut random = HistoryRandom::seeded(seed);
     let count = 3 + random.below(6);
     let mut steps: Vec<Step> = (0..count)
-        .map(|number| Step::Notify(notification(&mut random, number)))
+        .map(|number| Step::Notify(notification(&mut random, number, seed % 4 > 1)))
         .collect();
     for (place, name) in DEVICES.into_iter().enumerate() {
         let second = i64::try_from(place).expect("a small number") * 300;
@@ -192,7 +195,13 @@ impl GeneratedNotification {
         content.product = Some(self.product.to_owned());
         content.country = self.country.map(str::to_owned);
         content.price.usd = Some(Amount::parse(self.usd).expect("an amount"));
-        let who = &mut content.subscriber;
+        if let Some(shared) = &self.shared {
+            content.store = Some("STRIPE".to_owned());
+            content.other_transactions = vec![shared.other_id.clone()];
+            content.refund.clone_from(&shared.refund);
+            one.provider = shared.provider;
+        }
+        let who = &mut one.content.subscriber;
         who.device = self.device.map(device);
         who.people = self.people.iter().map(|name| person(name)).collect();
         who.advertising = self.advertising.and_then(advertising).into_iter().collect();
@@ -372,7 +381,7 @@ pub async fn arrival_order_changes_nothing(
     for seed in 0..requested.unwrap_or(cases) {
         let steps = history(seed);
         let mut shuffled = steps.clone();
-        Random(seed ^ 0x5555).shuffle(&mut shuffled);
+        HistoryRandom::seeded(seed ^ 0x5555).shuffle(&mut shuffled);
         let pays = seed % 3 == 0;
         let expected = outcome(store, &steps, pays).await;
         let found = outcome(store, &shuffled, pays).await;
@@ -400,6 +409,7 @@ pub async fn a_purchase_moves_with_its_subscription(store: &SharedStore) {
         people: Vec::new(),
         advertising: None,
         country: None,
+        shared: None,
     };
     let first = GeneratedNotification {
         device: Some("phone"),

@@ -89,6 +89,8 @@ pub fn billing_notification(
             product: Some("weekly".to_owned()),
             transaction: subscription.as_ref().map(|_| format!("t-{id}")),
             original_transaction: subscription,
+            other_transactions: Vec::new(),
+            refund: None,
             period: None,
             country: Some("DE".to_owned()),
             price: ReportedPrice {

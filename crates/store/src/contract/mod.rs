@@ -33,6 +33,7 @@ pub mod erasure_later;
 pub mod events;
 pub mod factors;
 pub mod fixtures;
+mod history_random;
 pub mod holds;
 pub mod identity;
 pub mod import_duplicates;

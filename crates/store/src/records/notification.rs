@@ -68,6 +68,10 @@ struct FactsJson {
     transaction: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     original_transaction: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    other_transactions: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refund: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     period: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -242,6 +246,8 @@ impl NotificationRow {
             product: content.product.clone(),
             transaction: content.transaction.clone(),
             original_transaction: content.original_transaction.clone(),
+            other_transactions: content.other_transactions.clone(),
+            refund: content.refund.clone(),
             period: content.period.clone(),
             country: content.country.clone(),
             paid: content
@@ -350,6 +356,8 @@ impl FactsJson {
                 product: self.product,
                 transaction: self.transaction,
                 original_transaction: self.original_transaction,
+                other_transactions: self.other_transactions,
+                refund: self.refund,
                 period: self.period,
                 country: self.country,
                 price: ReportedPrice {
@@ -413,6 +421,7 @@ fn params(notification: &Notification) -> String {
             "originalTransactionId",
             content.original_transaction.as_deref(),
         ),
+        ("refundId", content.refund.as_deref()),
         ("periodType", content.period.as_deref()),
         ("taxPercentage", content.tax.as_deref()),
         ("commissionPercentage", content.commission.as_deref()),

@@ -150,6 +150,9 @@ struct BillingOut {
     revenuecat: BillingProviderOut,
     superwall: BillingProviderOut,
     appstore: BillingProviderOut,
+    stripe: BillingProviderOut,
+    adapty: BillingProviderOut,
+    qonversion: BillingProviderOut,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -176,6 +179,9 @@ impl AppOut {
                 revenuecat: billing(BillingProvider::Revenuecat),
                 superwall: billing(BillingProvider::Superwall),
                 appstore: billing(BillingProvider::Appstore),
+                stripe: billing(BillingProvider::Stripe),
+                adapty: billing(BillingProvider::Adapty),
+                qonversion: billing(BillingProvider::Qonversion),
             },
             id: app.id.to_string(),
             name: app.name.as_str().to_owned(),
@@ -291,6 +297,18 @@ pub(crate) fn example() -> serde_json::Value {
             "appstore": {
                 "configured": false,
                 "url": "https://t.example.com/api/webhook/appstore/app_01k9z3v7q8e4r9m2x5c6b7n8d0"
+            },
+            "stripe": {
+                "configured": false,
+                "url": "https://t.example.com/api/webhook/stripe/app_01k9z3v7q8e4r9m2x5c6b7n8d0"
+            },
+            "adapty": {
+                "configured": false,
+                "url": "https://t.example.com/api/webhook/adapty/app_01k9z3v7q8e4r9m2x5c6b7n8d0"
+            },
+            "qonversion": {
+                "configured": false,
+                "url": "https://t.example.com/api/webhook/qonversion/app_01k9z3v7q8e4r9m2x5c6b7n8d0"
             }
         },
         "createdAt": "2026-01-01T00:00:00.000Z",

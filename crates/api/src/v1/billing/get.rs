@@ -34,7 +34,7 @@ struct BillingFiguresOut {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ProviderOut {
-    /// `revenuecat`, `superwall` or `appstore`.
+    /// `revenuecat`, `superwall`, `appstore`, `stripe`, `adapty` or `qonversion`.
     provider: &'static str,
     /// True if a secret is set. For the App Store, true once the first notification has arrived.
     configured: bool,

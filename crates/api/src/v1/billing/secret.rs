@@ -39,12 +39,13 @@ type SecretEnvelope = Envelope<MadeSecretOut>;
     description = "The secret is shown only once. The previous secret remains valid for 24 hours, \
                    so that you can update the provider without losing notifications. In contrast, \
                    `PATCH` on the app replaces a secret at once. For `revenuecat`, the secret is \
-                   the value of the `Authorization` header; for `superwall`, it is the signing \
-                   secret. Requires `apps:write` and a live key.",
+                   the value of the `Authorization` header, as for `adapty` and `qonversion`; for \
+                   `superwall`, it is the signing secret. Requires `apps:write` and a live key.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("provider" = String, Path,
-            description = "`revenuecat` or `superwall`. The App Store has no secret."),
+            description = "`revenuecat`, `superwall`, `adapty` or `qonversion`. The App Store has \
+                           no secret, and Stripe issues its own."),
         ("If-Match" = Option<String>, Header, description = "ETag of the app version to change."),
     ),
     extensions(("x-errors" = json!([API_KEY, [
@@ -64,9 +65,8 @@ pub(crate) async fn make(
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (app, provider) = (ids.app()?, ids.provider()?);
-    if !BillingProvider::WITH_SECRET.contains(&provider) {
-        let message = "This provider has no secret; it signs notifications with certificates.";
-        return Err(ApiError::new(Code::NotFound, message));
+    if !provider.has_created_secret() {
+        return Err(ApiError::new(Code::NotFound, without_secret(provider)));
     }
     let secret = standard_secret(state.runtime.random_bytes());
     let sealer = AppSealer::new(&state, caller.authorized.organization(), app);
@@ -89,4 +89,13 @@ pub(crate) async fn make(
         previous_valid_until: rfc3339(until),
     };
     Ok(JsonResponse::created(made, &location))
+}
+
+/// Tells why no secret can be created for a provider.
+const fn without_secret(provider: BillingProvider) -> &'static str {
+    if provider.issues_secret() {
+        "This provider issues its secret. Set it with PATCH on the app."
+    } else {
+        "This provider has no secret; it signs notifications with certificates."
+    }
 }

@@ -30,6 +30,8 @@ pub(super) struct BillingCard {
     pub(super) is_set: bool,
     /// Whether the provider authenticates with a secret. The App Store signs notifications instead.
     pub(super) takes_secret: bool,
+    /// Whether this service can create the secret. Stripe issues its own.
+    pub(super) creates_secret: bool,
     /// Name of the secret's field in the REST API.
     pub(super) field: String,
     /// Number of events in the last [`DAYS`] days, and the share of them that were matched to a
@@ -55,14 +57,17 @@ const fn name(provider: BillingProvider) -> &'static str {
         BillingProvider::Revenuecat => "RevenueCat",
         BillingProvider::Superwall => "Superwall",
         BillingProvider::Appstore => "App Store",
+        BillingProvider::Stripe => "Stripe",
+        BillingProvider::Adapty => "Adapty",
+        BillingProvider::Qonversion => "Qonversion",
     }
 }
 
 /// Returns the name of the website on which a provider's webhook URL is entered.
 const fn console(provider: BillingProvider) -> &'static str {
     match provider {
-        BillingProvider::Revenuecat | BillingProvider::Superwall => name(provider),
         BillingProvider::Appstore => "App Store Connect",
+        _ => name(provider),
     }
 }
 
@@ -106,6 +111,7 @@ impl BillingCard {
             url: format!("{base_url}/api/webhook/{}/{}", provider.as_str(), app.id),
             is_set: app.secrets.contains(&AppSecret::Billing(*provider)),
             takes_secret: BillingProvider::WITH_SECRET.contains(provider),
+            creates_secret: provider.has_created_secret(),
             field: field(*provider),
         };
         Ok(BillingProvider::ALL.iter().map(card).collect())
@@ -125,6 +131,9 @@ pub(crate) async fn create_secret(
     submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (provider, app) = (provider_in_path(&submission)?, submission.app()?.id);
+    if !provider.has_created_secret() {
+        return Err(Failure::NotFound);
+    }
     let secret = standard_secret(handles.runtime.random_bytes());
     let sealer = FormSecretSealer::new(&handles, &submission)?;
     let sealed = sealer.seal_app_secret(AppSecret::Billing(provider), &secret);
@@ -176,6 +185,7 @@ pub(crate) async fn update(
 #[cfg(test)]
 mod tests {
     use crate::testing::TestDashboard;
+    use axum::http::StatusCode;
     use tributary_domain::access::person::Role;
 
     #[tokio::test]
@@ -184,9 +194,37 @@ mod tests {
         let owner = dashboard.sign_in_as(Role::Owner).await;
         let app = owner.create_app().await;
         let page = owner.get(&format!("/apps/{app}/integrations")).await;
-        for website in ["RevenueCat", "Superwall", "App Store Connect"] {
+        for website in [
+            "RevenueCat",
+            "Superwall",
+            "App Store Connect",
+            "Stripe",
+            "Adapty",
+            "Qonversion",
+        ] {
             let hint = format!("Enter this webhook URL in {website}:");
             assert!(page.text.contains(&hint), "{hint}");
         }
+    }
+
+    #[tokio::test]
+    async fn the_secret_that_stripe_issues_is_entered() {
+        let dashboard = TestDashboard::start().await;
+        let owner = dashboard.sign_in_as(Role::Owner).await;
+        let app = owner.create_app().await;
+        let integrations = format!("/apps/{app}/integrations");
+        let create = |provider: &str| format!("{integrations}/billing/{provider}/secret");
+        let page = owner.get(&integrations).await;
+        assert!(!page.text.contains(&create("stripe")));
+        assert!(page.text.contains(&create("adapty")));
+        let created = owner.post(&create("stripe"), "").await;
+        assert_eq!(created.status, StatusCode::NOT_FOUND);
+        let entered = format!("{integrations}/billing/stripe");
+        let saved = owner
+            .post(&entered, "billing.stripe.secret=whsec_0123456789abcdef")
+            .await;
+        assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
+        let page = owner.get(&integrations).await;
+        assert!(page.text.contains("Secret set"));
     }
 }

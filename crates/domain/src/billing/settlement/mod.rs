@@ -6,9 +6,10 @@
 use super::chain::{ChainEntry, EarlierPayment, by_time, first_reports, settle as settle_chain};
 use super::hold::{self, Trial};
 use super::join::{AdvertisingLink, DeviceClaim, PersonLink, devices, find_claim, pick};
+use super::payment::SharedPayments;
 use super::{
     Chain, JOIN_WINDOW, Notification, NotificationMeaning, PERSON_IDS_MAX, SettledNotification,
-    chain_key, device_key, person_key,
+    device_key, person_key,
 };
 use crate::access::Environment;
 use crate::app::BillingProvider;
@@ -178,9 +179,12 @@ impl ConnectedSubscriptions {
             .iter()
             .map(|one| self.claim(one, &transfers))
             .collect();
-        let mut chains: BTreeMap<Chain, Vec<usize>> = BTreeMap::new();
-        for (position, one) in sorted.iter().enumerate() {
-            chains.entry(Chain::of(one)).or_default().push(position);
+        let shared = SharedPayments::of(&sorted);
+        let subscriptions: Vec<String> =
+            sorted.iter().map(|one| shared.subscription(one)).collect();
+        let mut chains: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (position, subscription) in subscriptions.iter().enumerate() {
+            chains.entry(subscription).or_default().push(position);
         }
         let mut is_first_report = vec![false; sorted.len()];
         let mut devices_of = vec![None; sorted.len()];
@@ -189,16 +193,24 @@ impl ConnectedSubscriptions {
                 positions.iter().map(|position| sorted[*position]).collect();
             let own = positions.iter().map(|position| claims[*position].as_ref());
             let own: Vec<Option<&DeviceClaim>> = own.collect();
-            let found = first_reports(&chain).into_iter().zip(devices(&own));
+            let found = first_reports(&chain, &shared)
+                .into_iter()
+                .zip(devices(&own));
             for (position, (is_first, device)) in positions.iter().zip(found) {
                 is_first_report[*position] = is_first;
                 devices_of[*position] = device;
             }
         }
-        let mut before = earlier_payments(&sorted, &is_first_report, &devices_of, &transfers);
+        let mut before = PaymentHistory {
+            sorted: &sorted,
+            is_first_report: &is_first_report,
+            devices: &devices_of,
+            subscriptions: &subscriptions,
+        }
+        .earlier_payments(&transfers);
         let mut outcome = Outcome::new();
         let mut trials = Vec::new();
-        for (chain, positions) in &chains {
+        for positions in chains.values() {
             let entries: Vec<ChainEntry<'_>> = positions
                 .iter()
                 .map(|position| ChainEntry {
@@ -209,22 +221,40 @@ impl ConnectedSubscriptions {
                 })
                 .collect();
             let mut settled = Vec::new();
-            for (position, effect) in positions.iter().zip(settle_chain(&entries)) {
+            for (position, effect) in positions.iter().zip(settle_chain(&entries, &shared)) {
                 let mut one = sorted[*position].clone();
                 one.join = claims[*position].as_ref().map(DeviceClaim::join);
                 one.settled = self.with_user(&one, effect);
                 settled.push(one);
             }
-            if let Some(trial) = self.trials.get(chain) {
-                let (state, qualified) = hold::settle(*trial, &settled, now);
-                settled.extend(qualified);
-                if state != trial.state {
-                    trials.push((chain.clone(), Trial { state, ..*trial }));
-                }
-            }
+            let (qualified, changed) = self.settle_trials(&settled, now);
+            trials.extend(changed);
+            settled.extend(qualified);
             outcome.extend(settled.into_iter().map(|one| (id(&one), one)));
         }
         (outcome, trials)
+    }
+
+    /// Settles the held trials of a subscription. Returns the notifications of trials that qualify,
+    /// and the trials whose state changed.
+    fn settle_trials(
+        &self,
+        settled: &[Notification],
+        now: Timestamp,
+    ) -> (Vec<Notification>, Vec<(Chain, Trial)>) {
+        let chains: BTreeSet<Chain> = settled.iter().map(Chain::of).collect();
+        let (mut qualified, mut changed) = (Vec::new(), Vec::new());
+        for chain in chains {
+            let Some(trial) = self.trials.get(&chain) else {
+                continue;
+            };
+            let (state, notification) = hold::settle(*trial, settled, now);
+            qualified.extend(notification);
+            if state != trial.state {
+                changed.push((chain, Trial { state, ..*trial }));
+            }
+        }
+        (qualified, changed)
     }
 
     /// Finds the best claim to a single notification. Ignores links that were made more than
@@ -302,39 +332,44 @@ impl<'a> TransferGraph<'a> {
     }
 }
 
-/// Finds for each subscription payment the latest earlier payment by the same user: in the same
-/// subscription, under any of the user's ids, or on the same device. Notifications are sorted by
-/// time.
-fn earlier_payments(
-    sorted: &[&Notification],
-    is_first_report: &[bool],
-    devices: &[Option<DeviceKey>],
-    transfers: &TransferGraph<'_>,
-) -> Vec<Option<EarlierPayment>> {
-    let mut latest: BTreeMap<String, usize> = BTreeMap::new();
-    let mut before = vec![None; sorted.len()];
-    for (position, one) in sorted.iter().enumerate() {
-        if !is_first_report[position] || !one.is_period() {
-            continue;
+/// Notifications sorted by time, with what is known about each of them.
+struct PaymentHistory<'a> {
+    sorted: &'a [&'a Notification],
+    is_first_report: &'a [bool],
+    devices: &'a [Option<DeviceKey>],
+    /// Key of each notification's subscription.
+    subscriptions: &'a [String],
+}
+
+impl PaymentHistory<'_> {
+    /// Finds for each subscription payment the latest earlier payment by the same user: in the same
+    /// subscription, under any of the user's ids, or on the same device.
+    fn earlier_payments(&self, transfers: &TransferGraph<'_>) -> Vec<Option<EarlierPayment>> {
+        let mut latest: BTreeMap<String, usize> = BTreeMap::new();
+        let mut before = vec![None; self.sorted.len()];
+        for (position, one) in self.sorted.iter().enumerate() {
+            if !self.is_first_report[position] || !one.is_period() {
+                continue;
+            }
+            let people = &one.content.subscriber.people;
+            let own = std::iter::once(self.subscriptions[position].clone())
+                .chain(self.devices[position].as_ref().map(device_key));
+            let own: Vec<String> = own.collect();
+            let owners = transfers.with_transferred(people);
+            let keys = owners.into_iter().map(person_key);
+            let found = keys
+                .chain(own.iter().cloned())
+                .filter_map(|key| latest.get(&key));
+            before[position] = found.max().map(|paid| EarlierPayment {
+                product: self.sorted[*paid].content.product.clone(),
+            });
+            if one.is_paid_period() {
+                let keys = people.iter().map(person_key).chain(own);
+                latest.extend(keys.map(|key| (key, position)));
+            }
         }
-        let people = &one.content.subscriber.people;
-        let own = std::iter::once(chain_key(one.provider, &one.chain()))
-            .chain(devices[position].as_ref().map(device_key));
-        let own: Vec<String> = own.collect();
-        let owners = transfers.with_transferred(people);
-        let keys = owners.into_iter().map(person_key);
-        let found = keys
-            .chain(own.iter().cloned())
-            .filter_map(|key| latest.get(&key));
-        before[position] = found.max().map(|paid| EarlierPayment {
-            product: sorted[*paid].content.product.clone(),
-        });
-        if one.is_paid_period() {
-            let keys = people.iter().map(person_key).chain(own);
-            latest.extend(keys.map(|key| (key, position)));
-        }
+        before
     }
-    before
 }
 
 #[cfg(test)]

@@ -386,3 +386,93 @@ proptest! {
         prop_assert_eq!(sum, 4 * 9_990_000);
     }
 }
+
+/// A notification about a payment that Stripe took, under these ids. The first one names it.
+fn of_stripe(ids: &[&str], subscription: Option<&str>, mut one: Notification) -> Notification {
+    let mut ids = ids.iter().map(|id| (*id).to_owned());
+    one.content.external_id = format!("{subscription:?}:{}", one.content.external_id);
+    one.content.store = Some("STRIPE".to_owned());
+    one.content.transaction = ids.next();
+    one.content.other_transactions = ids.collect();
+    one.content.original_transaction = subscription.map(str::to_owned);
+    one
+}
+
+fn refunded(second: i64, payment: &str, refund: &str, usd: &str) -> Notification {
+    let mut one = money(second, NotificationMeaning::Refund, payment, usd);
+    one.content.refund = Some(refund.to_owned());
+    of_stripe(&[payment], None, one)
+}
+
+#[test]
+fn partial_refunds_add_up_and_count_once_each() {
+    let invoice = payment(1, PaymentClaim::Start, "in", "10");
+    let link = notification(2, NotificationMeaning::Receipt);
+    let all = [
+        of_stripe(&["in"], Some("sub"), invoice),
+        of_stripe(&["in", "pi"], None, link),
+        refunded(3, "pi", "r1", "4"),
+        refunded(4, "pi", "r2", "3"),
+        refunded(5, "pi", "r2", "3"),
+        // Another provider knows no ids of refunds.
+        of_stripe(
+            &["pi"],
+            Some("other"),
+            money(6, NotificationMeaning::Refund, "pi", "4"),
+        ),
+    ];
+    let settled = settle(&all);
+    assert_eq!(usd(&settled[2]), ("-4".to_owned(), None));
+    assert_eq!(usd(&settled[3]), ("-3".to_owned(), None));
+    assert_eq!((&settled[4].name, &settled[5].name), (&None, &None));
+    // Without the link, nothing says which payment was refunded.
+    let unlinked: Vec<Notification> = all.iter().filter(|one| one.is_period()).cloned().collect();
+    let unlinked = settle(&[unlinked, vec![all[2].clone()]].concat());
+    assert_eq!(
+        unlinked[1].revenue.as_ref().unwrap().uncounted,
+        Some(UncountedReason::PaymentNotCounted)
+    );
+}
+
+#[test]
+fn a_subscriptions_payment_comes_before_the_same_one_off_payment() {
+    let early = of_stripe(&["pi"], None, payment(1, PaymentClaim::OneOff, "pi", "10"));
+    let invoice = of_stripe(
+        &["in", "pi"],
+        Some("sub"),
+        payment(2, PaymentClaim::Start, "in", "10"),
+    );
+    let settled = settle(&[early.clone(), invoice]);
+    assert_eq!(settled[0].name, None);
+    assert_eq!(settled[1].name.as_deref(), Some(PURCHASE));
+    assert_eq!(settle(&[early])[0].name.as_deref(), Some(PURCHASE));
+}
+
+#[rstest]
+#[case::stripe("STRIPE", "Stripe", true)]
+#[case::another_store("PLAY_STORE", "PLAY_STORE", false)]
+fn a_payment_of_two_providers_counts_once_if_stripe_took_it(
+    #[case] store: &str,
+    #[case] other_store: &str,
+    #[case] once: bool,
+) {
+    let at_store = |store: &str, chain: &str, mut one: Notification| {
+        one.content.store = Some(store.to_owned());
+        in_chain(chain, one)
+    };
+    let stripe = at_store(store, "sub", payment(1, PaymentClaim::Start, "pi", "10"));
+    let mut other = at_store(
+        other_store,
+        "rc",
+        payment(2, PaymentClaim::Start, "pi", "10"),
+    );
+    other.provider = BillingProvider::Superwall;
+    other.content.subscriber.device = Some(device("phone"));
+    let renewed = at_store(store, "sub", payment(3, PaymentClaim::Start, "in2", "10"));
+    let settled = settle(&[stripe, other, renewed]);
+    assert_eq!(settled[0].name.as_deref(), Some(PURCHASE));
+    assert_eq!(settled[1].name.is_none(), once);
+    assert_eq!(settled[0].device.is_some(), once, "they share the device");
+    assert_eq!(settled[2].name.as_deref(), Some(RENEWAL));
+    assert_eq!(settled[2].device.is_some(), once);
+}
