@@ -18,6 +18,7 @@ pub(crate) const DOCUMENTS: DocumentSources = documents![
     "ATTRIBUTION.md",
     "BENCHMARKS.md",
     "BILLING.md",
+    "COMMAND-LINE.md",
     "DASHBOARD.md",
     "DATA-MODEL.md",
     "FORWARDING.md",

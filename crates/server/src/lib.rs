@@ -84,10 +84,7 @@ pub fn run(cli: Cli, documents: DocumentSources) -> anyhow::Result<ExitCode> {
             runtime()?.block_on(commands::mcp::run(&options))?;
             return Ok(ExitCode::SUCCESS);
         }
-        Command::Client(command) => {
-            read_from_server(file.as_deref(), roles, command)?;
-            return Ok(ExitCode::SUCCESS);
-        }
+        Command::Client(command) => return read_from_server(file.as_deref(), roles, command),
         command => command,
     };
     let config = Config::load_with(file.as_deref(), config::environment(), roles)?;
@@ -189,11 +186,12 @@ fn read_from_server(
     file: Option<&Path>,
     roles: Option<NodeRoles>,
     command: ClientCommand,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<ExitCode> {
     if file.is_some() || roles.is_some() {
         anyhow::bail!("this command reads from a running server; remove --config and --roles");
     }
-    runtime()?.block_on(commands::client::run(command))
+    runtime()?.block_on(commands::client::run(command))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn runtime() -> std::io::Result<Runtime> {
