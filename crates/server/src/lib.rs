@@ -84,7 +84,7 @@ pub fn run(cli: Cli, documents: DocumentSources) -> anyhow::Result<ExitCode> {
             runtime()?.block_on(commands::mcp::run(&options))?;
             return Ok(ExitCode::SUCCESS);
         }
-        Command::Client(command) => return read_from_server(file.as_deref(), roles, command),
+        Command::Client(command) => return read_from_server(file.as_deref(), roles, *command),
         command => command,
     };
     let config = Config::load_with(file.as_deref(), config::environment(), roles)?;

@@ -213,7 +213,7 @@ mod tests {
             .subscriber
             .people
             .iter()
-            .map(|id| id.as_str())
+            .map(tributary_domain::device::UserKey::as_str)
             .collect();
         assert_eq!(people, ["person-1", "q-1"]);
         assert_eq!(found.subscriber.advertising.len(), 1);

@@ -66,7 +66,7 @@ impl SharedPayments {
     }
 }
 
-/// IdGroups of texts. Each text leads to a smaller one of its group, and so to the group's first one,
+/// Groups of texts. Each text leads to a smaller one of its group, and so to the group's first one,
 /// regardless of the order in which the texts were joined.
 #[derive(Debug, Default)]
 struct IdGroups(BTreeMap<String, String>);

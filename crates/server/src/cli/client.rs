@@ -23,7 +23,7 @@ pub enum ClientCommand {
     /// Show the figures of an app by day, network and other dimensions. Needs an API key.
     Stats(StatsOptions),
     /// List the events of an app, newest first, or export them. Needs an API key.
-    Events(EventsOptions),
+    Events(Box<EventsOptions>),
     /// List the deliveries of an app, newest first, or show one. Needs an API key.
     Deliveries(DeliveriesOptions),
 }
@@ -31,10 +31,10 @@ pub enum ClientCommand {
 /// The running server, and the key for its API.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct ConnectionOptions {
-    /// Address of the server. Default: TRIBUTARY_SERVER, or http://127.0.0.1:8080.
+    /// Address of the server. Default: `TRIBUTARY_SERVER`, or `http://127.0.0.1:8080`.
     #[arg(long, value_name = "URL", value_parser = arguments::server_url)]
     pub server: Option<Url>,
-    /// File that contains the API key; `-` is standard input. Default: the key in TRIBUTARY_API_KEY.
+    /// File that contains the API key; `-` is standard input. Default: the key in `TRIBUTARY_API_KEY`.
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
 }

@@ -127,7 +127,7 @@ pub enum Command {
     Config(ConfigCommand),
     /// Read from a running server.
     #[command(flatten)]
-    Client(ClientCommand),
+    Client(Box<ClientCommand>),
     /// Print the OpenAPI description of the REST API as YAML.
     Openapi,
     /// Print shell completions.

@@ -7,6 +7,17 @@ fn parse(line: &str) -> Result<Command, clap::Error> {
     Cli::try_parse_from(line.split(' ').filter(|word| !word.is_empty())).map(Cli::into_command)
 }
 
+fn client(command: ClientCommand) -> Command {
+    Command::Client(Box::new(command))
+}
+
+fn client_command(line: &str) -> ClientCommand {
+    match parse(line) {
+        Ok(Command::Client(command)) => *command,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn the_command_definition_is_consistent() {
     Cli::command().debug_assert();
@@ -47,7 +58,7 @@ fn the_command_definition_is_consistent() {
 #[case::export(
     "tributary events export --app app_01k9z3v7q8e4r9m2x5c6b7n8d5 --format csv --from 2027-01-31 \
      --server https://links.example.com -o a.csv",
-    Command::Client(ClientCommand::Events(EventsOptions {
+    client(ClientCommand::Events(Box::new(EventsOptions {
         command: Some(EventsCommand::Export(EventsExportOptions {
             app: AppArgument { app: AppId::parse("app_01k9z3v7q8e4r9m2x5c6b7n8d5").ok() },
             kind: "events".to_owned(),
@@ -63,11 +74,11 @@ fn the_command_definition_is_consistent() {
                 key_file: None,
             },
         })),
-        list: match parse("tributary events") {
-            Ok(Command::Client(ClientCommand::Events(events))) => events.list,
+        list: match client_command("tributary events") {
+            ClientCommand::Events(events) => events.list,
             other => panic!("{other:?}"),
         },
-    }))
+    })))
 )]
 #[case::rebuild("tributary rollups rebuild", Command::Rollups(RollupsCommand::Rebuild))]
 #[case::mcp(
@@ -128,13 +139,12 @@ fn filters_have_the_names_of_the_api(
     #[case] line: &str,
     #[case] expected: &[(&'static str, &'static str)],
 ) {
-    let filters = match parse(line).unwrap() {
-        Command::Client(ClientCommand::Apps(options)) => options.filters(),
-        Command::Client(ClientCommand::Links(options)) => options.filters(),
-        Command::Client(ClientCommand::Stats(options)) => options.filters(),
-        Command::Client(ClientCommand::Events(options)) => options.list.filters(),
-        Command::Client(ClientCommand::Deliveries(options)) => options.filters(),
-        other => panic!("{other:?}"),
+    let filters = match client_command(line) {
+        ClientCommand::Apps(options) => options.filters(),
+        ClientCommand::Links(options) => options.filters(),
+        ClientCommand::Stats(options) => options.filters(),
+        ClientCommand::Events(options) => options.list.filters(),
+        ClientCommand::Deliveries(options) => options.filters(),
     };
     let filters: Vec<_> = filters
         .iter()

@@ -41,7 +41,7 @@ const DAY: i64 = 24 * 60 * 60;
 
 #[derive(Debug, Clone)]
 enum Step {
-    Notify(GeneratedNotification),
+    Notify(Box<GeneratedNotification>),
     /// Configures the device with its own advertising id.
     Configure(&'static str, i64),
     Identify(&'static str, &'static str, i64),
@@ -151,7 +151,10 @@ fn history(seed: u64) -> Vec<Step> {
     let mut random = HistoryRandom::seeded(seed);
     let count = 3 + random.below(6);
     let mut steps: Vec<Step> = (0..count)
-        .map(|number| Step::Notify(notification(&mut random, number, seed % 4 > 1)))
+        .map(|number| {
+            let notified = notification(&mut random, number, seed % 4 > 1);
+            Step::Notify(Box::new(notified))
+        })
         .collect();
     for (place, name) in DEVICES.into_iter().enumerate() {
         let second = i64::try_from(place).expect("a small number") * 300;
@@ -423,7 +426,7 @@ pub async fn a_purchase_moves_with_its_subscription(store: &SharedStore) {
         device: Some("tablet"),
         ..notified("renewed", "s2", 1_200, PaymentClaim::Continuation)
     };
-    let all = [first, second, renewed].map(Step::Notify);
+    let all = [first, second, renewed].map(|one| Step::Notify(Box::new(one)));
     let orders = [
         [0, 1, 2],
         [0, 2, 1],

@@ -89,7 +89,7 @@ described_body! {
 }
 
 /// Reads how long the replaced secret stays valid.
-fn read_overlap(fields: &mut Fields<'_>) -> Option<Duration> {
+fn read_overlap(fields: &mut Fields<'_>) -> Duration {
     let hours = fields.optional(
         "overlapHours",
         integer_in(0..=i64::from(ALERT_SECRET_OVERLAP_HOURS_MAX)).about(
@@ -99,7 +99,7 @@ fn read_overlap(fields: &mut Fields<'_>) -> Option<Duration> {
     );
     let hours = hours.and_then(|hours| u64::try_from(hours).ok());
     let hours = hours.unwrap_or_else(|| u64::from(ALERT_SECRET_OVERLAP_HOURS_DEFAULT));
-    Some(Duration::from_hours(hours))
+    Duration::from_hours(hours)
 }
 
 #[utoipa::path(
@@ -130,7 +130,7 @@ pub(crate) async fn rotate(
     State(state): State<ApiState>,
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
-    let overlap = body.read_whole(read_overlap)?;
+    let overlap = body.read(read_overlap)?;
     let writer = &caller.authorized;
     let app = state.store.app(&writer.read_access(), ids.app()?).await?;
     let of = (writer.organization(), app.id);

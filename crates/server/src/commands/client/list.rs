@@ -121,5 +121,10 @@ fn parse_page(body: &[u8]) -> anyhow::Result<ListPage<'_>> {
 }
 
 fn lines(rows: &[&RawValue]) -> String {
-    rows.iter().map(|row| format!("{}\n", row.get())).collect()
+    let mut lines = String::new();
+    for row in rows {
+        lines.push_str(row.get());
+        lines.push('\n');
+    }
+    lines
 }

@@ -32,8 +32,8 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
         ClientCommand::Links(options) => links(&options).await,
         ClientCommand::Stats(options) => stats(&options).await,
         ClientCommand::Deliveries(options) => deliveries(&options).await,
-        ClientCommand::Events(options) => match options.command {
-            Some(EventsCommand::Export(options)) => export::run(&options).await,
+        ClientCommand::Events(options) => match &options.command {
+            Some(EventsCommand::Export(options)) => export::run(options).await,
             None => events(&options.list).await,
         },
     }

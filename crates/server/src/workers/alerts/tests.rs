@@ -99,7 +99,7 @@ async fn alerts_are_signed_with_a_replaced_secret_until_its_end() {
     let rotation = AlertSecretRotation {
         derived: keyring.seal_alert_secret(of, [1; 24], &derived),
         successor: keyring.seal_alert_secret(of, [2; 24], &successor),
-        overlap: Duration::from_secs(60),
+        overlap: Duration::from_mins(1),
     };
     let rotated = store.rotate_alert_secret(&tenant.writer, of.1, rotation, origin(11));
     rotated.await.unwrap();
