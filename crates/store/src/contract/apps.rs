@@ -543,8 +543,10 @@ pub async fn valid_sdk_keys_are_limited(store: &SharedStore) {
         .collect();
     assert_eq!(current.len(), 1);
     assert_eq!(current[0].text, key("f"));
-    for number in 0..ENDED_SDK_KEYS_KEPT_MAX + 3 {
-        rotate(&format!("g{number}"), 0).await.expect("a rotation");
+    for (number, seconds) in (0..ENDED_SDK_KEYS_KEPT_MAX + 3).zip(20..) {
+        let rotation = rotation(Environment::Test, &key(&format!("g{number}")), 0);
+        let rotated = store.rotate_sdk_key(&caller, created.id, rotation, origin(seconds));
+        rotated.await.expect("a rotation");
     }
     let keys = sdk_keys(store, &caller, &created).await;
     let is_kept = |name: &str| keys.iter().any(|one| one.text == key(name));
