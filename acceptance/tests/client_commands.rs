@@ -12,6 +12,8 @@ use tributary_testkit::{
 
 /// More events than a page of the API contains.
 const EVENTS: usize = 620;
+/// Rounds until a command has met a limit of requests.
+const BUSY_ROUNDS_MAX: usize = 20;
 
 /// A server with an app, a link and events.
 struct ClientFixture {
@@ -289,14 +291,25 @@ async fn a_command_waits_for_a_busy_server() {
         ("TRIBUTARY_SERVER", server.base_url()),
         ("TRIBUTARY_API_KEY", &key),
     ];
-    let mut waits = 0;
-    for _ in 0..4 {
-        let output = tributary(&["apps"], &environment);
-        let notes = text(&output.stderr);
-        assert!(output.status.success(), "{notes}");
-        waits += usize::from(notes.contains("trying again in 1 s"));
+    // On a busy machine, starting the commands may take longer than the second of the limit.
+    for _ in 0..BUSY_ROUNDS_MAX {
+        let outputs = std::thread::scope(|scope| {
+            let run = || tributary(&["apps"], &environment);
+            let started: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
+            let ended = started.into_iter().map(|command| command.join().unwrap());
+            ended.collect::<Vec<Output>>()
+        });
+        let mut has_waited = false;
+        for output in outputs {
+            let notes = text(&output.stderr);
+            assert!(output.status.success(), "{notes}");
+            has_waited |= notes.contains("trying again in 1 s");
+        }
+        if has_waited {
+            return;
+        }
     }
-    assert!(waits > 0, "four requests in less than a second");
+    panic!("no command met the limit");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
