@@ -3,7 +3,7 @@
 #
 # For x86_64 and aarch64: the static binary, its bill of materials (CycloneDX), a Debian package and a container image.
 # A platform is left out, with a message, if rustup's target or the C compiler for it is missing. For all platforms: the
-# SDKs, the documents, and the SHA-256 sums of everything. --binary takes a static binary instead of building any.
+# SDKs, the clients, the documents, and the SHA-256 sums of everything. --binary takes a static binary instead of building any.
 #
 # FOLDER must be empty or absent; the default, target/release-files, is replaced. The same commit gives the same files;
 # CONTRIBUTING.md#releases says on what else they depend.
@@ -33,6 +33,8 @@ done
 
 # shellcheck source=scripts/node.sh
 source scripts/node.sh
+# shellcheck source=scripts/python.sh
+source scripts/python.sh
 
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 [[ -n $folder ]] || { folder=$target/release-files; rm -rf "$folder"; }
@@ -166,13 +168,21 @@ archive() { # name, paths...
         gzip -9n >"$files/$1.tar.gz"
 }
 
-make_sdks() {
-    local package
+make_packages() {
+    local package venv=$target/clients-venv requirements
     find_node "$target/node-venv"
-    for package in sdk/typescript sdk/react-native; do
+    for package in sdk/typescript sdk/react-native clients/typescript; do
         rm -rf "${package:?}"/{dist,lib}
         (cd "$package" && install_packages && npm pack --loglevel=error --pack-destination "$files" >/dev/null)
     done
+    requirements=$(<clients/python/requirements.txt)
+    prepare_venv "the tools of the Python client" "$venv/bin/python" -c 'import datamodel_code_generator, flit_core'
+    (
+        cd clients/python
+        "$venv/bin/python" generate.py
+        "$venv/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index \
+            --wheel-dir "$files" .
+    )
     archive "tributary-android-$version" sdk/android LICENSE
 }
 
@@ -184,8 +194,8 @@ if ((${#binaries[@]} == 0)); then
 fi
 make_pages
 for binary in "${binaries[@]}"; do make_platform "$binary"; done
-make_sdks
-archive "tributary-docs-$version" ./*.md LICENSE docs openapi.yaml packaging 'sdk/*/README.md'
+make_packages
+archive "tributary-docs-$version" ./*.md LICENSE docs openapi.yaml packaging 'sdk/*/README.md' 'clients/*/README.md'
 (cd "$files" && sha256sum -- * >"$work/SHA256SUMS")
 mv "$work/SHA256SUMS" "$files/"
 mkdir -p "$(dirname "$folder")"

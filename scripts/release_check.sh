@@ -144,8 +144,8 @@ check_image() { # file
     echo "${1##*/}: starts in its root file system as user $user, and writes to /data only"
 }
 
-# Installs the packages in an empty app.
-check_npm() {
+# Installs the SDKs in an empty app, and looks into the clients, whose own tests install them.
+check_packages() {
     local app=$work/app file
     mkdir "$app"
     cd "$app"
@@ -157,8 +157,11 @@ check_npm() {
     for file in app.plugin.js lib/index.js lib/index.d.ts plugin/index.js android/build.gradle ios/TributaryReactNative.swift; do
         [[ -f node_modules/tributary-react-native/$file ]] || die "tributary-react-native lacks $file"
     done
+    tar -xzOf "$folder/tributary-client-$version.tgz" package/dist/index.js package/dist/index.d.ts >/dev/null
     cd "$OLDPWD"
-    echo "packages for npm: ok"
+    python3 -m zipfile --list "$folder/tributary_client-$version-py3-none-any.whl" | grep -q '^tributary_client/operations.py ' ||
+        die "the package for Python lacks the operations"
+    echo "packages for npm and Python: ok"
 }
 
 # Checks that the archives are complete, and that links in the documents lead to files.
@@ -202,7 +205,7 @@ check_sums
 for file in "$folder"/*-linux-musl; do check_binary "$file"; done
 scripts/sbom.sh "$folder"/*.cdx.json
 check_archives
-check_npm
+check_packages
 case $(uname -m) in x86_64) debian=amd64 ;; aarch64) debian=arm64 ;; esac
 check_deb "$folder/tributary_${version}_$debian.deb"
 check_image "$folder/tributary-$version-$debian-image.tar"

@@ -7,7 +7,15 @@ use std::fs;
 use std::path::Path;
 
 /// Files that contain the version because another tool reads it there, and the text around it.
-const PLACES: [(&str, &str); 13] = [
+const PLACES: [(&str, &str); 18] = [
+    ("clients/python/pyproject.toml", "\nversion = \"VERSION\"\n"),
+    (
+        "clients/python/src/tributary_client/__init__.py",
+        "__version__ = \"VERSION\"",
+    ),
+    ("clients/typescript/package.json", NPM),
+    ("clients/typescript/package-lock.json", NPM),
+    ("clients/typescript/package-lock.json", NPM_ROOT),
     ("openapi.yaml", "\n  version: VERSION\n"),
     (
         "packaging/Dockerfile",
