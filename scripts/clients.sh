@@ -20,6 +20,7 @@ work=$(mktemp -d)
 servers=()
 
 # Stops the servers on every exit. After a failure, prints the ends of their logs.
+# shellcheck disable=SC2329 # the traps call it
 cleanup() {
     local status=$? process log
     trap - EXIT
@@ -124,7 +125,7 @@ for client in typescript python; do
     set +e
     (
         set -e
-        "check_$client"
+        case $client in typescript) check_typescript ;; python) check_python ;; esac
     ) 2>&1 </dev/null | tee "$work/$client.log"
     ((PIPESTATUS[0] == 0)) || status=1
     set -e
