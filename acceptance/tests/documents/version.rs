@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 
 /// Files that contain the version because another tool reads it there, and the text around it.
-const PLACES: [(&str, &str); 18] = [
+const PLACES: [(&str, &str); 19] = [
+    ("CHANGELOG.md", "\n## VERSION ("),
     ("clients/python/pyproject.toml", "\nversion = \"VERSION\"\n"),
     (
         "clients/python/src/tributary_client/__init__.py",
