@@ -276,7 +276,11 @@ async fn messages_that_are_none_are_rejected() {
     let answer = agent.ask("tools/call", wrong).await;
     assert_eq!(answer["error"]["code"], -32_602);
     // At the limit, and one byte more.
-    let padded = |length: usize| format!("{:<length$}", ping.to_string());
+    let padded = |length: usize| {
+        let message = ping.to_string();
+        let blanks = " ".repeat(length - message.len());
+        message + &blanks
+    };
     agent.post(padded(64 * 1024)).await.expect(200);
     let answer = agent.post(padded(64 * 1024 + 1)).await.expect(413);
     assert_eq!(answer.code(), "payload_too_large");
