@@ -103,7 +103,7 @@ full=$("$binary" admin key create --permission full)
 analytics=$("$binary" admin key create --permission analytics)
 # In the background, because bash handles signals only while it waits.
 FULL_KEY=$full ANALYTICS_KEY=$analytics \
-    timeout 50 "$venv/bin/python" scripts/mcp_client.py "$base" "$binary" </dev/null &
+    timeout 120 "$venv/bin/python" scripts/mcp_client.py "$base" "$binary" </dev/null &
 checker=$!
 status=0
 wait "$checker" || status=$?
