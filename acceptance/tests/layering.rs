@@ -445,10 +445,11 @@ const CACHED_TABLES: [&str; 8] = [
 /// cannot become outdated: the transaction writes an audit entry whose action changes the version of
 /// the configuration (`docs/adr/0035-configuration-is-cached-until-it-changes.md`). An app's first
 /// billing notification writes the version itself. Two need none: a key's last use, and new rows.
-const CACHED_TABLES_WRITTEN: [&str; 16] = [
+const CACHED_TABLES_WRITTEN: [&str; 17] = [
     "app_table.rs: insert into app_secrets",
     "apps.rs: delete from app_secrets",
     "apps.rs: delete from link_domains",
+    "apps.rs: delete from sdk_keys",
     "apps.rs: insert into app_secrets",
     "apps.rs: insert into apps",
     "apps.rs: insert into link_domains",

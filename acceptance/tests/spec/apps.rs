@@ -139,7 +139,7 @@ on_both_engines! {
                 "socialReferrerKey": "",
             },
             "qualifiedTrial": {"delayHours": 0}, "alertWebhookUrl": "https://127.0.0.1/x", "revenueEvents": ["add_to_cart"],
-            "billing": {"revenuecat": {"secret": "short"}, "stripe": {}},
+            "billing": {"revenuecat": {"secret": "short"}, "paypal": {}},
             "id": "app_x",
         });
         let answer = server.patch(&path, &key, faulty).await.expect(422);
@@ -150,7 +150,7 @@ on_both_engines! {
             "alertWebhookUrl", "android.packageName", "android.playDecryptionKey", "android.playVerificationKey",
             "android.sha256CertFingerprints", "archived",
             "attribution.clickWindowHours", "attribution.fraud", "attribution.probabilistic.windowHours",
-            "attribution.socialReferrerKey", "billing.revenuecat.secret", "billing.stripe", "id",
+            "attribution.socialReferrerKey", "billing.revenuecat.secret", "billing.paypal", "id",
             "ios.appStoreId", "ios.bundleId", "ios.teamId", "linkDomain", "name",
             "qualifiedTrial.delayHours", "revenueEvents", "sdk.attestation", "sdk.revenue", "timezone", "webEvents.enabled", "webEvents.enbaled",
         ]);

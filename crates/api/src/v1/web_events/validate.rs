@@ -25,7 +25,7 @@ use tributary_domain::access::WebEventsValidate;
                    `apps:write` and `webEvents.enabled`; a test key will do.",
     params(("appId" = String, Path, description = "App id.")),
     request_body(content = inline(WebEventBody), description = "The event.", example = json!({
-        "eventId": "order-1001", "arClickId": "clk_…", "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
+        "eventId": "test-order-1", "arClickId": "clk_…", "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
         "timestampMs": 1_760_000_000_000_i64, "eventType": "purchase", "revenue": 49.99, "currency": "USD",
         "sourceUrl": "http://localhost:3000/checkout"
     })),
