@@ -43,7 +43,8 @@ pub fn mcp(bytes: &[u8]) {
             ("get_stats", "network"),
             ("explain_device", "deviceId"),
             ("search_docs", "query"),
-            ("create_link", "name"),
+            // Without a name, so that no link is created for each input.
+            ("create_link", "slug"),
         ] {
             let arguments = json!({"appId": service.shop, name: text});
             let params = json!({"name": tool, "arguments": arguments});
