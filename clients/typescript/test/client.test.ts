@@ -120,8 +120,9 @@ test("only calls that are safe to repeat are repeated", async () => {
   assert.ok(refused("rate_limited", 429)(failed?.reason));
   const patient = createTributary(busy);
   for (let call = 0; call < 3; call++) assert.ok((await patient.get("/api/v1/apps")).data);
-  const created = patient.post("/api/v1/apps", { body: { name: "Not repeated" } });
-  await assert.rejects(created, refused("rate_limited", 429));
+  const created = [1, 2, 3].map(() => patient.post("/api/v1/apps", { body: { name: "Not repeated" } }));
+  const [unrepeated] = (await Promise.allSettled(created)).filter((call) => call.status === "rejected");
+  assert.ok(refused("rate_limited", 429)(unrepeated?.reason));
 });
 
 test("an answer of something else is recognised, and its redirects are not followed", async () => {
