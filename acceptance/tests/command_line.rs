@@ -8,19 +8,24 @@ use tributary_testkit::{Engine, ServerProcess, TestDatabase};
 
 /// Runs the binary with only these environment variables.
 pub(crate) fn tributary(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    command(arguments, environment).output().unwrap()
+}
+
+/// Returns a command that runs the binary with only these environment variables.
+pub(crate) fn command(arguments: &[&str], environment: &[(&str, &str)]) -> Command {
     let test = std::env::current_exe().unwrap();
     let binary = test
         .parent()
         .and_then(|deps| deps.parent())
         .unwrap()
         .join("tributary");
-    Command::new(binary)
+    let mut command = Command::new(binary);
+    command
         .args(arguments)
         .env_clear()
         .envs(environment.iter().copied())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
+        .stdin(Stdio::null());
+    command
 }
 
 fn run_refused(arguments: &[&str], environment: &[(&str, &str)]) -> String {

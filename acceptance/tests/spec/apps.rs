@@ -150,7 +150,7 @@ on_both_engines! {
             "alertWebhookUrl", "android.packageName", "android.playDecryptionKey", "android.playVerificationKey",
             "android.sha256CertFingerprints", "archived",
             "attribution.clickWindowHours", "attribution.fraud", "attribution.probabilistic.windowHours",
-            "attribution.socialReferrerKey", "billing.revenuecat.secret", "billing.paypal", "id",
+            "attribution.socialReferrerKey", "billing.paypal", "billing.revenuecat.secret", "id",
             "ios.appStoreId", "ios.bundleId", "ios.teamId", "linkDomain", "name",
             "qualifiedTrial.delayHours", "revenueEvents", "sdk.attestation", "sdk.revenue", "timezone", "webEvents.enabled", "webEvents.enbaled",
         ]);

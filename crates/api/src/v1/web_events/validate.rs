@@ -27,7 +27,7 @@ use tributary_domain::access::WebEventsValidate;
     request_body(content = inline(WebEventBody), description = "The event.", example = json!({
         "eventId": "test-order-1", "arClickId": "clk_…", "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
         "timestampMs": 1_760_000_000_000_i64, "eventType": "purchase", "revenue": 49.99, "currency": "USD",
-        "sourceUrl": "http://localhost:3000/checkout"
+        "sourceUrl": "https://shop.example.com/checkout"
     })),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
         Code::WebEventsDisabled, Code::AppArchived, Code::AppNotFound,
