@@ -119,10 +119,17 @@ impl Setup {
 
     /// Goes to the provider and comes back.
     async fn answer_of(&self, begun: TestResponse) -> Answer {
+        self.answer_without(begun, "").await
+    }
+
+    /// Like `answer_of`, but somebody removes a part of the request from the address bar.
+    async fn answer_without(&self, begun: TestResponse, removed: &str) -> Answer {
         let begun = begun.expect(200);
         let attempt = cookie(&begun, ATTEMPT).unwrap();
         let refresh = begun.header("refresh").unwrap();
         let url = refresh.strip_prefix("0; url=").unwrap();
+        assert!(url.contains(removed), "{url}");
+        let url = &url.replace(removed, "");
         assert!(
             url.starts_with(&format!("{}/in?", self.provider.issuer)),
             "{url}"
@@ -165,6 +172,24 @@ impl Setup {
         let shown = response.text.replace("&#39;", "'");
         assert!(shown.contains(text), "{text}: {shown}");
         assert_eq!(cookie(&response, SESSION), None);
+    }
+
+    /// Signs in again in the browser of this session, and returns the new one.
+    async fn repeated(&self, session: &str, removed: &str) -> String {
+        let form = format!("next={}", encoded("/account"));
+        let begun = post(&self.server, &self.path(), session, form).await;
+        let answer = self.answer_without(begun, removed).await;
+        let both = format!("{}; {session}", answer.attempt);
+        let response = get(&self.server, &answer.path, &both).await.expect(303);
+        cookie(&response, SESSION).unwrap()
+    }
+
+    /// Returns whether a session may open a sensitive page.
+    async fn is_proved(&self, session: &str) -> bool {
+        let page = get(&self.server, "/account/authenticator", session).await;
+        let is_asked = page.text.contains("Confirm that it is you");
+        assert_eq!(page.status.as_u16(), if is_asked { 403 } else { 200 });
+        !is_asked
     }
 
     /// Moves the clock on, so that failures do not hold up the next sign-in.
@@ -477,23 +502,42 @@ on_both_engines! {
     /// The browser of a signed-in member may stay signed in at the provider.
     async fn an_old_sign_in_at_the_provider_is_no_proof(engine: Engine) {
         let setup = Setup::new(engine, "").await;
-        let sensitive = "/account/authenticator";
         setup.set_signed_in(std::time::Duration::from_mins(11));
         let session = setup.session().await;
-        let asked = get(&setup.server, sensitive, &session).await.expect(403);
-        assert!(asked.text.contains("Confirm that it is you"), "{}", asked.text);
+        assert!(!setup.is_proved(&session).await);
         let begun = post(&setup.server, &setup.path(), &session, String::new()).await;
         let refresh = begun.header("refresh").unwrap();
         assert!(refresh.contains("&prompt=login&max_age=600"), "{refresh}");
         setup.set_signed_in(std::time::Duration::from_mins(9));
+        assert!(setup.is_proved(&setup.session().await).await);
+    }
+
+    /// A provider that knows the browser answers without asking, for example after a stranger signed
+    /// out at an open browser.
+    async fn a_sign_in_without_its_time_is_a_proof_only_if_it_was_repeated(engine: Engine) {
+        let setup = Setup::new(engine, "").await;
         let session = setup.session().await;
-        get(&setup.server, sensitive, &session).await.expect(200);
+        assert!(!setup.is_proved(&session).await);
+        let session = setup.repeated(&session, "").await;
+        assert!(setup.is_proved(&session).await);
+    }
+
+    async fn a_request_without_its_maximum_age_leads_to_no_proof(engine: Engine) {
+        let setup = Setup::new(engine, "").await;
+        let now = setup.server.clock.now().as_millis() / 1_000;
+        setup.provider.change(|behavior| behavior.auth_time_on_request = Some(now));
+        let session = setup.session().await;
+        assert!(!setup.is_proved(&session).await);
+        let session = setup.repeated(&session, "&prompt=login&max_age=600").await;
+        assert!(!setup.is_proved(&session).await);
+        let session = setup.repeated(&session, "").await;
+        assert!(setup.is_proved(&session).await);
     }
 
     async fn the_first_password_of_an_owner_needs_a_proof(engine: Engine) {
         let setup = Setup::new(engine, "").await;
         let server = &setup.server;
-        let session = setup.session().await;
+        let session = setup.repeated(&setup.session().await, "").await;
         let team = get(server, "/team", &setup.owner).await.expect(200).text;
         let row = team.split("Role of new@example.com").next().unwrap();
         let member = row.rsplit("action=\"/team/").next().unwrap().split('/').next().unwrap();
@@ -508,7 +552,7 @@ on_both_engines! {
         let asked = choose(first, &session).await.expect(403);
         assert!(asked.text.contains("Confirm that it is you"), "{}", asked.text);
         choose(change, &session).await.expect(404);
-        let chosen = choose(first, &setup.session().await).await.expect(303);
+        let chosen = choose(first, &setup.repeated(&session, "").await).await.expect(303);
         let session = cookie(&chosen, SESSION).unwrap();
         // The provider still vouches for the session, so it ends with the settings.
         get(server, "/account", &session).await.expect(200);

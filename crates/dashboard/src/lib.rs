@@ -51,7 +51,7 @@ mod views;
 mod testing;
 
 pub use password::hash as password_hash;
-pub use sign_on::{CodeRedemption, ProviderFuture, SignOnProviders};
+pub use sign_on::{CodeRedemption, ProviderFuture, RedeemedCode, SignOnProviders};
 pub use state::{
     AccountMailFuture, ConnectionTest, ConnectionTestFuture, DashboardState, DomainLookup,
     DomainLookupFuture, NoticeMessages, NoticePreviewFuture, NoticeTestFuture, SendAccountMail,

@@ -28,6 +28,15 @@ pub struct CodeRedemption {
     pub now: Timestamp,
 }
 
+/// What a provider answers to a code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedeemedCode {
+    /// Claims of the ID token.
+    pub claims: IdTokenClaims,
+    /// Whether the provider's configuration lists `auth_time` among the claims that it supports.
+    pub supports_auth_time: bool,
+}
+
 /// Sends requests to providers, through the guard for outbound requests.
 pub trait SignOnProviders: Send + Sync {
     /// Returns whether issuers may use plain http, for tests and simulators.
@@ -37,7 +46,7 @@ pub trait SignOnProviders: Send + Sync {
     fn sign_in_page(&self, issuer: Issuer, now: Timestamp) -> ProviderFuture<Url>;
 
     /// Redeems a code for an ID token and checks it.
-    fn redeem(&self, redemption: CodeRedemption) -> ProviderFuture<IdTokenClaims>;
+    fn redeem(&self, redemption: CodeRedemption) -> ProviderFuture<RedeemedCode>;
 
     /// Fetches configuration and keys.
     fn test(&self, issuer: Issuer, now: Timestamp) -> ProviderFuture<ProviderSummary>;

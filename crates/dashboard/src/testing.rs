@@ -1,6 +1,6 @@
 //! Test support: the dashboard on a real SQLite store with a stopped clock.
 
-use crate::sign_on::{CodeRedemption, ProviderFuture, SignOnProviders};
+use crate::sign_on::{CodeRedemption, ProviderFuture, RedeemedCode, SignOnProviders};
 use crate::{Dashboard, DashboardState, NoticeMessages, SendAccountMail};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -16,9 +16,7 @@ use tributary_domain::access::key::{KeyKind, KeyText};
 use tributary_domain::access::person::{Email, Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::session::Session;
 use tributary_domain::access::session_client::SessionClient;
-use tributary_domain::access::single_sign_on::{
-    IdTokenClaims, Issuer, ProviderFault, ProviderSummary,
-};
+use tributary_domain::access::single_sign_on::{Issuer, ProviderFault, ProviderSummary};
 use tributary_domain::access::{Actor, Environment};
 use tributary_domain::click::Click;
 use tributary_domain::click::agent::Agent;
@@ -156,7 +154,7 @@ impl SignOnProviders for TestProviders {
         Box::pin(async { url.map_err(|_| ProviderFault::NotConnected) })
     }
 
-    fn redeem(&self, _: CodeRedemption) -> ProviderFuture<IdTokenClaims> {
+    fn redeem(&self, _: CodeRedemption) -> ProviderFuture<RedeemedCode> {
         Box::pin(async { Err(ProviderFault::CodeRejected) })
     }
 

@@ -1,7 +1,7 @@
 //! Sensitive actions in the dashboard need a recent proof that the user is there, not only the
 //! user's open browser. API keys are not affected.
 //!
-//! A sign-in is a proof. The form that changes a password is not listed, because it always asks for the
+//! A sign-in is a proof, except at a provider that does not say when it last asked. The form that changes a password is not listed, because it always asks for the
 //! current one.
 
 use crate::vocabulary::time::Timestamp;
@@ -10,6 +10,8 @@ use std::time::Duration;
 /// How long a proof lasts: enough for a few changes in a row, and short enough that a browser left
 /// open on a desk is of little use.
 pub const PROOF_LIFETIME: Duration = Duration::from_mins(10);
+/// Time of the last proof of a session that began without one.
+pub const NO_PROOF: Timestamp = Timestamp::from_millis(0);
 
 /// A sensitive action: a page or the target of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

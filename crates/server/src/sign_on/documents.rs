@@ -28,6 +28,7 @@ struct Configuration {
     token_endpoint: String,
     jwks_uri: String,
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    claims_supported: Option<Vec<String>>,
 }
 
 /// Reads a provider's configuration. Its keys are fetched separately.
@@ -52,7 +53,8 @@ pub(super) fn configuration(
             .ok_or(ProviderFault::InsecureEndpoint(name))
     };
     let methods = found.token_endpoint_auth_methods_supported;
-    let has = |methods: &[String], method: &str| methods.iter().any(|one| one == method);
+    let claims = found.claims_supported.unwrap_or_default();
+    let has = |list: &[String], wanted: &str| list.iter().any(|one| one == wanted);
     Ok(Provider {
         authorization_endpoint: endpoint("sign-in page", &found.authorization_endpoint)?,
         token_endpoint: endpoint("token endpoint", &found.token_endpoint)?,
@@ -61,6 +63,7 @@ pub(super) fn configuration(
         posts_secret: methods.is_some_and(|methods| {
             has(&methods, "client_secret_post") && !has(&methods, "client_secret_basic")
         }),
+        supports_auth_time: has(&claims, "auth_time"),
         keys: Vec::new(),
     })
 }

@@ -15,10 +15,10 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
-use tributary_dashboard::{CodeRedemption, ProviderFuture, SignOnProviders};
+use tributary_dashboard::{CodeRedemption, ProviderFuture, RedeemedCode, SignOnProviders};
 use tributary_domain::access::single_sign_on::{
-    IdTokenClaims, Issuer, ProviderFault, ProviderKey, ProviderSummary, TokenExpectation,
-    TokenFault, check_claims, check_signature,
+    Issuer, ProviderFault, ProviderKey, ProviderSummary, TokenExpectation, TokenFault,
+    check_claims, check_signature,
 };
 use tributary_domain::vocabulary::jws::Jws;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -52,6 +52,8 @@ struct Provider {
     keys_url: Url,
     /// Whether the client secret is sent in the body instead of the header.
     posts_secret: bool,
+    /// Whether it lists `auth_time` among the claims that it supports.
+    supports_auth_time: bool,
     keys: Vec<ProviderKey>,
 }
 
@@ -273,7 +275,7 @@ impl ProviderClient {
     async fn redeem_code(
         &self,
         redemption: &CodeRedemption,
-    ) -> Result<IdTokenClaims, ProviderFault> {
+    ) -> Result<RedeemedCode, ProviderFault> {
         let (settings, now) = (&redemption.settings, redemption.now);
         let provider = self.provider(&settings.issuer, now, FRESH).await?;
         let token = self.id_token(&provider, redemption).await?;
@@ -295,7 +297,10 @@ impl ProviderClient {
             now,
         };
         check_claims(&claims, &expected)?;
-        Ok(claims)
+        Ok(RedeemedCode {
+            claims,
+            supports_auth_time: provider.supports_auth_time,
+        })
     }
 }
 
@@ -312,7 +317,7 @@ impl SignOnProviders for ProviderClient {
         })
     }
 
-    fn redeem(&self, redemption: CodeRedemption) -> ProviderFuture<IdTokenClaims> {
+    fn redeem(&self, redemption: CodeRedemption) -> ProviderFuture<RedeemedCode> {
         let client = self.clone();
         Box::pin(async move { client.redeem_code(&redemption).await })
     }

@@ -50,6 +50,8 @@ pub struct ProviderBehavior {
     pub key_id: String,
     /// Claims that replace the right ones. A null removes a claim.
     pub claims: Map<String, Value>,
+    /// `auth_time` of tokens for requests with a maximum age. The configuration lists the claim then.
+    pub auth_time_on_request: Option<i64>,
     /// Whether it answers codes with an error of its own.
     pub is_down: bool,
 }
@@ -59,6 +61,7 @@ struct Code {
     nonce: String,
     challenge: String,
     redirect_url: String,
+    has_max_age: bool,
 }
 
 struct Shared {
@@ -94,6 +97,7 @@ impl TestProvider {
                 algorithm: TokenAlgorithm::Rs256,
                 key_id: "1".to_owned(),
                 claims: Map::new(),
+                auth_time_on_request: None,
                 is_down: false,
             },
             codes: BTreeMap::new(),
@@ -154,12 +158,18 @@ impl TestProvider {
 type Provider = State<Arc<Mutex<Shared>>>;
 
 async fn configuration(State(shared): Provider) -> Response {
-    let base = shared.lock().expect("no panic").base.clone();
+    let shared = shared.lock().expect("no panic");
+    let base = &shared.base;
+    let mut claims = vec!["iss", "sub"];
+    if shared.behavior.auth_time_on_request.is_some() {
+        claims.push("auth_time");
+    }
     json_response(&json!({
         "issuer": base,
         "authorization_endpoint": format!("{base}/in"),
         "token_endpoint": format!("{base}/token"),
         "jwks_uri": format!("{base}/keys"),
+        "claims_supported": claims,
     }))
 }
 
@@ -227,6 +237,7 @@ async fn sign_in(State(shared): Provider, RawQuery(query): RawQuery) -> Response
         nonce: of("nonce"),
         challenge: of("code_challenge"),
         redirect_url: of("redirect_uri"),
+        has_max_age: query.contains_key("max_age"),
     };
     shared.codes.insert(code.clone(), stored);
     target
@@ -288,6 +299,9 @@ fn id_token(shared: &Shared, code: &Code) -> String {
     let behavior = &shared.behavior;
     let mut claims = json!({ "iss": shared.base, "aud": CLIENT_ID, "nonce": code.nonce });
     let map = claims.as_object_mut().expect("an object");
+    if let (Some(at), true) = (behavior.auth_time_on_request, code.has_max_age) {
+        map.insert("auth_time".to_owned(), json!(at));
+    }
     for (name, value) in &behavior.claims {
         map.insert(name.clone(), value.clone());
     }

@@ -157,6 +157,7 @@ async fn to_provider(
     let attempt = SignOnAttempt {
         organization: settings.organization,
         connecting: start.connecting,
+        is_repeated: start.is_repeated,
         started_at: now,
         next: if next.len() > NEXT_BYTES_MAX {
             ""

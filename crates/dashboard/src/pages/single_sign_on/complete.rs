@@ -8,7 +8,7 @@ use crate::pages::sign_in::{CheckedSignIn, begin_checked_session, local_path, wi
 use crate::password::salt_of;
 use crate::query::UrlQuery;
 use crate::response::see_other;
-use crate::sign_on::CodeRedemption;
+use crate::sign_on::{CodeRedemption, RedeemedCode};
 use crate::state::DashboardHandles;
 use axum::Extension;
 use axum::extract::{Path, RawQuery, State};
@@ -19,8 +19,8 @@ use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::person::{Email, User};
 use tributary_domain::access::sign_in::GuessCounter;
 use tributary_domain::access::single_sign_on::{
-    IdTokenClaims, ProvenIdentity, ProviderFault, SignOnAttempt, SignOnRefusal, SingleSignOn,
-    no_password_hash, secret_scope,
+    IdTokenClaims, ProvenIdentity, ProviderFault, SignInRequest, SignOnAttempt, SignOnRefusal,
+    SingleSignOn, no_password_hash, secret_scope,
 };
 use tributary_domain::audit::Client;
 use tributary_domain::refusal::Refusal;
@@ -164,9 +164,14 @@ impl Callback<'_> {
         let attempt = self.attempt()?;
         self.check_guesses().await?;
         self.check_provider_error()?;
-        let claims = self.redeem(&attempt).await?;
-        let proved_at = claims.proved_at(self.handles.runtime.now());
-        let user = self.account(&attempt, claims).await?;
+        let redeemed = self.redeem(&attempt).await?;
+        let request = SignInRequest {
+            is_repeated: attempt.is_repeated,
+            supports_auth_time: redeemed.supports_auth_time,
+        };
+        let now = self.handles.runtime.now();
+        let proved_at = redeemed.claims.proved_at(request, now);
+        let user = self.account(&attempt, redeemed.claims).await?;
         let checked = CheckedSignIn {
             user: user.id,
             credential: SignInCredential::Provider(self.settings.issuer.clone()),
@@ -245,7 +250,7 @@ impl Callback<'_> {
         Some(GuessCounter::of_network(subnet(address)))
     }
 
-    async fn redeem(&self, attempt: &SignOnAttempt) -> Result<IdTokenClaims, SignOnFailure> {
+    async fn redeem(&self, attempt: &SignOnAttempt) -> Result<RedeemedCode, SignOnFailure> {
         let code = self.query.get("code").unwrap_or_default();
         if code.is_empty() || code.len() > CODE_CHARS_MAX {
             return Err(ProviderFault::CodeRejected.into());

@@ -17,9 +17,9 @@ pub const ATTEMPT_LIFETIME: Duration = Duration::from_mins(10);
 /// Number of random bytes from which state, nonce and verifier are derived.
 const SECRET_BYTES: usize = 32;
 /// Scope that the cookie is sealed for.
-const SCOPE: &[&str] = &["single-sign-on-attempt/1"];
-/// Bytes before `next`: organization, connecting user, time and secret.
-const FIXED_BYTES: usize = 16 + 16 + 8 + SECRET_BYTES;
+const SCOPE: &[&str] = &["single-sign-on-attempt/2"];
+/// Bytes before `next`: organization, connecting user, whether the sign-in is repeated, time and secret.
+const FIXED_BYTES: usize = 16 + 16 + 1 + 8 + SECRET_BYTES;
 /// In place of a connecting user.
 const NO_USER: [u8; 16] = [0; 16];
 
@@ -30,6 +30,8 @@ pub struct SignOnAttempt {
     pub organization: OrganizationId,
     /// Signed-in user who connects the own account; `None` for a sign-in.
     pub connecting: Option<UserId>,
+    /// Whether the provider was asked to let the person sign in again, even if it knows the browser.
+    pub is_repeated: bool,
     /// When it began.
     pub started_at: Timestamp,
     /// Page to show afterwards.
@@ -51,6 +53,7 @@ impl SignOnAttempt {
         let bytes = [
             self.organization.as_bytes().as_slice(),
             &connecting,
+            &[u8::from(self.is_repeated)],
             &self.started_at.as_millis().to_be_bytes(),
             &self.secret,
             self.next.as_bytes(),
@@ -66,10 +69,12 @@ impl SignOnAttempt {
         let (fixed, next) = bytes.split_first_chunk::<FIXED_BYTES>()?;
         let (organization, rest) = fixed.split_first_chunk::<16>()?;
         let (connecting, rest) = rest.split_first_chunk::<16>()?;
+        let ([is_repeated], rest) = rest.split_first_chunk::<1>()?;
         let (started_at, secret) = rest.split_first_chunk::<8>()?;
         let attempt = Self {
             organization: OrganizationId::from_bytes(*organization),
             connecting: (*connecting != NO_USER).then(|| UserId::from_bytes(*connecting)),
+            is_repeated: *is_repeated == 1,
             started_at: Timestamp::from_millis(i64::from_be_bytes(*started_at)),
             next: String::from_utf8(next.to_vec()).ok()?,
             secret: secret.try_into().ok()?,
@@ -123,6 +128,7 @@ mod tests {
         SignOnAttempt {
             organization: OrganizationId::from_bytes([1; 16]),
             connecting: None,
+            is_repeated: false,
             started_at: Timestamp::from_millis(1_000),
             next: "/apps".to_owned(),
             secret: [9; SECRET_BYTES],
@@ -136,8 +142,12 @@ mod tests {
             connecting: Some(UserId::from_bytes([5; 16])),
             ..attempt()
         };
+        let repeated = SignOnAttempt {
+            is_repeated: true,
+            ..attempt()
+        };
         let at = Timestamp::from_millis;
-        for one in [attempt(), connecting] {
+        for one in [attempt(), connecting, repeated] {
             let text = one.seal(&keyring, [4; NONCE_BYTES]);
             assert_eq!(
                 SignOnAttempt::open(&keyring, &text, at(600_999)),

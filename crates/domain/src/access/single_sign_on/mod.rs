@@ -17,8 +17,8 @@ pub use decision::{
 };
 pub(crate) use id_token::rsa_public_key;
 pub use id_token::{
-    IdTokenClaims, IdTokenHeader, ProviderKey, TokenExpectation, TokenFault, check_claims,
-    check_signature,
+    IdTokenClaims, IdTokenHeader, ProviderKey, SignInRequest, TokenExpectation, TokenFault,
+    check_claims, check_signature,
 };
 pub use provider_fault::{ProviderFault, ProviderSummary};
 pub use settings::{

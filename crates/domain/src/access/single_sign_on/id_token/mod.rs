@@ -4,6 +4,7 @@
 //! shared key, is rejected before its signature is looked at.
 
 use super::settings::Issuer;
+use crate::access::proof::NO_PROOF;
 use crate::keyring::constant_time_eq;
 use crate::vocabulary::jws::Jws;
 use crate::vocabulary::time::Timestamp;
@@ -108,13 +109,28 @@ pub struct IdTokenClaims {
     pub hosted_domain: Option<String>,
 }
 
+/// What an ID token without `auth_time` proves depends on this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignInRequest {
+    /// Whether the provider was asked to let the person sign in again, even if it knows the browser.
+    pub is_repeated: bool,
+    /// Whether the provider's configuration lists `auth_time` among the claims that it supports.
+    pub supports_auth_time: bool,
+}
+
 impl IdTokenClaims {
-    /// Returns when the person proved who they are. A provider that does not say when it last asked is
-    /// believed to have asked now.
-    pub fn proved_at(&self, now: Timestamp) -> Timestamp {
+    /// Returns when the person proved who they are.
+    ///
+    /// A provider that does not say when it last asked may know the browser. It is believed to have
+    /// asked now only if we requested that. The browser carries the request and could leave it out,
+    /// but then a provider that supports `auth_time` does not send it either.
+    pub fn proved_at(&self, request: SignInRequest, now: Timestamp) -> Timestamp {
         let at = |seconds: i64| Timestamp::from_millis(seconds.saturating_mul(1_000));
-        self.authenticated_at
-            .map_or(now, |seconds| at(seconds).min(now))
+        match self.authenticated_at {
+            Some(seconds) => at(seconds).min(now),
+            None if request.is_repeated && !request.supports_auth_time => now,
+            None => NO_PROOF,
+        }
     }
 }
 

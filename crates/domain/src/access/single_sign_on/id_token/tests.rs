@@ -194,14 +194,40 @@ fn checks_the_claims(#[case] claims: IdTokenClaims, #[case] expected: Result<(),
     assert_eq!(check_claims(&claims, &expectation), expected);
 }
 
+const FIRST: SignInRequest = SignInRequest {
+    is_repeated: false,
+    supports_auth_time: false,
+};
+const REPEATED: SignInRequest = SignInRequest {
+    is_repeated: true,
+    ..FIRST
+};
+
+fn supporting(request: SignInRequest) -> SignInRequest {
+    SignInRequest {
+        supports_auth_time: true,
+        ..request
+    }
+}
+
 #[rstest]
-#[case::not_said(None, 0)]
-#[case::now(Some(NOW), 0)]
-#[case::an_hour_ago(Some(NOW - 3_600), -3_600)]
-#[case::clock_is_ahead(Some(NOW + 60), 0)]
-#[case::overflow(Some(i64::MAX), 0)]
-fn a_sign_in_proves_who_the_person_was_then(#[case] said: Option<i64>, #[case] expected: i64) {
+#[case::now(FIRST, Some(NOW), Some(0))]
+#[case::an_hour_ago(FIRST, Some(NOW - 3_600), Some(-3_600))]
+#[case::an_hour_ago_though_repeated(REPEATED, Some(NOW - 3_600), Some(-3_600))]
+#[case::clock_is_ahead(FIRST, Some(NOW + 60), Some(0))]
+#[case::overflow(FIRST, Some(i64::MAX), Some(0))]
+#[case::not_said(FIRST, None, None)]
+#[case::not_said_but_supported(supporting(FIRST), None, None)]
+#[case::repeated(REPEATED, None, Some(0))]
+#[case::repeated_without_a_supported_claim(supporting(REPEATED), None, None)]
+#[case::repeated_with_a_supported_claim(supporting(REPEATED), Some(NOW), Some(0))]
+fn a_sign_in_proves_who_the_person_was_then(
+    #[case] request: SignInRequest,
+    #[case] said: Option<i64>,
+    #[case] expected: Option<i64>,
+) {
     let now = Timestamp::from_millis(NOW * 1_000);
-    let proved_at = claims(|claims| claims.authenticated_at = said).proved_at(now);
-    assert_eq!(proved_at, Timestamp::from_millis((NOW + expected) * 1_000));
+    let proved_at = claims(|claims| claims.authenticated_at = said).proved_at(request, now);
+    let at = |seconds: i64| Timestamp::from_millis((NOW + seconds) * 1_000);
+    assert_eq!(proved_at, expected.map_or(NO_PROOF, at));
 }
