@@ -4,6 +4,7 @@ use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use std::collections::HashMap;
+use std::time::Duration;
 use tributary_domain::access::person::User;
 use tributary_domain::access::sign_in::{CountedGuess, GuessCounter, GuessDecision, Guesses};
 use tributary_domain::audit::AuditContext;
@@ -89,6 +90,17 @@ impl SignIns for PostgresStore {
     ) -> StoreResult<GuessDecision> {
         self.write("count_guess", async move |tx| {
             admin::count_guess(tx, counters.clone(), now).await
+        })
+        .await
+    }
+
+    async fn guess_wait(
+        &self,
+        counter: GuessCounter,
+        now: Timestamp,
+    ) -> StoreResult<Option<Duration>> {
+        self.read("guess_wait", async move |tx| {
+            admin::guess_wait(tx, counter, now).await
         })
         .await
     }

@@ -4,6 +4,7 @@ use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{OptionalExtension, params};
+use std::time::Duration;
 use tributary_domain::access::person::User;
 use tributary_domain::access::sign_in::{CountedGuess, GuessCounter, GuessDecision, Guesses};
 use tributary_domain::audit::AuditContext;
@@ -71,6 +72,17 @@ impl SignIns for SqliteStore {
     ) -> StoreResult<GuessDecision> {
         self.write("count_guess", move |connection| {
             run(admin::count_guess(&SqliteTables(connection), counters, now))
+        })
+        .await
+    }
+
+    async fn guess_wait(
+        &self,
+        counter: GuessCounter,
+        now: Timestamp,
+    ) -> StoreResult<Option<Duration>> {
+        self.read("guess_wait", move |connection| {
+            run(admin::guess_wait(&SqliteTables(connection), counter, now))
         })
         .await
     }

@@ -2,6 +2,7 @@
 
 use crate::StoreResult;
 use async_trait::async_trait;
+use std::time::Duration;
 use tributary_domain::access::person::User;
 use tributary_domain::access::sign_in::{CountedGuess, GuessCounter, GuessDecision};
 use tributary_domain::audit::AuditContext;
@@ -17,6 +18,13 @@ pub trait SignIns: Send + Sync {
         counters: Vec<GuessCounter>,
         now: Timestamp,
     ) -> StoreResult<GuessDecision>;
+
+    /// Returns the wait before the next guess of a counter; `None` if a guess is allowed. Counts nothing.
+    async fn guess_wait(
+        &self,
+        counter: GuessCounter,
+        now: Timestamp,
+    ) -> StoreResult<Option<Duration>>;
 
     /// Takes back a guess with the right password.
     async fn take_back_guess(&self, guess: CountedGuess) -> StoreResult<()>;

@@ -130,14 +130,8 @@ pub(crate) async fn is_guessing(
     handles: &DashboardHandles,
     counter: GuessCounter,
 ) -> StoreResult<bool> {
-    let now = handles.runtime.now();
-    match handles.store.count_guess(vec![counter], now).await? {
-        GuessDecision::Wait(_) => Ok(true),
-        GuessDecision::Allowed(guess) => {
-            handles.store.take_back_guess(guess).await?;
-            Ok(false)
-        }
-    }
+    let wait = handles.store.guess_wait(counter, handles.runtime.now());
+    Ok(wait.await?.is_some())
 }
 
 /// Writes a failed sign-in to the audit log of each account's organization. The response does not

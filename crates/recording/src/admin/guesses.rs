@@ -1,6 +1,7 @@
 //! Password guesses.
 
 use crate::tables::Tables;
+use std::time::Duration;
 use tributary_domain::access::person::User;
 use tributary_domain::access::sign_in::{
     CountedGuess, GUESSES_EXPIRE_AFTER, GuessCounter, GuessDecision, Guesses,
@@ -59,6 +60,19 @@ pub async fn count_guess<T: Tables>(
         }
     }
     Ok(decision)
+}
+
+/// Returns the wait before the next guess of a counter.
+pub async fn guess_wait<T: Tables>(
+    tables: &T,
+    counter: GuessCounter,
+    now: Timestamp,
+) -> Result<Option<Duration>, T::Failure> {
+    let found = find(tables, &[counter]).await?;
+    Ok(match GuessDecision::of(found, now) {
+        GuessDecision::Allowed(_) => None,
+        GuessDecision::Wait(wait) => Some(wait),
+    })
 }
 
 /// Takes back a guess with the right password.

@@ -37,7 +37,7 @@ pub use factors::{
     add_factor, remove_factor, remove_factors, replace_recovery_codes, require_second_factor,
     use_passkey, use_recovery_code, use_totp,
 };
-pub use guesses::{add_guess, audit_failed_sign_in, count_guess, take_back_guess};
+pub use guesses::{add_guess, audit_failed_sign_in, count_guess, guess_wait, take_back_guess};
 pub(crate) use integrations::read_integration;
 pub use integrations::{integration_health, resume_integration, update_integration};
 pub use keys::{

@@ -3,6 +3,7 @@
 use super::fixtures::{SharedStore, at, first_page, organization, origin, unique};
 use super::sessions::user;
 use std::collections::BTreeSet;
+use std::time::Duration;
 use tributary_domain::access::person::Role;
 use tributary_domain::access::sign_in::{CountedGuess, FREE_GUESSES, GuessCounter, GuessDecision};
 use tributary_domain::audit::Action;
@@ -58,6 +59,28 @@ pub async fn a_refused_guess_is_not_counted(store: &SharedStore) {
     }
     let first = guess(store, &[network], 12).await.expect("allowed");
     assert_eq!(first.counters, [(network, None)]);
+}
+
+/// Whether a guess has to wait can be asked without counting one.
+pub async fn a_wait_is_read_without_counting(store: &SharedStore) {
+    let account = counter();
+    let wait = async |seconds| {
+        store
+            .guess_wait(account, at(seconds))
+            .await
+            .expect("a read")
+    };
+    for _ in 0..FREE_GUESSES {
+        for _ in 0..FREE_GUESSES {
+            assert_eq!(wait(10).await, None);
+        }
+        assert!(guess(store, &[account], 10).await.is_some());
+    }
+    assert_eq!(wait(12).await, Some(Duration::from_secs(8)));
+    assert_eq!(wait(20).await, None);
+    let allowed = guess(store, &[account], 20).await.expect("allowed");
+    let before = allowed.counters[0].1.expect("guesses");
+    assert_eq!((before.count, before.last_at), (FREE_GUESSES, at(10)));
 }
 
 /// A right password does not use up guesses. Guesses that are not checked do.

@@ -93,6 +93,7 @@ macro_rules! administration_cases {
                 guesses_at_the_same_time_are_limited,
                 a_refused_guess_is_not_counted,
                 a_right_password_is_taken_back,
+                a_wait_is_read_without_counting,
                 old_guesses_are_removed,
                 a_failed_sign_in_is_audited,
             }
