@@ -2,13 +2,14 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::net::{IpAddr, Ipv4Addr};
 use tributary_domain::access::Environment;
 use tributary_domain::access::Permission;
 use tributary_domain::access::person::Role;
 use tributary_domain::runtime::Clock as _;
 use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_testkit::open_id::{CLIENT_ID, CLIENT_SECRET, TestProvider, TokenAlgorithm};
-use tributary_testkit::{Engine, TestResponse, TestServer, on_both_engines};
+use tributary_testkit::{Engine, TestResponse, TestServer, TestServerSettings, on_both_engines};
 
 const BASE_URL: &str = "https://t.example.com";
 const FORM_TOKEN: &str = "name=\"formToken\" value=\"";
@@ -76,7 +77,11 @@ fn settings(issuer: &str, secret: &str, more: &str) -> String {
 
 impl Setup {
     async fn new(engine: Engine, more: &str) -> Self {
-        let server = TestServer::start(engine).await;
+        let settings = TestServerSettings {
+            proxies: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
+            ..TestServerSettings::default()
+        };
+        let server = TestServer::start_with(engine, settings).await;
         let provider = TestProvider::start("1", "new@example.com").await;
         let organization = server.organization("Example").await;
         let owner = server.sign_in_as(organization, Role::Owner).await;
@@ -153,6 +158,15 @@ impl Setup {
 
     async fn complete(&self, answer: &Answer) -> TestResponse {
         get(&self.server, &answer.path, &answer.attempt).await
+    }
+
+    /// Comes back from the provider, from this address.
+    async fn complete_from(&self, answer: &Answer, address: &str) -> TestResponse {
+        let request = self.server.request(Method::GET, &answer.path);
+        let request = request.header("cookie", &answer.attempt);
+        self.server
+            .send(request.header("x-forwarded-for", address))
+            .await
     }
 
     async fn sign_in(&self) -> TestResponse {
@@ -496,7 +510,40 @@ on_both_engines! {
         let form = "email=you@example.com&password=a-password".to_owned();
         post(&setup.server, "/sign-in", "", form).await.expect(422);
         setup.session().await;
-        assert_eq!(setup.reasons().await, ["provider_unavailable"; 7]);
+    }
+
+    /// Anybody can begin a sign-in and come back with an invented code. The provider does not reject it
+    /// while it is down.
+    async fn an_outage_does_not_fill_the_audit_log(engine: Engine) {
+        let setup = Setup::new(engine, "").await;
+        setup.provider.change(|behavior| behavior.is_down = true);
+        let answer = setup.begin().await;
+        for _ in 0..10 {
+            setup.complete_from(&answer, "2001:db8::1").await.expect(422);
+        }
+        for number in 2..12 {
+            let address = format!("2001:db8::{number}");
+            setup.complete_from(&setup.begin().await, &address).await.expect(422);
+        }
+        assert_eq!(setup.reasons().await, ["provider_unavailable"; 5]);
+        setup.complete_from(&answer, "2001:db8:0:1::1").await.expect(422);
+        assert_eq!(setup.reasons().await.len(), 6, "another network");
+    }
+
+    async fn an_office_that_signs_in_at_once_is_not_held_up(engine: Engine) {
+        let setup = Setup::new(engine, "").await;
+        let mut answers = Vec::new();
+        for _ in 0..12 {
+            answers.push(setup.begin().await);
+        }
+        let requests = answers.iter().map(|answer| {
+            let request = setup.server.request(Method::GET, &answer.path);
+            request.header("cookie", &answer.attempt).send()
+        });
+        let requests: tokio::task::JoinSet<_> = requests.collect();
+        for response in requests.join_all().await {
+            assert_eq!(response.unwrap().status(), 303);
+        }
     }
 
     /// The browser of a signed-in member may stay signed in at the provider.

@@ -80,6 +80,14 @@ impl GuessCounter {
         Self(Digest::of(format!("invited {}", email.as_str()).as_bytes()))
     }
 
+    /// Counts the sign-ins that fail at an organization's provider without being guesses, from a
+    /// network. They are limited in the audit log only.
+    pub fn of_provider_faults(organization: OrganizationId, network: IpAddr) -> Self {
+        Self(Digest::of(
+            format!("provider faults {organization} {network}").as_bytes(),
+        ))
+    }
+
     /// Returns the stored form.
     pub const fn digest(&self) -> &Digest {
         &self.0
@@ -286,6 +294,18 @@ mod tests {
             GuessCounter::of_invited_address(&Email::parse("one@example.com").unwrap()),
             GuessCounter::of_mailed_invitations(OrganizationId::from_bytes([1; 16])),
             GuessCounter::of_mailed_invitations(OrganizationId::from_bytes([2; 16])),
+            GuessCounter::of_provider_faults(
+                OrganizationId::from_bytes([1; 16]),
+                IpAddr::from([192, 0, 2, 1]),
+            ),
+            GuessCounter::of_provider_faults(
+                OrganizationId::from_bytes([2; 16]),
+                IpAddr::from([192, 0, 2, 1]),
+            ),
+            GuessCounter::of_provider_faults(
+                OrganizationId::from_bytes([1; 16]),
+                IpAddr::from([192, 0, 2, 2]),
+            ),
             GuessCounter::of_second_factor(a),
             GuessCounter::of_second_factor(b),
             GuessCounter::of_session_user(a),

@@ -14,10 +14,11 @@ use axum::Extension;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
+use std::net::IpAddr;
 use tributary_domain::access::Actor;
 use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::person::{Email, User};
-use tributary_domain::access::sign_in::GuessCounter;
+use tributary_domain::access::sign_in::{GuessCounter, GuessDecision};
 use tributary_domain::access::single_sign_on::{
     IdTokenClaims, ProvenIdentity, ProviderFault, SignInRequest, SignOnAttempt, SignOnRefusal,
     SingleSignOn, no_password_hash, secret_scope,
@@ -235,19 +236,18 @@ impl Callback<'_> {
     /// Refused sign-ins count like wrong passwords. They are counted afterwards, so that an office
     /// that signs in at the same time is not held up: an ID token cannot be guessed.
     async fn check_guesses(&self) -> Result<(), SignOnFailure> {
-        let Some(counter) = self.counter() else {
+        let Some(network) = self.network() else {
             return Ok(());
         };
-        if is_guessing(self.handles, counter).await? {
+        if is_guessing(self.handles, GuessCounter::of_network(network)).await? {
             let text = "Too many failed attempts from your network. Try again in a few minutes.";
             return Err(shown(StatusCode::TOO_MANY_REQUESTS, text, None));
         }
         Ok(())
     }
 
-    fn counter(&self) -> Option<GuessCounter> {
-        let address = self.client?.address;
-        Some(GuessCounter::of_network(subnet(address)))
+    fn network(&self) -> Option<IpAddr> {
+        Some(subnet(self.client?.address))
     }
 
     async fn redeem(&self, attempt: &SignOnAttempt) -> Result<RedeemedCode, SignOnFailure> {
@@ -305,12 +305,28 @@ impl Callback<'_> {
         Ok(handles.store.sign_on(sign_on, origin).await?)
     }
 
-    /// Counts a refused sign-in, and writes a failed one to the audit log.
+    /// Counts a failed sign-in. Returns whether the audit log gets it. Guesses are limited already;
+    /// other failures are not, and a stranger could fill the log with them while the provider is down.
+    async fn count(&self, failure: AuditedFailure) -> Result<bool, Failure> {
+        let Some(network) = self.network() else {
+            return Ok(true);
+        };
+        let (store, now) = (&self.handles.store, self.handles.runtime.now());
+        if failure.is_guess {
+            let counter = GuessCounter::of_network(network);
+            store.add_guess(counter, now).await?;
+            return Ok(true);
+        }
+        let counter = GuessCounter::of_provider_faults(self.settings.organization, network);
+        let decision = store.count_guess(vec![counter], now).await?;
+        Ok(matches!(decision, GuessDecision::Allowed(_)))
+    }
+
+    /// Counts a failed sign-in and writes it to the audit log.
     async fn audit(&self, failure: AuditedFailure) -> Result<(), Failure> {
         let (handles, organization) = (self.handles, self.settings.organization);
-        if let (Some(counter), true) = (self.counter(), failure.is_guess) {
-            let now = handles.runtime.now();
-            handles.store.add_guess(counter, now).await?;
+        if !self.count(failure).await? {
+            return Ok(());
         }
         let (reason, origin) = (
             failure.reason.to_owned(),
