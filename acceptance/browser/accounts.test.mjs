@@ -107,7 +107,7 @@ const rowsOf = (person, name) => person.page.getByRole("region", { name }).locat
 before(async () => {
   service = await Service.start({
     host: "localhost",
-    env: { TRIBUTARY_WEBHOOKS__ALLOW_PRIVATE_ADDRESSES: "true" },
+    env: { TRIBUTARY_SINGLE_SIGN_ON__ALLOW_PRIVATE_ADDRESSES: "true" },
   });
   provider = await Provider.start({ sub: "colleague", email: COLLEAGUE });
   browser = await openBrowser();

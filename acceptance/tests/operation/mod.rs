@@ -5,6 +5,7 @@ mod log_output;
 mod metrics;
 mod password_guesses;
 mod people;
+mod private_providers;
 mod request_ids;
 mod roles;
 mod secret_key_rotation;

@@ -39,7 +39,7 @@ pub struct RedeemedCode {
 
 /// Sends requests to providers, through the guard for outbound requests.
 pub trait SignOnProviders: Send + Sync {
-    /// Returns whether issuers may use plain http, for tests and simulators.
+    /// Returns whether providers on this machine may use plain http, for tests.
     fn allows_http(&self) -> bool;
 
     /// Returns the URL of the provider's sign-in page, without parameters.

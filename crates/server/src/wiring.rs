@@ -215,7 +215,7 @@ impl ServerParts {
         metrics: Option<Exporter>,
     ) -> anyhow::Result<Self> {
         let (limits, runtime) = (&config.limits, system::runtime());
-        let sign_on = ProviderClient::new(config.webhooks.allow_private_addresses)?;
+        let sign_on = ProviderClient::new(config.single_sign_on.allow_private_addresses)?;
         Ok(Self {
             sign_on: Arc::new(sign_on),
             store,

@@ -233,6 +233,13 @@ fn outbound(config: &Config) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if config.single_sign_on.allow_private_addresses {
+        warnings.push(
+            "`single_sign_on.allow_private_addresses` is true: every owner of an organization can \
+             send requests into your own network. Use it only if you trust all of them."
+                .to_owned(),
+        );
+    }
     if config.networks.allow_private_addresses {
         warnings.push(
             "`networks.allow_private_addresses` is true: a wrong host name can send requests and \
@@ -334,6 +341,10 @@ mod tests {
     #[case::webhooks_into_the_own_network(
         &[("WEBHOOKS__ALLOW_PRIVATE_ADDRESSES", "true")],
         &["every member who may change an app"]
+    )]
+    #[case::providers_in_the_own_network(
+        &[("SINGLE_SIGN_ON__ALLOW_PRIVATE_ADDRESSES", "true")],
+        &["every owner of an organization"]
     )]
     #[case::behind_a_proxy(
         &[

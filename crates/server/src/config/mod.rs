@@ -26,7 +26,7 @@ pub use problem::{ConfigError, ConfigProblem};
 pub use sections::{
     AuditConfig, DnsConfig, GeoConfig, HttpConfig, LimitsConfig, LogConfig, LogFormat, MailConfig,
     MetricsConfig, NetworksConfig, PostgresConfig, RatesConfig, RetentionConfig, ServiceConfig,
-    TlsConfig, TokenServiceConfig, WebhooksConfig,
+    SingleSignOnConfig, TlsConfig, TokenServiceConfig, WebhooksConfig,
 };
 pub use syslog::SyslogTarget;
 pub use tributary_domain::vocabulary::address_range::AddressRange;
@@ -101,6 +101,8 @@ pub struct Config {
     pub networks: NetworksConfig,
     /// Webhooks to URLs that tenants choose.
     pub webhooks: WebhooksConfig,
+    /// Single sign-on at providers that tenants choose.
+    pub single_sign_on: SingleSignOnConfig,
     /// The mail server.
     pub mail: MailConfig,
     /// Endpoint for redeeming AdServices tokens.

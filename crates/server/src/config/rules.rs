@@ -163,6 +163,7 @@ const RULES: &[(&str, Rule)] = &[
     ("networks.network_c.base_url", SERVICE_URL),
     ("networks.network_d.base_url", SERVICE_URL),
     ("webhooks.allow_private_addresses", Rule::Any),
+    ("single_sign_on.allow_private_addresses", Rule::Any),
     (
         "mail.url",
         Rule::TextOrEmpty(|text| mail::MailServer::parse(text).map(drop)),

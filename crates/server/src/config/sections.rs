@@ -223,6 +223,14 @@ pub struct WebhooksConfig {
     pub allow_private_addresses: bool,
 }
 
+/// Single sign-on at providers that tenants choose.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SingleSignOnConfig {
+    /// Whether private addresses are allowed, and plain http on this machine.
+    pub allow_private_addresses: bool,
+}
+
 /// The mail server that messages are sent through.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -171,6 +171,7 @@ fn the_defaults_are_as_documented() {
     assert_eq!(config.postgres.connect_timeout.as_secs(), 5);
     assert_eq!(config.postgres.statement_timeout.as_secs(), 10);
     assert!(!config.networks.allow_private_addresses && !config.webhooks.allow_private_addresses);
+    assert!(!config.single_sign_on.allow_private_addresses);
     assert!(!config.metrics.on_public_port);
     assert_eq!(
         config.services().map(|(_, url)| url.as_str()),

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::Value;
 use tributary_domain::access::single_sign_on::{
-    IdTokenClaims, IdTokenHeader, Issuer, ProviderFault, ProviderKey, TokenFault,
+    IdTokenClaims, IdTokenHeader, Issuer, ProviderFault, ProviderKey, TokenFault, is_protected,
 };
 use url::Url;
 
@@ -47,9 +47,7 @@ pub(super) fn configuration(
             return Err(ProviderFault::TooLarge);
         }
         let url = Url::parse(text).ok();
-        let is_allowed =
-            |url: &Url| url.scheme() == "https" || (allows_http && url.scheme() == "http");
-        url.filter(is_allowed)
+        url.filter(|url| is_protected(url, allows_http))
             .ok_or(ProviderFault::InsecureEndpoint(name))
     };
     let methods = found.token_endpoint_auth_methods_supported;

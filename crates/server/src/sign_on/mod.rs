@@ -105,8 +105,8 @@ impl Drop for RequestSlot {
 }
 
 impl ProviderClient {
-    /// Creates a client. Private addresses and plain http are for tests and for providers in the
-    /// operator's own network.
+    /// Creates a client. Private addresses are for providers in the operator's own network; with them,
+    /// providers on this machine may use plain http.
     pub fn new(allows_private: bool) -> anyhow::Result<Self> {
         let policy = AddressPolicy::allowing(allows_private);
         Ok(Self {

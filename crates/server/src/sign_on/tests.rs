@@ -87,6 +87,11 @@ async fn a_provider_is_fetched_once_an_hour() {
         "jwks_uri": "BASE"}"#,
     ProviderFault::InsecureEndpoint("sign-in page")
 )]
+#[case::plain_http_elsewhere(
+    r#"{"issuer": "BASE", "authorization_endpoint": "BASE", "token_endpoint": "http://10.0.0.1/token",
+        "jwks_uri": "BASE"}"#,
+    ProviderFault::InsecureEndpoint("token endpoint")
+)]
 #[case::a_file(
     r#"{"issuer": "BASE", "authorization_endpoint": "BASE", "token_endpoint": "BASE",
         "jwks_uri": "file:///etc/passwd"}"#,
@@ -235,7 +240,7 @@ async fn a_request_waits_for_a_slot_and_no_longer_than_a_request_takes() {
 #[rstest]
 #[case::literal("http://127.0.0.1:1")]
 #[case::by_name("http://localhost:1")]
-#[case::metadata_service("http://169.254.169.254")]
+#[case::metadata_service("https://169.254.169.254")]
 #[tokio::test]
 async fn private_addresses_are_not_connected_to(#[case] issuer: &str) {
     let client = ProviderClient::new(false).unwrap();

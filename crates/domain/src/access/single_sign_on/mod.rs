@@ -23,8 +23,8 @@ pub use id_token::{
 pub use provider_fault::{ProviderFault, ProviderSummary};
 pub use settings::{
     CLIENT_SECRET_FIELD, CLIENT_TEXT_CHARS_MAX, ChangedSingleSignOn, EMAIL_DOMAINS_MAX, Issuer,
-    SINGLE_SIGN_ON_SCOPE, SingleSignOn, SingleSignOnDraft, parse_client_text, parse_default_role,
-    parse_email_domains, secret_scope,
+    SINGLE_SIGN_ON_SCOPE, SingleSignOn, SingleSignOnDraft, is_protected, parse_client_text,
+    parse_default_role, parse_email_domains, secret_scope,
 };
 
 use super::person::{Email, Role};

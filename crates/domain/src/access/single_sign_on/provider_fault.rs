@@ -8,7 +8,7 @@ pub enum ProviderFault {
     /// The address is private.
     #[error(
         "The provider's address is in a private network. The operator of this server can allow this \
-         with webhooks.allow_private_addresses."
+         with single_sign_on.allow_private_addresses."
     )]
     PrivateAddress,
     /// No connection.

@@ -11,7 +11,7 @@ use crate::vocabulary::revision::{Precondition, Revision};
 use crate::vocabulary::text::check_length;
 use crate::vocabulary::time::Timestamp;
 use crate::vocabulary::web_url::HostName;
-use url::Url;
+use url::{Host, Url};
 
 /// Maximum length of an issuer URL, as for other URLs that requests are sent to.
 const ISSUER_CHARS_MAX: usize = 500;
@@ -36,7 +36,7 @@ pub fn secret_scope(organization: &str) -> [&str; 3] {
 pub struct Issuer(String);
 
 impl Issuer {
-    /// Parses an issuer. Plain http is only for tests and simulators.
+    /// Parses an issuer. Plain http is only for providers on this machine, in tests.
     pub fn parse(text: &str, allows_http: bool) -> Result<Self, Problem> {
         let text = text.trim();
         check_length(text, 1, ISSUER_CHARS_MAX)?;
@@ -46,17 +46,12 @@ impl Issuer {
             Problem::new(FaultCode::InvalidFormat, message)
         };
         let url = Url::parse(text).map_err(|_| invalid())?;
-        let is_allowed_scheme = match url.scheme() {
-            "https" => true,
-            "http" => allows_http,
-            _ => false,
-        };
         let is_plain = url.username().is_empty()
             && url.password().is_none()
             && url.query().is_none()
             && url.fragment().is_none()
             && text.bytes().all(|byte| byte.is_ascii_graphic());
-        if !is_allowed_scheme || url.host_str().is_none() || !is_plain {
+        if !is_protected(&url, allows_http) || !is_plain {
             return Err(invalid());
         }
         Ok(Self(text.to_owned()))
@@ -82,6 +77,22 @@ impl Issuer {
     /// Anybody can have a Google account for an address at another provider.
     pub fn needs_hosted_domain(&self) -> bool {
         self.0 == GOOGLE
+    }
+}
+
+/// Returns whether nobody on the way can read or change what is sent to a provider's URL: https, or,
+/// if it is allowed, plain http to this machine.
+pub fn is_protected(url: &Url, allows_http: bool) -> bool {
+    let is_loopback = match url.host() {
+        None => return false,
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+    };
+    match url.scheme() {
+        "https" => true,
+        "http" => allows_http && is_loopback,
+        _ => false,
     }
 }
 
@@ -337,8 +348,19 @@ mod tests {
     #[case("", false)]
     fn parses_issuers(#[case] text: &str, #[case] is_valid: bool) {
         assert_eq!(Issuer::parse(text, false).is_ok(), is_valid);
-        let is_http = text.starts_with("http:");
-        assert_eq!(Issuer::parse(text, true).is_ok(), is_valid || is_http);
+        assert_eq!(Issuer::parse(text, true).is_ok(), is_valid);
+    }
+
+    #[rstest]
+    #[case::loopback("http://127.0.0.1:8090", true)]
+    #[case::loopback_of_version_6("http://[::1]:8090", true)]
+    #[case::by_name("http://localhost", true)]
+    #[case::private_network("http://10.0.0.1", false)]
+    #[case::similar_name("http://localhost.example.com", false)]
+    #[case::public("http://login.example.com", false)]
+    fn plain_http_stays_on_this_machine(#[case] text: &str, #[case] is_allowed: bool) {
+        assert!(Issuer::parse(text, false).is_err());
+        assert_eq!(Issuer::parse(text, true).is_ok(), is_allowed);
     }
 
     #[rstest]
