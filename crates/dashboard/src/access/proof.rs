@@ -8,6 +8,7 @@ use super::passkey::{PasskeyOffer, check_own_passkey, has_passkey};
 use super::second_step::{CodeCheck, check_own_code};
 use super::{CurrentSession, PageContext, audit_failure};
 use crate::failure::Failure;
+use crate::pages::notices::recipients_text;
 use crate::pages::single_sign_on::sign_in_path;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
@@ -19,11 +20,14 @@ use axum::response::Response;
 use std::time::Duration;
 use tributary_domain::access::factor::{FactorKind, may_open};
 use tributary_domain::access::proof::{
-    PROOF_LIFETIME, SensitiveAction, is_recent_proof, sensitive_action,
+    PROOF_LIFETIME, SensitiveAction, StoredField, is_recent_proof,
 };
 use tributary_domain::access::session::SignInMethod;
 use tributary_domain::access::single_sign_on::has_password;
+use tributary_domain::access::{AppsRead, Environment};
+use tributary_domain::vocabulary::id::NoticeId;
 use tributary_fields::Form;
+use tributary_store::StoreError;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
 /// Field with the encrypted form that continues.
@@ -161,14 +165,54 @@ async fn ask<S>(
     Ok(context.page_with(status, &page))
 }
 
-async fn action_of(
+/// Returns the sensitive action of a request; `None` if it needs no proof.
+async fn action_of<S>(
+    context: &PageContext<S>,
     parts: &mut Parts,
     form: Option<&Form>,
     handles: &DashboardHandles,
-) -> Option<&'static SensitiveAction> {
-    let matched = MatchedPath::from_request_parts(parts, handles).await.ok()?;
+) -> Result<Option<&'static SensitiveAction>, Failure> {
+    let matched = MatchedPath::from_request_parts(parts, handles).await.ok();
+    let path = matched.as_ref().map_or("", MatchedPath::as_str);
+    let Some(action) = SensitiveAction::at(form.is_none(), path) else {
+        return Ok(None);
+    };
+    let stored = match action.stored_field() {
+        Some(field) => stored_value(context, field, handles).await?,
+        None => String::new(),
+    };
     let fields = form.into_iter().flat_map(Form::fields);
-    sensitive_action(form.is_none(), matched.as_str(), fields)
+    Ok(action.includes(fields, &stored).then_some(action))
+}
+
+/// Returns what is stored in a field. What does not exist, or may not be read, has no value.
+async fn stored_value<S>(
+    context: &PageContext<S>,
+    field: StoredField,
+    handles: &DashboardHandles,
+) -> Result<String, Failure> {
+    let caller = context.session.authorize::<AppsRead>(Environment::Live);
+    let (Ok(caller), Ok(app)) = (caller, context.app()) else {
+        return Ok(String::new());
+    };
+    let found = match field {
+        StoredField::AlertWebhookUrl => {
+            let app = handles.store.app(&caller, app.id).await;
+            app.map(|app| app.alert_webhook_url.map(|url| url.as_str().to_owned()))
+        }
+        StoredField::Recipients => {
+            let Ok(id) = NoticeId::parse(context.path_parameter("notice")) else {
+                return Ok(String::new());
+            };
+            let notice = handles.store.notice(&caller, app.id, id).await;
+            notice.map(|notice| Some(recipients_text(&notice)))
+        }
+    };
+    match found {
+        Ok(value) => Ok(value.unwrap_or_default()),
+        Err(StoreError::Refused(_)) => Ok(String::new()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Leads a user to the set-up page who needs a second factor and has none.
@@ -199,7 +243,7 @@ pub(super) async fn require_for_page<S>(
     if is_recent || !parts.method.is_safe() {
         return Ok(());
     }
-    let Some(action) = action_of(parts, None, handles).await else {
+    let Some(action) = action_of(context, parts, None, handles).await? else {
         return Ok(());
     };
     let (target, next) = (CONFIRM.to_owned(), (NEXT, context.target()));
@@ -226,12 +270,12 @@ pub(super) async fn require_for_form<S>(
         let opened = opened.and_then(|body| Form::parse(&body));
         (opened.ok_or(Failure::FormExpired)?, Some(form))
     };
-    let Some(action) = action_of(parts, Some(&form), handles).await else {
-        return Ok(form);
-    };
     if is_recent_proof(session.proved_at, handles.runtime.now()) {
         return Ok(form);
     }
+    let Some(action) = action_of(context, parts, Some(&form), handles).await? else {
+        return Ok(form);
+    };
     let outcome = match proof {
         Some(proof) => Some(check(session, &proof, &parts.headers, handles).await?),
         None => None,

@@ -5,6 +5,7 @@
 //! current one.
 
 use crate::vocabulary::time::Timestamp;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How long a proof lasts: enough for a few changes in a row, and short enough that a browser left
@@ -31,8 +32,42 @@ pub struct SensitiveAction {
 pub enum FormCondition {
     /// All of them.
     Always,
-    /// Those that fill in a field whose name is one of these, or begins with one of these and a dot.
-    Filled(&'static [&'static str]),
+    /// Those that fill in or change certain fields.
+    Fields {
+        /// Names of fields that are stored or shown nowhere, such as secrets; a field whose name begins
+        /// with one of these and a dot counts as well. Such a field changes what it fills in.
+        filled: &'static [&'static str],
+        /// Name of a field that matters if it differs from what is stored.
+        changed: Option<StoredField>,
+    },
+}
+
+/// A field of a form that is compared with what is stored. Each line is a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoredField {
+    /// An app's URL for alerts.
+    AlertWebhookUrl,
+    /// Email addresses that a notice goes to.
+    Recipients,
+}
+
+crate::keywords! {
+    StoredField {
+        AlertWebhookUrl => "alertWebhookUrl",
+        Recipients => "recipients",
+    }
+}
+
+impl StoredField {
+    /// Returns whether a submitted value differs from the stored one. Browsers send line breaks as
+    /// CRLF, and the order does not matter.
+    fn is_changed(submitted: &str, stored: &str) -> bool {
+        fn lines(text: &str) -> BTreeSet<&str> {
+            let lines = text.lines().map(str::trim);
+            lines.filter(|line| !line.is_empty()).collect()
+        }
+        lines(submitted) != lines(stored)
+    }
 }
 
 const fn form(path: &'static str, purpose: &'static str) -> SensitiveAction {
@@ -46,11 +81,12 @@ const fn form(path: &'static str, purpose: &'static str) -> SensitiveAction {
 
 const fn form_with(
     path: &'static str,
-    fields: &'static [&'static str],
+    filled: &'static [&'static str],
+    changed: Option<StoredField>,
     purpose: &'static str,
 ) -> SensitiveAction {
     SensitiveAction {
-        condition: FormCondition::Filled(fields),
+        condition: FormCondition::Fields { filled, changed },
         ..form(path, purpose)
     }
 }
@@ -96,7 +132,16 @@ pub const SENSITIVE_ACTIONS: &[SensitiveAction] = &[
             "android.playDecryptionKey",
             "android.playVerificationKey",
         ],
-        "archive an app or change its keys",
+        Some(StoredField::AlertWebhookUrl),
+        "archive an app, or change its keys or where its alerts go",
+    ),
+    form("/apps/{app}/shares", "share an overview by a link"),
+    form("/apps/{app}/notices/new", "send figures to a new place"),
+    form_with(
+        "/apps/{app}/notices/{notice}",
+        &["url"],
+        Some(StoredField::Recipients),
+        "change where figures are sent",
     ),
     form(
         "/apps/{app}/settings/identity-secret",
@@ -106,11 +151,13 @@ pub const SENSITIVE_ACTIONS: &[SensitiveAction] = &[
     form_with(
         "/apps/{app}/integrations/{network}",
         &["credentials"],
+        None,
         "change credentials",
     ),
     form_with(
         "/apps/{app}/costs/{network}",
         &["credentials"],
+        None,
         "change credentials",
     ),
     form(
@@ -132,30 +179,44 @@ pub const SENSITIVE_ACTIONS: &[SensitiveAction] = &[
     ),
 ];
 
-impl FormCondition {
-    fn is_met<'a>(self, mut fields: impl Iterator<Item = (&'a str, &'a str)>) -> bool {
-        match self {
-            Self::Always => true,
-            Self::Filled(names) => fields.any(|(name, value)| {
-                let is_named = |wanted: &&str| {
-                    let rest = name.strip_prefix(*wanted);
-                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-                };
-                !value.is_empty() && names.iter().any(is_named)
-            }),
+impl SensitiveAction {
+    /// Finds the action of a route's path. It needs a proof if [`includes`](Self::includes) says so.
+    pub fn at(is_page: bool, path: &str) -> Option<&'static Self> {
+        let mut actions = SENSITIVE_ACTIONS.iter();
+        actions.find(|action| action.is_page == is_page && action.path == path)
+    }
+
+    /// Returns the field that is compared with what is stored.
+    pub const fn stored_field(&self) -> Option<StoredField> {
+        match self.condition {
+            FormCondition::Always => None,
+            FormCondition::Fields { changed, .. } => changed,
         }
     }
-}
 
-/// Returns the sensitive action of a request; `None` if it needs no proof. `path` is the route's path.
-pub fn sensitive_action<'a>(
-    is_page: bool,
-    path: &str,
-    fields: impl Iterator<Item = (&'a str, &'a str)>,
-) -> Option<&'static SensitiveAction> {
-    let mut actions = SENSITIVE_ACTIONS.iter();
-    let found = actions.find(|action| action.is_page == is_page && action.path == path)?;
-    found.condition.is_met(fields).then_some(found)
+    /// Returns whether a request with these fields is sensitive. `stored` is the value of
+    /// [`stored_field`](Self::stored_field) before the request.
+    pub fn includes<'a>(
+        &self,
+        mut fields: impl Iterator<Item = (&'a str, &'a str)>,
+        stored: &str,
+    ) -> bool {
+        let FormCondition::Fields { filled, changed } = self.condition else {
+            return true;
+        };
+        let mut submitted = "";
+        let is_filled = fields.any(|(name, value)| {
+            if changed.is_some_and(|field| field.as_str() == name) {
+                submitted = value;
+            }
+            let is_named = |wanted: &&str| {
+                let rest = name.strip_prefix(*wanted);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            !value.is_empty() && filled.iter().any(is_named)
+        });
+        is_filled || (changed.is_some() && StoredField::is_changed(submitted, stored))
+    }
 }
 
 /// Returns whether a proof still counts.
@@ -167,7 +228,6 @@ pub fn is_recent_proof(proved_at: Timestamp, now: Timestamp) -> bool {
 mod tests {
     use super::*;
     use rstest::rstest;
-    use std::collections::BTreeSet;
 
     #[rstest]
     #[case::form(false, "/keys", &[], true)]
@@ -188,14 +248,51 @@ mod tests {
     #[case::similar_name(
         false, "/apps/{app}/integrations/{network}", &[("credentialsOf", "x")], false
     )]
+    #[case::share(false, "/apps/{app}/shares", &[], true)]
+    #[case::end_of_a_share(false, "/apps/{app}/shares/{share}/revoke", &[], false)]
+    #[case::new_notice(false, "/apps/{app}/notices/new", &[], true)]
+    #[case::notice_to_another_url(
+        false, "/apps/{app}/notices/{notice}", &[("url", "https://example.com")], true
+    )]
+    #[case::test_of_a_notice(false, "/apps/{app}/notices/{notice}/test", &[], false)]
     fn finds_sensitive_actions(
         #[case] is_page: bool,
         #[case] path: &str,
         #[case] fields: &[(&str, &str)],
         #[case] expected: bool,
     ) {
-        let found = sensitive_action(is_page, path, fields.iter().copied());
-        assert_eq!(found.is_some(), expected);
+        let found = SensitiveAction::at(is_page, path);
+        let is_sensitive = found.is_some_and(|one| one.includes(fields.iter().copied(), ""));
+        assert_eq!(is_sensitive, expected);
+    }
+
+    #[rstest]
+    #[case::none("", "", false)]
+    #[case::same("you@example.com", "you@example.com", false)]
+    #[case::browsers_line_breaks("b@x.test\r\na@x.test\r\n", "a@x.test\nb@x.test", false)]
+    #[case::another("other@example.com", "you@example.com", true)]
+    #[case::one_more("a@x.test\r\nb@x.test", "a@x.test", true)]
+    #[case::one_less("a@x.test", "a@x.test\nb@x.test", true)]
+    #[case::removed("", "a@x.test", true)]
+    #[case::first("a@x.test", "", true)]
+    fn a_changed_target_is_sensitive(
+        #[case] submitted: &str,
+        #[case] stored: &str,
+        #[case] expected: bool,
+    ) {
+        for (path, field) in [
+            ("/apps/{app}/settings", "alertWebhookUrl"),
+            ("/apps/{app}/notices/{notice}", "recipients"),
+        ] {
+            let action = SensitiveAction::at(false, path).unwrap();
+            assert_eq!(action.stored_field().map(StoredField::as_str), Some(field));
+            let fields = [("name", "x"), (field, submitted), ("url", "")];
+            assert_eq!(
+                action.includes(fields.into_iter(), stored),
+                expected,
+                "{path}"
+            );
+        }
     }
 
     #[rstest]

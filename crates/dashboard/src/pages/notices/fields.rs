@@ -212,13 +212,11 @@ pub(super) fn presets(costs: &[CostSum]) -> Vec<NoticePreset> {
 /// Builds the form for a stored notice. The URL is a secret and stays empty.
 pub(super) fn filled(notice: &Notice) -> FormState {
     let settings = &notice.settings;
-    let recipients = settings.channel.recipients().iter();
-    let recipients: Vec<&str> = recipients.map(MailAddress::as_str).collect();
     let form = empty(true)
         .with("active", if settings.active { "on" } else { "" })
         .with("name", settings.name.as_str())
         .with("channel", settings.channel.kind().as_str())
-        .with("recipients", recipients.join("\n"))
+        .with("recipients", recipients_text(notice))
         .with("topic", settings.topic.kind().as_str());
     match &settings.topic {
         NoticeTopic::DailySummary { hour } => form.with("hour", hour.to_string()),
@@ -233,6 +231,13 @@ pub(super) fn filled(notice: &Notice) -> FormState {
             .with_optional("network", limit.network.map(CreditedNetwork::as_str)),
         NoticeTopic::IntegrationPaused | NoticeTopic::TrafficAnomaly => form,
     }
+}
+
+/// Returns the field with a notice's recipients, one on each line.
+pub(crate) fn recipients_text(notice: &Notice) -> String {
+    let recipients = notice.settings.channel.recipients().iter();
+    let recipients: Vec<&str> = recipients.map(MailAddress::as_str).collect();
+    recipients.join("\n")
 }
 
 /// Converts a refusal into field errors. Returns a refusal that is not about a field unchanged.

@@ -5,6 +5,8 @@ mod fields;
 pub(crate) mod list;
 pub(crate) mod preview;
 
+pub(crate) use fields::recipients_text;
+
 use crate::form_state::FormState;
 use crate::shell::Shell;
 use askama::Template;
