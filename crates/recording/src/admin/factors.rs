@@ -111,7 +111,7 @@ pub async fn use_passkey<T: Tables>(
     let locked = lock(tables, user).await?;
     let found = locked.factors.into_iter().find(|one| one.id == factor);
     let after = found.and_then(|found| {
-        let passkey = found.passkey()?.after_use(used)?;
+        let passkey = found.passkey()?.after_use(used, at)?;
         Some(Factor {
             last_used_at: Some(at),
             verifier: FactorVerifier::Passkey(passkey),

@@ -10,6 +10,9 @@ use std::time::Duration;
 
 /// How long a challenge works: time to find the device and to unlock it.
 pub const CHALLENGE_LIFETIME: Duration = Duration::from_mins(5);
+/// How far the clock of the node that issued a challenge may be ahead. A passkey accepts only later
+/// challenges than the last, so one from the future would lock it until then.
+const CLOCK_AHEAD_MAX: Duration = Duration::from_mins(1);
 /// Random bytes of a challenge.
 pub const CHALLENGE_RANDOM_BYTES: usize = 32;
 
@@ -57,7 +60,7 @@ impl PasskeyChallenge {
         hex(keyring.seal(SCOPE, nonce, &bytes).as_bytes())
     }
 
-    /// Opens a cookie. Returns `None` if it was not sealed here or is too old.
+    /// Opens a cookie. Returns `None` if it was not sealed here, is too old, or is from the future.
     pub fn open(keyring: &Keyring, text: &str, now: Timestamp) -> Option<Self> {
         let sealed = SealedSecret::from_bytes(from_hex(text)?);
         let bytes: [u8; BYTES] = keyring.open(SCOPE, &sealed).ok()?.try_into().ok()?;
@@ -66,7 +69,9 @@ impl PasskeyChallenge {
             issued_at: Timestamp::from_millis(i64::from_be_bytes(*issued_at)),
             random: random.try_into().ok()?,
         };
-        (now.since(challenge.issued_at) < CHALLENGE_LIFETIME).then_some(challenge)
+        let is_current = now.since(challenge.issued_at) < CHALLENGE_LIFETIME
+            && challenge.issued_at.since(now) <= CLOCK_AHEAD_MAX;
+        is_current.then_some(challenge)
     }
 }
 
@@ -84,6 +89,9 @@ mod tests {
         let open = |now| PasskeyChallenge::open(&keyring, &text, now);
         assert_eq!(open(NOW), Some(challenge));
         assert_eq!(open(NOW.plus(CHALLENGE_LIFETIME)), None);
+        assert_eq!(open(NOW.minus(CLOCK_AHEAD_MAX)), Some(challenge));
+        let earlier = CLOCK_AHEAD_MAX + Duration::from_millis(1);
+        assert_eq!(open(NOW.minus(earlier)), None, "from the future");
         assert_eq!(challenge.text().len(), 43);
         assert_eq!(challenge.new_user(), UserId::new(NOW, [7; USER_BYTES]));
     }

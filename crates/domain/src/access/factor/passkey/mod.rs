@@ -27,6 +27,7 @@ use crate::vocabulary::time::Timestamp;
 use authenticator_data::AuthenticatorData;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use std::time::Duration;
 
 /// Longest credential id, from the specification.
 pub const CREDENTIAL_BYTES_MAX: usize = 1_023;
@@ -36,6 +37,10 @@ pub const ATTESTATION_BYTES_MAX: usize = 16 * 1_024;
 pub const AUTHENTICATOR_DATA_BYTES_MAX: usize = 4 * 1_024;
 /// Longest signature: that of the largest RSA key.
 pub const SIGNATURE_BYTES_MAX: usize = 512;
+
+/// How far in the future a passkey's last challenge may be and still count: as long as challenges work,
+/// so that none is accepted twice by nodes whose clocks differ by less.
+const LAST_CHALLENGE_AHEAD_MAX: Duration = CHALLENGE_LIFETIME;
 
 /// Identifies a passkey. The device chooses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,13 +94,17 @@ pub struct PasskeyUse {
 }
 
 impl Passkey {
-    /// Returns the passkey after a use. Returns `None` if the challenge is not newer than the last one,
-    /// because each works once, or if the counter did not increase, because then there is a copy of the
-    /// private key that the device does not know of.
-    pub fn after_use(&self, used: PasskeyUse) -> Option<Self> {
-        let is_new = self
+    /// Returns the passkey after a use at `now`. Returns `None` if the challenge is not newer than the
+    /// last one, because each works once, or if the counter did not increase, because then there is a
+    /// copy of the private key that the device does not know of.
+    ///
+    /// A last challenge far in the future is ignored: a clock was ahead, and the passkey would not work
+    /// until then.
+    pub fn after_use(&self, used: PasskeyUse, now: Timestamp) -> Option<Self> {
+        let last = self
             .last_challenge_at
-            .is_none_or(|last| used.challenged_at > last);
+            .filter(|last| last.since(now) <= LAST_CHALLENGE_AHEAD_MAX);
+        let is_new = last.is_none_or(|last| used.challenged_at > last);
         let counts = self.counter > 0 || used.counter > 0;
         if !is_new || (counts && used.counter <= self.counter) {
             return None;

@@ -220,11 +220,38 @@ fn each_challenge_works_once_and_counters_grow(
         is_synced: false,
         challenged_at: Timestamp::from_millis(challenged),
     };
-    let after = before.after_use(used);
+    let now = used.challenged_at;
+    let after = before.after_use(used, now);
     assert_eq!(after.is_some(), expected);
     if let Some(after) = after {
         assert_eq!((after.counter, after.is_synced), (counter, false));
-        assert_eq!(after.after_use(used), None, "replayed");
+        assert_eq!(after.after_use(used, now), None, "replayed");
+    }
+}
+
+#[rstest]
+#[case::slightly_ahead(60, false)]
+#[case::as_long_as_challenges_work(300, false)]
+#[case::longer(301, true)]
+#[case::a_year(365 * 86_400, true)]
+fn a_challenge_of_a_clock_that_was_ahead_does_not_lock_the_passkey(
+    #[case] seconds: u64,
+    #[case] expected: bool,
+) {
+    let before = Passkey {
+        last_challenge_at: Some(NOW.plus(Duration::from_secs(seconds))),
+        ..passkey()
+    };
+    let used = PasskeyUse {
+        counter: 0,
+        is_synced: false,
+        challenged_at: NOW,
+    };
+    let after = before.after_use(used, NOW);
+    assert_eq!(after.is_some(), expected);
+    if let Some(after) = after {
+        assert_eq!(after.last_challenge_at, Some(NOW));
+        assert_eq!(after.after_use(used, NOW), None, "replayed");
     }
 }
 
