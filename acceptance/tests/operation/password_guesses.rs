@@ -57,5 +57,17 @@ on_both_engines! {
             let known = form(&client, node, "/sign-in", right).header("cookie", &browser);
             assert_eq!(known.send().await.unwrap().status(), 303);
         }
+
+        // A restart forgets no guesses. After the wait, one is allowed, and doubles the wait.
+        for node in nodes {
+            assert!(node.terminate().success());
+        }
+        let node = ServerProcess::start(&database).await;
+        let mut statuses = Vec::new();
+        for guess in ["one", "two", "three"] {
+            let guessed = form(&client, node.base_url(), "/sign-in", guess).send().await.unwrap();
+            statuses.push(guessed.status().as_u16());
+        }
+        assert!(statuses.contains(&429), "{statuses:?}");
     }
 }

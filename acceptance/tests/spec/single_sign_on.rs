@@ -493,6 +493,16 @@ on_both_engines! {
         assert_eq!(setup.reasons().await, ["token_algorithm"; 5]);
     }
 
+    async fn failed_sign_ins_of_one_network_are_counted_together(engine: Engine) {
+        let setup = Setup::new(engine, "").await;
+        setup.provider.change(|behavior| behavior.algorithm = TokenAlgorithm::Hs256);
+        for address in ["2001:db8::1", "2001:db8::2"].into_iter().cycle().take(5) {
+            setup.complete_from(&setup.begin().await, address).await.expect(422);
+        }
+        setup.complete_from(&setup.begin().await, "2001:db8::3").await.expect(429);
+        setup.complete_from(&setup.begin().await, "2001:db8:0:1::1").await.expect(422);
+    }
+
     /// An outage, or an expired client secret, fails for everybody in an office at once.
     async fn an_outage_of_the_provider_locks_nobody_out(engine: Engine) {
         let setup = Setup::new(engine, "").await;

@@ -184,6 +184,32 @@ async fn guesses_of_codes_are_limited() {
 }
 
 #[tokio::test]
+async fn codes_from_one_network_are_counted_together() {
+    let dashboard = TestDashboard::start().await;
+    let mut pending = Vec::new();
+    for _ in 0..2 {
+        let owner = account(&dashboard).await;
+        let email = email(&owner).await;
+        set_up(&owner).await;
+        pending.push(password_step(&dashboard, &email).await.1);
+    }
+    let guess = async |address: &str, cookie: &str| {
+        let headers = [SAME_ORIGIN, FORM, ("cookie", cookie)];
+        let client = dashboard.client(address);
+        let guessed = dashboard.post_from(client, "/sign-in/code", &headers, "code=000000");
+        guessed.await.status
+    };
+    for address in ["2001:db8::1", "2001:db8::2"].into_iter().cycle().take(5) {
+        let status = guess(address, &pending[0]).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    }
+    let other_user = guess("2001:db8::3", &pending[1]).await;
+    assert_eq!(other_user, StatusCode::TOO_MANY_REQUESTS);
+    let elsewhere = guess("2001:db8:0:1::1", &pending[1]).await;
+    assert_eq!(elsewhere, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
 async fn a_forgotten_browser_shares_the_guesses_of_others() {
     let dashboard = TestDashboard::start().await;
     let owner = account(&dashboard).await;

@@ -8,8 +8,8 @@ use tributary_domain::access::known_browser::{
 };
 use tributary_domain::access::person::{Email, Role};
 use tributary_domain::access::{Actor, AppsRead, Authorized};
-use tributary_domain::audit::Action;
-use tributary_domain::vocabulary::id::UserId;
+use tributary_domain::audit::{Action, AuditEntry};
+use tributary_domain::vocabulary::id::{OrganizationId, UserId};
 use tributary_domain::vocabulary::page::{Limit, PageRequest};
 
 /// Creates an account. Returns its cookies, each as a request sends it.
@@ -37,6 +37,16 @@ async fn sign_in(dashboard: &TestDashboard, password: &str, cookie: &str) -> Pag
     let headers = [SAME_ORIGIN, FORM, ("cookie", cookie)];
     let body = format!("email=you@example.com&password={password}");
     dashboard.post("/sign-in", &headers, &body).await
+}
+
+async fn entries(dashboard: &TestDashboard, organization: OrganizationId) -> Vec<AuditEntry> {
+    let page = PageRequest {
+        limit: Limit::DEFAULT,
+        before: None,
+    };
+    let caller: Authorized<AppsRead> = Authorized::operator(organization);
+    let log = dashboard.store.audit_log(&caller, None, page).await;
+    log.unwrap().items
 }
 
 async fn lock_out(dashboard: &TestDashboard) {
@@ -108,15 +118,50 @@ async fn guesses_at_the_same_time_are_limited() {
 async fn failed_sign_ins_are_in_the_audit_log() {
     let dashboard = TestDashboard::start().await;
     account(&dashboard, "you@example.com").await;
-    sign_in(&dashboard, "wrong", "").await;
-    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let client = dashboard.client("2001:db8::7");
+    let body = "email=you@example.com&password=wrong";
+    let headers = [SAME_ORIGIN, FORM];
+    let wrong = dashboard.post_from(client, "/sign-in", &headers, body);
+    assert_eq!(wrong.await.status, StatusCode::UNPROCESSABLE_ENTITY);
     // The response does not wait for the entry.
-    let mut log = owner.get("/audit-log").await.text;
-    while !log.contains("user.sign_in_failed") {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        log = owner.get("/audit-log").await.text;
-    }
+    let failed = loop {
+        let entries = entries(&dashboard, dashboard.organization).await;
+        let mut entries = entries.into_iter();
+        match entries.find(|one| one.action == Action::UserSignInFailed) {
+            Some(entry) => break entry,
+            None => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    };
+    let user = user(&dashboard, "you@example.com").await;
+    assert_eq!(failed.target, user.to_string());
+    assert_eq!(failed.address.as_deref(), Some("2001:db8::7"));
+    assert_eq!(failed.request_id, Some(client.request_id.to_string()));
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let log = owner.get("/audit-log").await.text;
     assert!(log.contains("you@example.com"), "{log}");
+}
+
+/// Whoever has one IPv6 address usually has its whole /64.
+#[tokio::test]
+async fn guesses_from_one_network_are_counted_together() {
+    let dashboard = TestDashboard::start().await;
+    let guess = async |address: &str, account: usize| {
+        let body = format!("email=a{account}@example.com&password=wrong");
+        let (client, headers) = (dashboard.client(address), [SAME_ORIGIN, FORM]);
+        let guessed = dashboard.post_from(client, "/sign-in", &headers, &body);
+        guessed.await.status
+    };
+    for account in 0..5 {
+        let address = ["2001:db8::1", "2001:db8::2"][account % 2];
+        let status = guess(address, account).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{account}");
+    }
+    for address in ["2001:db8::1", "2001:db8::2", "2001:db8::3"] {
+        let status = guess(address, 5).await;
+        assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{address}");
+    }
+    let elsewhere = guess("2001:db8:0:1::1", 6).await;
+    assert_eq!(elsewhere, StatusCode::UNPROCESSABLE_ENTITY);
 }
 
 #[tokio::test]
@@ -150,13 +195,7 @@ async fn the_session_of_another_person_ends_in_its_own_organization() {
     let replaced = sign_in(&dashboard, PASSWORD, &first[0]).await;
     assert_eq!(replaced.status, StatusCode::SEE_OTHER);
     let user = user(&dashboard, "first@example.com").await;
-    let page = PageRequest {
-        limit: Limit::DEFAULT,
-        before: None,
-    };
-    let caller: Authorized<AppsRead> = Authorized::operator(organization);
-    let log = dashboard.store.audit_log(&caller, None, page).await;
-    let entries = log.unwrap().items;
+    let entries = entries(&dashboard, organization).await;
     let ended = entries
         .iter()
         .find(|one| one.action == Action::UserSignedOut);

@@ -18,6 +18,7 @@ use tributary_domain::access::session::Session;
 use tributary_domain::access::session_client::SessionClient;
 use tributary_domain::access::single_sign_on::{Issuer, ProviderFault, ProviderSummary};
 use tributary_domain::access::{Actor, Environment};
+use tributary_domain::audit::Client;
 use tributary_domain::click::Click;
 use tributary_domain::click::agent::Agent;
 use tributary_domain::click::params::TrackingParams;
@@ -361,6 +362,27 @@ impl TestDashboard {
             .await
     }
 
+    /// Returns a client with this address.
+    pub(crate) fn client(&self, address: &str) -> Client {
+        Client {
+            address: address.parse().unwrap(),
+            request_id: self.source.request_id(),
+        }
+    }
+
+    /// Posts a form as a client whose address is known.
+    pub(crate) async fn post_from(
+        &self,
+        client: Client,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> PageResponse {
+        let mut request = build_request(Method::POST, path, headers, body.to_owned().into());
+        request.extensions_mut().insert(client);
+        self.answer(request).await
+    }
+
     async fn request(
         &self,
         method: Method,
@@ -368,11 +390,11 @@ impl TestDashboard {
         headers: &[(&str, &str)],
         body: Body,
     ) -> PageResponse {
-        let mut request = Request::builder().method(method).uri(path);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let request = request.body(body).unwrap();
+        self.answer(build_request(method, path, headers, body))
+            .await
+    }
+
+    async fn answer(&self, request: Request<Body>) -> PageResponse {
         let (parts, body) = self
             .router
             .clone()
@@ -387,6 +409,19 @@ impl TestDashboard {
             text: String::from_utf8_lossy(&bytes).into_owned(),
         }
     }
+}
+
+fn build_request(
+    method: Method,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Body,
+) -> Request<Body> {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(body).unwrap()
 }
 
 /// A signed-in user.

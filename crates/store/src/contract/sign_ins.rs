@@ -1,6 +1,6 @@
 //! Password guesses.
 
-use super::fixtures::{SharedStore, at, first_page, organization, origin, unique};
+use super::fixtures::{CLIENT, SharedStore, at, first_page, organization, origin, unique};
 use super::sessions::user;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -131,6 +131,10 @@ pub async fn a_failed_sign_in_is_audited(store: &SharedStore) {
         .iter()
         .filter(|entry| entry.action == Action::UserSignInFailed)
         .collect();
+    for entry in &failed {
+        assert_eq!(entry.address, Some(CLIENT.to_string()));
+        assert_eq!(entry.request_id.as_deref(), Some("request"));
+    }
     let targets: BTreeSet<&str> = failed.iter().map(|entry| entry.target.as_str()).collect();
     assert_eq!(targets, BTreeSet::from([first.id.to_string().as_str()]));
 }
