@@ -3,14 +3,18 @@
 use crate::testing::{FORM, KEYRING, NOW, PASSWORD, PageResponse, SAME_ORIGIN, TestDashboard};
 use axum::http::{Method, StatusCode};
 use std::time::Duration;
+use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::known_browser::{
     KNOWN_BROWSER_LIFETIME, KnownBrowser, KnownBrowsers,
 };
 use tributary_domain::access::person::{Email, Role};
+use tributary_domain::access::session::SESSIONS_LISTED_MAX;
 use tributary_domain::access::{Actor, AppsRead, Authorized};
 use tributary_domain::audit::{Action, AuditEntry};
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{OrganizationId, UserId};
 use tributary_domain::vocabulary::page::{Limit, PageRequest};
+use tributary_store::NewSession;
 
 /// Creates an account. Returns its cookies, each as a request sends it.
 async fn account(dashboard: &TestDashboard, email: &str) -> Vec<String> {
@@ -222,6 +226,33 @@ async fn a_browser_stays_known_for_a_time_after_each_sign_in() {
     let right = sign_in(&dashboard, PASSWORD, &cookie(&younger)).await;
     assert_eq!(right.status, StatusCode::SEE_OTHER);
     assert_eq!(cookies(&right)[1], cookie(&known.renewed(NOW)));
+}
+
+#[tokio::test]
+async fn all_other_sessions_end_even_if_they_are_not_listed() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let current = owner.session_digest();
+    let found = dashboard.store.session(current).await.unwrap().unwrap();
+    let user = found.user.id;
+    let (_, hash) = dashboard.store.account(user).await.unwrap().unwrap();
+    for number in 0..=SESSIONS_LISTED_MAX {
+        let session = NewSession {
+            session: found.session.clone(),
+            digest: Digest::of(&number.to_be_bytes()),
+            credential: SignInCredential::Password {
+                hash: hash.clone(),
+                has_second_step: false,
+            },
+        };
+        let origin = dashboard.source.origin(Actor::User(user), None, None);
+        let begun = dashboard.store.begin_session(session, origin);
+        begun.await.unwrap();
+    }
+    let ended = owner.post("/account/sessions", "session=").await;
+    assert_eq!(ended.status, StatusCode::SEE_OTHER);
+    let left = dashboard.store.sessions_of(user).await.unwrap();
+    assert!(left.iter().map(|(digest, _)| *digest).eq([current]));
 }
 
 #[tokio::test]

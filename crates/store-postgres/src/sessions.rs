@@ -248,6 +248,18 @@ impl Sessions for PostgresStore {
         .await
     }
 
+    async fn end_other_sessions(
+        &self,
+        user: UserId,
+        kept: Digest,
+        origin: AuditContext,
+    ) -> StoreResult<u64> {
+        self.write("end_other_sessions", async move |tx| {
+            admin::end_other_sessions(tx, user, kept, &origin).await
+        })
+        .await
+    }
+
     async fn end_session(&self, digest: Digest, origin: AuditContext) -> StoreResult<()> {
         self.write("end_session", async move |tx| {
             let digest = digest.as_bytes().as_slice();

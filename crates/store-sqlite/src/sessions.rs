@@ -253,6 +253,19 @@ impl Sessions for SqliteStore {
         .await
     }
 
+    async fn end_other_sessions(
+        &self,
+        user: UserId,
+        kept: Digest,
+        origin: AuditContext,
+    ) -> StoreResult<u64> {
+        self.write("end_other_sessions", move |connection| {
+            let tables = SqliteTables(connection);
+            run(admin::end_other_sessions(&tables, user, kept, &origin))
+        })
+        .await
+    }
+
     async fn end_session(&self, digest: Digest, origin: AuditContext) -> StoreResult<()> {
         self.write("end_session", move |connection| {
             let sql = "delete from sessions where digest = ?1 returning user_id";

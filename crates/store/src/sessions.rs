@@ -69,6 +69,14 @@ pub trait Sessions: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<u64>;
 
+    /// Ends all sessions of a user but one. Returns how many it ended.
+    async fn end_other_sessions(
+        &self,
+        user: UserId,
+        kept: Digest,
+        origin: AuditContext,
+    ) -> StoreResult<u64>;
+
     /// Ends a session by a sign-out. Idempotent.
     async fn end_session(&self, digest: Digest, origin: AuditContext) -> StoreResult<()>;
 

@@ -142,15 +142,18 @@ pub(crate) async fn end_sessions(
         submission.form.field("session"),
         submission.session.token_digest,
     );
-    let sessions = valid_sessions(&handles, &submission.context).await?;
-    let ended = sessions
-        .into_iter()
-        .map(|(digest, _)| digest)
-        .filter(|digest| *digest != current)
-        .filter(|digest| wanted.is_empty() || session_name(digest) == wanted)
-        .collect();
     let (user, origin) = (submission.session.user.id, submission.origin(&handles));
-    handles.store.end_sessions_of(user, ended, origin).await?;
+    if wanted.is_empty() {
+        let ended = handles.store.end_other_sessions(user, current, origin);
+        ended.await?;
+    } else {
+        let sessions = valid_sessions(&handles, &submission.context).await?;
+        let digests = sessions.into_iter().map(|(digest, _)| digest);
+        let ended = digests
+            .filter(|digest| *digest != current && session_name(digest) == wanted)
+            .collect();
+        handles.store.end_sessions_of(user, ended, origin).await?;
+    }
     Ok(see_other("/account?notice=sessions"))
 }
 

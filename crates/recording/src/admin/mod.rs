@@ -54,7 +54,7 @@ pub use secret_keys::{
     begin_key_rotation, count_outdated_rows, finish_key_rotation, keep_alert_secret, reencrypt,
     rotate_alert_secret, stored_keys,
 };
-pub use sessions::{begin_session, change_password};
+pub use sessions::{begin_session, change_password, end_other_sessions};
 pub use single_sign_on::{
     audit_failed_sign_on, remove_single_sign_on, replace_single_sign_on, sign_on,
 };

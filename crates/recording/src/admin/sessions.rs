@@ -4,6 +4,8 @@ use crate::tables::Tables;
 use tributary_domain::access::credential::SignInFacts;
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::UserId;
 use tributary_store::NewSession;
 use tributary_store::records::audit_row;
 
@@ -29,6 +31,24 @@ pub async fn begin_session<T: Tables>(
     let (action, changes) = (Action::UserSignedIn, new.session.method.changes());
     let row = audit_row(user.organization, origin, action, None, user.id, &changes);
     tables.insert_audit(&row).await
+}
+
+/// Ends all sessions of a user but one. Returns how many.
+pub async fn end_other_sessions<T: Tables>(
+    tables: &T,
+    user: UserId,
+    kept: Digest,
+    origin: &AuditContext,
+) -> Result<u64, T::Failure> {
+    let found = tables.lock_account(user).await?;
+    let (found, _) = found.ok_or(Refusal::MemberNotFound)?;
+    let ended = tables.end_other_sessions(user, kept).await?;
+    if ended > 0 {
+        let action = Action::UserSessionsEnded;
+        let row = audit_row(found.organization, origin, action, None, user, &[]);
+        tables.insert_audit(&row).await?;
+    }
+    Ok(ended)
 }
 
 /// Replaces the password that was checked, and all sessions by a new one.

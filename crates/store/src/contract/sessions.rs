@@ -6,7 +6,7 @@ use super::fixtures::{
 use crate::{NewSession, Redemption};
 use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::person::{Email, Role, User};
-use tributary_domain::access::session::Session;
+use tributary_domain::access::session::{SESSIONS_LISTED_MAX, Session};
 use tributary_domain::access::session_client::SessionClient;
 use tributary_domain::audit::Action;
 use tributary_domain::refusal::Refusal;
@@ -204,6 +204,33 @@ pub async fn a_removed_user_cannot_sign_in(store: &SharedStore) {
     assert_eq!(refusal(begun), Refusal::MemberNotFound);
     let changed = store.change_password(new, "x".to_owned(), origin(4)).await;
     assert_eq!(refusal(changed), Refusal::MemberNotFound);
+}
+
+/// All other sessions of a user end, more than a page lists.
+pub async fn a_user_ends_all_other_sessions(store: &SharedStore) {
+    let caller = organization(store).await;
+    let one = user(store, caller.organization(), Role::Analyst).await;
+    let other = user(store, caller.organization(), Role::Analyst).await;
+    let (kept, foreign) = (begin(store, &one, 3).await, begin(store, &other, 3).await);
+    for _ in 0..=SESSIONS_LISTED_MAX {
+        begin(store, &one, 4).await;
+    }
+    let listed = store.sessions_of(one.id).await.expect("sessions");
+    assert_eq!(listed.len(), SESSIONS_LISTED_MAX as usize);
+    let end = async |seconds| {
+        let ended = store.end_other_sessions(one.id, kept.digest, origin(seconds));
+        ended.await.expect("a write")
+    };
+    assert_eq!(end(10).await, u64::from(SESSIONS_LISTED_MAX) + 1);
+    let left = store.sessions_of(one.id).await.expect("sessions");
+    assert_eq!(left, [(kept.digest, kept.session.clone())]);
+    assert!(is_there(store, &foreign).await);
+    assert_eq!(end(11).await, 0);
+    let reader = caller.read_access();
+    let log = store.audit_log(&reader, None, first_page("1")).await;
+    let entry = log.expect("a page").items.remove(0);
+    assert_eq!(entry.action, Action::UserSessionsEnded);
+    assert_eq!((entry.target, entry.at), (one.id.to_string(), at(10)));
 }
 
 /// A user sees the own sessions, the last used one first, and ends some of them.

@@ -66,6 +66,7 @@ macro_rules! administration_cases {
                 signing_in_removes_expired_sessions,
                 a_removed_user_cannot_sign_in,
                 a_user_ends_own_sessions,
+                a_user_ends_all_other_sessions,
             }
             accounts: {
                 a_reset_locks_all_accounts_of_a_person,
@@ -92,8 +93,8 @@ macro_rules! administration_cases {
             sign_ins: {
                 guesses_at_the_same_time_are_limited,
                 a_refused_guess_is_not_counted,
-                a_right_password_is_taken_back,
                 a_wait_is_read_without_counting,
+                a_right_password_is_taken_back,
                 old_guesses_are_removed,
                 a_failed_sign_in_is_audited,
             }
