@@ -1,5 +1,6 @@
-// Walks through accounts in a browser with a virtual authenticator: invitation, passkey without a password, authenticator
-// app, single sign-on, sessions, and the removal of a person. Passkeys need a host name, so the server's is localhost.
+// Walks through accounts in a browser with a virtual authenticator. One person, the guest, goes the whole way: invitation,
+// passkey without a password, authenticator app, single sign-on, sessions, and removal. Passkeys need a host name, so the
+// server's is localhost.
 
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
@@ -13,7 +14,7 @@ const STEP_MS = 30_000;
 // Expected console errors: 4xx responses.
 const EXPECTED_ERROR = /status of (4\d\d)/;
 
-let service, provider, browser, owner, guest;
+let service, provider, browser, owner, guest, signInUrl;
 const problems = [];
 
 /** A browser with its own cookies, and a device that keeps passkeys and verifies its user. */
@@ -102,6 +103,38 @@ async function invite(email, role) {
   return owner.page.locator("#link").innerText();
 }
 
+/** Adds an authenticator app, and returns its secret. */
+async function addApp(person) {
+  await person.open("/account/authenticator");
+  const secret = await person.page.locator("#secret").innerText();
+  await person.page.getByLabel("Code", { exact: true }).fill(codeOf(secret, Date.now()));
+  await person.submit("Set up");
+  return secret;
+}
+
+/** Clicks through the organization's sign-in page to the provider. */
+async function continueAtProvider(person) {
+  await person.open(signInUrl);
+  await person.page.getByRole("button", { name: "Continue" }).click();
+}
+
+/** Signs a person in at the provider in a new browser. */
+async function signInAtProvider() {
+  const person = await Person.start();
+  await continueAtProvider(person);
+  await person.page.waitForURL(new RegExp(`^${service.url}/(?!sign-in)`));
+  assert.equal(await person.isSignedIn(), true);
+  return person;
+}
+
+/** Copies a browser's cookies to another one. */
+async function copyOf(person) {
+  const copy = await Person.start();
+  await copy.context.addCookies(await person.context.cookies());
+  assert.equal(await copy.isSignedIn(), true);
+  return copy;
+}
+
 const rowsOf = (person, name) => person.page.getByRole("region", { name }).locator("tbody tr");
 
 before(async () => {
@@ -183,6 +216,14 @@ test("a passkey signs in alone, if its user is verified", async () => {
   assert.ok(passkey.signCount > 0);
 });
 
+test("the same person adds an authenticator app", async () => {
+  await addApp(guest);
+  await guest.page.getByText("Saved.").waitFor();
+  const factors = await rowsOf(guest, "Passkeys and second factors").allInnerTexts();
+  assert.equal(factors.length, 2);
+  assert.match(factors.join(), /[Pp]asskey.*[Aa]uthenticator|[Aa]uthenticator.*[Pp]asskey/s);
+});
+
 test("without JavaScript the pages say that passkeys need it", async () => {
   const context = await browser.newContext({ javaScriptEnabled: false });
   const plain = await context.newPage();
@@ -193,10 +234,7 @@ test("without JavaScript the pages say that passkeys need it", async () => {
 });
 
 test("a password needs a code of the app, or a passkey", async () => {
-  await owner.open("/account/authenticator");
-  const secret = await owner.page.locator("#secret").innerText();
-  await owner.page.getByLabel("Code", { exact: true }).fill(codeOf(secret, Date.now()));
-  await owner.submit("Set up");
+  const secret = await addApp(owner);
   await owner.page.getByRole("heading", { name: "Recovery codes", exact: true }).waitFor();
   await owner.open("/account");
   await owner.signOut();
@@ -234,43 +272,62 @@ test("a colleague signs in at the organization's provider", async () => {
   await owner.submit("Test the settings");
   await owner.page.getByText("The provider answers.").waitFor();
   await owner.inspect("single-sign-on");
-  const link = await owner.page.locator("#sign-in-url").innerText();
-  const colleague = await Person.start();
-  await colleague.open(link);
-  await colleague.inspect("sign-on");
-  await colleague.page.getByRole("button", { name: "Continue" }).click();
-  await colleague.page.waitForURL(new RegExp(`^${service.url}/(?!sign-in)`));
-  assert.equal(await colleague.isSignedIn(), true);
+  signInUrl = await owner.page.locator("#sign-in-url").innerText();
+  await owner.open(signInUrl);
+  await owner.inspect("sign-on");
+  const colleague = await signInAtProvider();
   assert.match(await rowsOf(colleague, "Where you are signed in").innerText(), /single sign-on/);
   await owner.open("/team");
   assert.match(await owner.page.locator("main").innerText(), new RegExp(COLLEAGUE));
   await colleague.context.close();
 });
 
-test("a removed person has no access: no session, key or passkey works", async () => {
+test("the person with the passkey signs in at the provider as well, and ends that session", async () => {
+  provider.person = { sub: "guest", email: GUEST };
+  const elsewhere = await signInAtProvider();
+  await elsewhere.page.getByText(`Signed in as ${GUEST}, admin of`).waitFor();
+  assert.equal(await rowsOf(elsewhere, "Passkeys and second factors").count(), 2, "it is the same account");
+  const copy = await copyOf(elsewhere);
+
+  await guest.open("/account");
+  const sessions = rowsOf(guest, "Where you are signed in");
+  const [here, there] = [sessions.filter({ hasText: "this browser" }), sessions.filter({ hasText: "single sign-on" })];
+  assert.equal(await sessions.count(), 2);
+  assert.match(await here.innerText(), /passkey/);
+  await Promise.all([guest.page.waitForNavigation(), there.getByRole("button").click()]);
+  assert.equal(await sessions.count(), 1);
+  for (const ended of [elsewhere, copy]) {
+    assert.equal(await ended.isSignedIn(), false);
+    await ended.context.close();
+  }
+  assert.equal(await guest.isSignedIn(), true);
+});
+
+test("a removed person has no access: no session, key, passkey or sign-in at the provider works", async () => {
+  const elsewhere = await signInAtProvider();
+  const people = [guest, elsewhere, await copyOf(guest), await copyOf(elsewhere)];
   await guest.open("/keys");
   await guest.page.getByLabel("Name", { exact: true }).fill("Guest");
   await guest.submit("Create key");
-  const key = await guest.page.locator("#key").innerText();
-  const callApi = () => fetch(`${service.url}/api/v1/apps`, { headers: { authorization: `Bearer ${key}` } });
-  assert.equal((await callApi()).status, 200);
-  // A second session of the same person, in the list and with an end.
-  const before = await guest.context.storageState();
-  const copy = await browser.newContext({ storageState: before });
-  await guest.context.clearCookies();
-  await guest.open("/sign-in");
-  await guest.submit("Sign in with a passkey");
-  await guest.open("/account");
-  assert.equal(await rowsOf(guest, "Where you are signed in").count(), 2);
+  const first = await guest.page.locator("#key").innerText();
+  const callApi = (key, path, options = {}) => fetch(`${service.url}/api/v1/${path}`, { ...options, headers: { authorization: `Bearer ${key}`, "content-type": "application/json" } });
+  const created = await callApi(first, "keys", { method: "POST", body: JSON.stringify({ name: "Second", permission: "full" }) });
+  assert.equal(created.status, 201);
+  const keys = [first, (await created.json()).data.key];
+  for (const key of keys) assert.equal((await callApi(key, "apps")).status, 200);
+  for (const person of people) assert.equal(await person.isSignedIn(), true);
 
   await owner.open("/team");
   await Promise.all([owner.page.waitForNavigation(), owner.page.getByRole("button", { name: `Remove ${GUEST}` }).click()]);
   await owner.submit("Remove member");
-  assert.equal((await callApi()).status, 401);
-  assert.equal(await guest.isSignedIn(), false);
-  const old = await copy.newPage();
-  await old.goto(`${service.url}/account`);
-  assert.match(old.url(), /\/sign-in/);
+  for (const key of keys) assert.equal((await callApi(key, "apps")).status, 401);
+  for (const person of people) {
+    assert.equal(await person.isSignedIn(), false);
+    assert.match(person.page.url(), /\/sign-in/);
+  }
+  await continueAtProvider(elsewhere);
+  await elsewhere.page.getByText("You were removed").waitFor();
+  assert.equal(await elsewhere.isSignedIn(), false);
   await guest.submit("Sign in with a passkey");
   await guest.page.getByText("This passkey was not accepted.").waitFor();
   await guest.inspect("sign-in-passkey-refused");
@@ -278,7 +335,6 @@ test("a removed person has no access: no session, key or passkey works", async (
   await owner.open("/audit-log");
   const log = await owner.page.locator("main").innerText();
   for (const action of ["User factor added", "User factor removed", "User removed"]) assert.ok(log.includes(action), action);
-  await copy.close();
 });
 
 test("no page had errors", () => {
