@@ -15,6 +15,8 @@ const EXPECTED_ERROR = /status of (4\d\d)|^htmx:(afterRequest|sendAbort)\b/;
 
 let service, browser, page, app, sdkKey, linkUrl;
 const problems = [];
+// Types of the dialogs that the page opened.
+const dialogs = [];
 
 before(async () => {
   service = await Service.start();
@@ -28,7 +30,10 @@ before(async () => {
   page.on("request", (request) => {
     if (!request.url().startsWith(service.url) && !request.url().startsWith("data:")) problems.push(`request to another host: ${request.url()}`);
   });
-  page.on("dialog", (dialog) => dialog.accept());
+  page.on("dialog", (dialog) => {
+    dialogs.push(dialog.type());
+    return dialog.accept();
+  });
 });
 
 after(async () => {
@@ -286,6 +291,8 @@ test("other attribution rules are tried without saving them", async () => {
   assert.match(await page.locator("#what-if-result").innerText(), /Nothing was saved[\s\S]+ROAS\s+as on the overview/);
   assert.match(await page.getByRole("region", { name: "By network" }).locator("tbody").innerText(), /Total \(blended\)/);
   await inspect("what-if");
+  const pieces = await (await page.request.get(page.url())).text();
+  assert.match(pieces, /replay-progress">0 of 1 installs replayed …/);
   await open(`/apps/${app}/settings`);
   assert.equal(await page.getByLabel("Click window, in hours").inputValue(), "168");
 });
@@ -302,6 +309,20 @@ test("the event mapping accepts a custom event and rejects one that is never for
   await event.fill("boss_defeated");
   await Promise.all([page.waitForNavigation(), form.getByRole("button", { name: "Save" }).click()]);
   assert.equal(await form.getByLabel(/row 9: your event/).inputValue(), "boss_defeated");
+});
+
+test("two edited mappings are both kept", async () => {
+  await open(`/apps/${app}/settings/mapping`);
+  const event = (network) => page.locator(`form#${network}`).getByLabel(/row 1: your event/);
+  await event("network_a").fill("first_a");
+  await event("network_c").fill("first_c");
+  await Promise.all([page.waitForNavigation(), page.locator("form#network_a").getByRole("button", { name: "Save" }).click()]);
+  assert.equal(await event("network_a").inputValue(), "first_a");
+  assert.equal(await event("network_c").inputValue(), "first_c");
+  assert.match(await page.locator("form#network_c").innerText(), /Restored what you typed here/);
+  await Promise.all([page.waitForNavigation(), page.locator("form#network_c").getByRole("button", { name: "Save" }).click()]);
+  await page.reload();
+  assert.deepEqual([await event("network_a").inputValue(), await event("network_c").inputValue()], ["first_a", "first_c"]);
 });
 
 test("conversion values are validated while typing and saved", async () => {
@@ -467,6 +488,14 @@ test("the chart answers to the pointer, the keyboard and dragging", async () => 
   await page.mouse.move(...at(0.5), { steps: 5 });
   await Promise.all([page.waitForURL(/from=\d{4}-\d\d-\d\d&to=/), page.mouse.up()]);
   assert.doesNotMatch(page.url(), /range=/);
+  const context = await browser.newContext({ hasTouch: true, storageState: await page.context().storageState() });
+  const phone = await context.newPage();
+  await phone.goto(`${service.url}/apps/${app}?range=7d`);
+  await phone.locator("[data-chart] .chart").tap();
+  assert.equal(await phone.locator(".tip").isVisible(), true, "a tap shows the tooltip, which stays");
+  await phone.getByRole("heading", { name: "Overview", exact: true }).tap();
+  assert.equal(await phone.locator(".tip").isVisible(), false, "a tap elsewhere hides it");
+  await context.close();
   await open(`/apps/${app}?range=today&compare=year`);
   assert.match(await page.locator(".bar-state").innerText(), /compared with .+ until \d\d:\d\d/);
   await page.getByText("Show as table").click();
@@ -543,8 +572,41 @@ test("errors lead to their fields, and nothing typed is lost", async () => {
   await inspect("settings-restored");
   await Promise.all([page.waitForNavigation(), page.getByRole("button", { name: "Discard it" }).click()]);
   assert.equal(await page.getByLabel("Link domain").inputValue(), "");
+
+  // The browser asks before changes are lost.
+  await page.getByLabel("Link domain").click();
+  await page.getByLabel("Link domain").fill("go.example.com");
+  dialogs.length = 0;
+  await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Events" }).click();
+  await page.waitForURL(/\/events$/);
+  assert.deepEqual(dialogs, ["beforeunload"]);
   await open("/no/such/page");
   await page.getByRole("heading", { name: "Page not found" }).waitFor();
+});
+
+test("a form survives the end of its session", async () => {
+  const context = await browser.newContext();
+  const tab = await context.newPage();
+  const click = (name) => Promise.all([tab.waitForNavigation(), tab.getByRole("button", { name, exact: true }).click()]);
+  const signIn = async () => {
+    await tab.getByLabel("Email").fill("owner@example.com");
+    await tab.getByLabel("Password", { exact: true }).fill(PASSWORD);
+    await click("Sign in");
+  };
+  await tab.goto(`${service.url}/sign-in`);
+  await signIn();
+  await tab.goto(`${service.url}/apps/${app}/settings?environment=test`);
+  await tab.getByLabel("Link domain").fill("late.example.com");
+  await open("/account");
+  await submit("Sign out everywhere else");
+  await click("Save settings");
+  assert.match(tab.url(), /\/sign-in/);
+  await signIn();
+  await tab.locator(".toast").getByRole("link", { name: "Return to it" }).click();
+  await tab.getByText("Restored what you typed here").waitFor();
+  assert.match(tab.url(), /\/settings\?environment=test$/);
+  assert.equal(await tab.getByLabel("Link domain").inputValue(), "late.example.com");
+  await context.close();
 });
 
 test("keys and the command palette lead to every page", async () => {
