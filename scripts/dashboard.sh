@@ -22,7 +22,7 @@ find_node "$target/node-venv"
 cd acceptance/browser
 install_packages
 status=0
-node --test --test-reporter=spec --test-timeout=540000 --test-concurrency=1 journey.test.mjs accounts.test.mjs | tee "$work/tests" || status=$?
+node --test --test-reporter=spec --test-timeout=540000 --test-concurrency=1 journey.test.mjs accounts.test.mjs questions.test.mjs | tee "$work/tests" || status=$?
 
 # ./test counts results in cargo's format.
 count() { awk -v what="$1" '$2 == what { found = $3 } END { print found + 0 }' "$work/tests"; }

@@ -1,5 +1,6 @@
 // Starts a server, a simulator and the locally installed browser.
 
+import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -25,8 +26,8 @@ function freePort() {
   });
 }
 
-async function until(what, attempt) {
-  for (let tries = 0; tries < 300; tries++) {
+async function until(what, attempt, patience = 30_000) {
+  for (let tries = 0; tries < patience / 100; tries++) {
     const found = await attempt();
     if (found) return found;
     await new Promise((done) => setTimeout(done, 100));
@@ -84,6 +85,39 @@ export class Service {
 
   stop() {
     for (const child of this.children ?? []) child.kill("SIGKILL");
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+// A demo of an unoptimised binary on a busy machine takes minutes to write its history.
+const DEMO_READY_MS = 480_000;
+
+/** The demo with its generated history. */
+export class Demo {
+  static async start() {
+    const demo = new Demo();
+    demo.folder = mkdtempSync(join(tmpdir(), "tributary-browser-"));
+    const log = join(demo.folder, "demo.log");
+    const output = openSync(log, "w");
+    demo.child = spawn(binary, ["demo", "--listen", "127.0.0.1:0"], { env: { ...process.env, TMPDIR: demo.folder }, stdio: ["ignore", output, output] });
+    process.once("exit", () => demo.stop());
+    const printed = (pattern) => readFileSync(log, "utf8").match(pattern)?.[1];
+    demo.key = await until("the demo", () => printed(/API key +(\S+)/), DEMO_READY_MS);
+    demo.password = printed(/Password +(\S+)/);
+    demo.url = printed(/Dashboard +(\S+)\//);
+    return demo;
+  }
+
+  /** Calls the REST API about apps. */
+  async api(path, body) {
+    const headers = { authorization: `Bearer ${this.key}`, "content-type": "application/json" };
+    const response = await fetch(`${this.url}/api/v1/apps${path}`, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body) });
+    assert.ok(response.ok, `${path}: ${response.status}`);
+    return response.json();
+  }
+
+  stop() {
+    this.child?.kill("SIGKILL");
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
