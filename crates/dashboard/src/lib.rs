@@ -336,6 +336,8 @@ fn settings_routes() -> Router<DashboardHandles> {
 #[cfg(test)]
 mod conflict_tests;
 #[cfg(test)]
+mod environment_tests;
+#[cfg(test)]
 mod factor_tests;
 #[cfg(test)]
 mod passkey_tests;

@@ -1,9 +1,12 @@
 //! The frame of a dashboard page: menu, app switcher and environment.
 
+use crate::access::ENVIRONMENT;
 use crate::analysis::kept_between_apps;
 use crate::query::UrlQuery;
+use std::fmt::Display;
 use tributary_domain::access::Environment;
 use tributary_domain::access::person::Role;
+use tributary_domain::vocabulary::id::AppId;
 use tributary_store::AppName;
 
 /// Menu entry of a page.
@@ -74,25 +77,32 @@ impl Section {
 
 impl Shell {
     /// Returns the URL of one of the app's items, by id.
-    pub(crate) fn item_url(&self, page: &str, id: impl std::fmt::Display) -> String {
+    pub(crate) fn item_url(&self, page: &str, id: impl Display) -> String {
         self.app_url(format!("{page}/{id}"))
     }
 
     /// Returns the URL of one of the app's pages in the current environment.
-    pub(crate) fn app_url(&self, page: impl AsRef<str>) -> String {
-        let page = page.as_ref();
-        let Some(app) = &self.app else {
-            return "/home".to_owned();
-        };
-        let slash = if page.is_empty() { "" } else { "/" };
-        format!("/apps/{}{slash}{page}{}", app.id, self.environment_query())
+    pub(crate) fn app_url(&self, page: impl Display) -> String {
+        self.query_url(page, "")
+    }
+
+    /// Returns the URL of one of the app's pages with a query, in the current environment.
+    pub(crate) fn query_url(&self, page: impl Display, query: impl Display) -> String {
+        let query = UrlQuery::of(Some(&query.to_string()));
+        self.page_url(&page.to_string(), &query)
+    }
+
+    fn page_url(&self, page: &str, query: &UrlQuery) -> String {
+        let query = query.with(&[(ENVIRONMENT, None)]);
+        match &self.app {
+            Some(app) => app_url(app.id, page, &query, self.environment),
+            None => "/home".to_owned(),
+        }
     }
 
     /// Returns the URL of one of the app's reports, with the dates and filters of this page.
     pub(crate) fn report_url(&self, page: &str) -> String {
-        let slash = if page.is_empty() { "" } else { "/" };
-        let path = format!("/apps/{}{slash}{page}", self.app_id());
-        self.with_environment(&path, &self.kept)
+        self.page_url(page, &self.kept)
     }
 
     /// Returns the URL of Explore by a dimension and sorted by a metric, with the dates and filters of
@@ -100,40 +110,20 @@ impl Shell {
     pub(crate) fn ranking_url(&self, dimension: &str, metric: &str) -> String {
         let changes = [("groupBy", Some(dimension)), ("sort", Some(metric))];
         let query = UrlQuery::of(Some(&self.kept.with(&changes)));
-        self.with_environment(&format!("/apps/{}/explore", self.app_id()), &query)
+        self.page_url("explore", &query)
     }
 
     /// Returns the URL of another app's overview, with the dates and the filters that mean the same
     /// in every app.
     pub(crate) fn switch_url(&self, app: &AppName) -> String {
-        let path = format!("/apps/{}", app.id);
-        self.with_environment(&path, &kept_between_apps(&self.kept))
-    }
-
-    fn with_environment(&self, path: &str, query: &UrlQuery) -> String {
-        let environment = match self.environment {
-            Environment::Live => None,
-            Environment::Test => Some(Environment::Test.as_str()),
-        };
-        let query = query.with(&[("environment", environment)]);
-        let mark = if query.is_empty() { "" } else { "?" };
-        format!("{path}{mark}{query}")
+        let kept = kept_between_apps(&self.kept).with(&[(ENVIRONMENT, None)]);
+        app_url(app.id, "", &kept, self.environment)
     }
 
     /// Returns the URL of the Explore page filtered by one value. The URL works even if the item
     /// was deleted.
-    pub(crate) fn explore_url(&self, dimension: &str, id: impl std::fmt::Display) -> String {
-        let page = self.app_url("explore");
-        let mark = if page.contains('?') { '&' } else { '?' };
-        format!("{page}{mark}{dimension}={id}")
-    }
-
-    /// Returns the query string that keeps the current environment.
-    pub(crate) const fn environment_query(&self) -> &'static str {
-        match self.environment {
-            Environment::Live => "",
-            Environment::Test => "?environment=test",
-        }
+    pub(crate) fn explore_url(&self, dimension: &str, id: impl Display) -> String {
+        self.query_url("explore", format_args!("{dimension}={id}"))
     }
 
     pub(crate) fn is_test(&self) -> bool {
@@ -159,6 +149,20 @@ impl Shell {
     pub(crate) fn is_app(&self, app: &AppName) -> bool {
         self.app.as_ref().is_some_and(|one| one.id == app.id)
     }
+}
+
+/// Returns the URL of one of an app's pages with a query, which does not name the environment. Forms
+/// and redirects use it as well, so that work on test data does not end on live data.
+pub(crate) fn app_url(app: AppId, page: &str, query: &str, environment: Environment) -> String {
+    let environment = match environment {
+        Environment::Live => "",
+        Environment::Test => "environment=test",
+    };
+    let slash = if page.is_empty() { "" } else { "/" };
+    let parts = [query, environment].into_iter();
+    let query = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>();
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("/apps/{app}{slash}{page}{mark}{}", query.join("&"))
 }
 
 /// Returns the message for the `notice` parameter of a redirect. Unknown values are ignored.

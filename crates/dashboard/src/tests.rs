@@ -78,7 +78,7 @@ pub(crate) const FORMS: &[(&str, Role)] = &[
 ];
 
 /// All pages for signed-in users: path, and the lowest role that may see it.
-const PAGES: &[(&str, Role)] = &[
+pub(crate) const PAGES: &[(&str, Role)] = &[
     ("/portfolio", Role::Analyst),
     ("/apps/{app}/undelivered", Role::Analyst),
     (

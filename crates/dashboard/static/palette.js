@@ -33,11 +33,12 @@ function searchCommands(text) {
   const isLast = (link) => link.dataset.search.match(/path|deviceId/) && !DEVICE_ID.test(text);
   links.sort((one, other) => Boolean(isLast(one)) - Boolean(isLast(other)));
   return links.map((link) => {
-    if (link.dataset.search === "path") {
-      return { label: `${link.dataset.searchLabel} “${text}”`, run: () => location.assign(link.href + encodeURIComponent(text)) };
-    }
     const url = new URL(link.href);
-    url.searchParams.set(link.dataset.search, text);
+    if (link.dataset.search === "path") {
+      url.pathname += encodeURIComponent(text);
+    } else {
+      url.searchParams.set(link.dataset.search, text);
+    }
     return { label: `${link.dataset.searchLabel} “${text}”`, run: () => location.assign(url) };
   });
 }

@@ -24,6 +24,6 @@ pub(crate) use guess::{
     count_network_guess, count_new_password, is_guessing, trusted_browser,
 };
 pub(crate) use link_token::link_token;
-pub(crate) use page_context::{ExportContext, LogContext, PageContext, ReportContext};
+pub(crate) use page_context::{ENVIRONMENT, ExportContext, LogContext, PageContext, ReportContext};
 pub(crate) use proof::confirm_page;
 pub(crate) use second_step::{CodeCheck, check_code, count_code_guess};

@@ -4,14 +4,15 @@ use super::{CurrentSession, FailedRequest, busy, proof};
 use crate::analysis::kept_in_app;
 use crate::failure::Failure;
 use crate::query::UrlQuery;
-use crate::response;
-use crate::shell::{Section, Shell};
+use crate::response::{self, see_other};
+use crate::shell::{Section, Shell, app_url};
 use crate::state::DashboardHandles;
 use askama::Template;
 use axum::extract::{FromRequestParts, OriginalUri, RawPathParams};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
+use std::fmt::Display;
 use std::ops::Deref;
 use tributary_domain::access::admission::SlotHolder;
 use tributary_domain::access::{
@@ -59,6 +60,19 @@ impl<S> PageContext<S> {
         let query = self.query.with(&[]);
         let mark = if query.is_empty() { "" } else { "?" };
         format!("{}{mark}{query}", self.current_path)
+    }
+
+    /// Returns the URL of one of the app's pages with a message about a submitted form, in the
+    /// environment of this request.
+    pub(crate) fn notice_url(&self, page: impl Display, notice: &str) -> Result<String, Failure> {
+        let (app, page) = (self.app()?.id, page.to_string());
+        let query = format!("notice={notice}");
+        Ok(app_url(app, &page, &query, self.environment))
+    }
+
+    /// Redirects to one of the app's pages after a form, in the environment of this request.
+    pub(crate) fn redirect(&self, page: impl Display, notice: &str) -> Result<Response, Failure> {
+        Ok(see_other(&self.notice_url(page, notice)?))
     }
 
     /// Returns all of the organization's apps.

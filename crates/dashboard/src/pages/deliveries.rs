@@ -7,7 +7,6 @@ use crate::pages::events::detail::DeliveryCard;
 use crate::pages::events::filter::{last_day, read};
 use crate::pages::events::reason_label;
 use crate::query::UrlQuery;
-use crate::response::see_other;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::{paging, text};
@@ -171,9 +170,7 @@ pub(crate) async fn retry(
         .retry_delivery(caller, app, id, origin)
         .await?;
     let event = retried.delivery.event;
-    Ok(see_other(&format!(
-        "/apps/{app}/events/{event}?notice=retried"
-    )))
+    submission.redirect(format_args!("events/{event}"), "retried")
 }
 
 /// `POST /apps/{app}/deliveries/retry` — queues all deliveries that match the filter again.
@@ -191,7 +188,5 @@ pub(crate) async fn retry_many(
         0
     };
     let notice = if brought > 0 { "retried" } else { "unchanged" };
-    Ok(see_other(&format!(
-        "/apps/{app}/deliveries?notice={notice}"
-    )))
+    submission.redirect("deliveries", notice)
 }

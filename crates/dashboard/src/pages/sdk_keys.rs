@@ -3,7 +3,6 @@
 
 use crate::access::FormSubmission;
 use crate::failure::Failure;
-use crate::response::see_other;
 use crate::state::DashboardHandles;
 use crate::text;
 use axum::extract::State;
@@ -71,7 +70,7 @@ pub(crate) async fn rotate(
     let (caller, origin) = (&submission.authorized, submission.origin(&handles));
     let rotated = handles.store.rotate_sdk_key(caller, app, rotation, origin);
     rotated.await?;
-    Ok(see_other(&format!("/apps/{app}/settings?notice=created")))
+    submission.redirect("settings", "created")
 }
 
 /// `POST …/revoke` — ends a replaced key at once.
@@ -84,7 +83,7 @@ pub(crate) async fn revoke(
     let key = submission.form.field("key");
     let revoked = handles.store.revoke_sdk_key(caller, app, key, origin);
     revoked.await?;
-    Ok(see_other(&format!("/apps/{app}/settings?notice=revoked")))
+    submission.redirect("settings", "revoked")
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::form_state::{FormState, TypedForm};
 use crate::pages::links::update::precondition;
 use crate::pages::sdk_keys::{SdkKeyLine, sdk_key_lines};
-use crate::response::see_other;
 use crate::sealing::FormSecretSealer;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
@@ -252,7 +251,7 @@ pub(crate) async fn update(
             .store
             .update_app(caller, app, change, precondition, origin);
         match stored.await {
-            Ok(_) => return Ok(see_other(&format!("/apps/{app}/settings?notice=saved"))),
+            Ok(_) => return submission.redirect("settings", "saved"),
             Err(StoreError::Refused(taken @ Refusal::StoreIdTaken)) => {
                 let problem = Problem::new(FaultCode::NotAllowed, taken.to_string());
                 faults.add("ios.appStoreId", problem);
@@ -280,9 +279,8 @@ pub(crate) async fn verify_link_domain(
     State(handles): State<DashboardHandles>,
     submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let app = submission.app()?.id;
     let refused = match verify(&handles, &submission).await {
-        Ok(_) => return Ok(see_other(&format!("/apps/{app}/settings?notice=verified"))),
+        Ok(_) => return submission.redirect("settings", "verified"),
         Err(StoreError::Refused(
             refused @ (Refusal::DomainUnproven | Refusal::DnsUnavailable | Refusal::DomainTaken),
         )) => refused,

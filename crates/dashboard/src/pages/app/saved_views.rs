@@ -57,5 +57,5 @@ pub(crate) async fn delete(
     let view = ViewId::parse(submission.path_parameter("view")).map_err(|_| Failure::NotFound)?;
     let caller = &submission.authorized;
     handles.store.delete_view(caller, app, user, view).await?;
-    Ok(see_other(&format!("/apps/{app}?notice=deleted")))
+    submission.redirect("", "deleted")
 }

@@ -5,11 +5,10 @@ use crate::analysis::{AnalysisBar, ReportKind};
 use crate::failure::Failure;
 use crate::form_state::{FormState, TypedForm};
 use crate::query::UrlQuery;
-use crate::response::see_other;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::text;
-use crate::views::view_query;
+use crate::views::{report_url, view_query};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -17,7 +16,8 @@ use tributary_domain::access::key::KeyKind;
 use tributary_domain::access::resource::SharesRead;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::report::view::{
-    SHARE_DAYS_DEFAULT, SHARE_DAYS_MAX, ShareLink, check_view_query, parse_share_days, share_expiry,
+    ReportPage, SHARE_DAYS_DEFAULT, SHARE_DAYS_MAX, ShareLink, check_view_query, parse_share_days,
+    share_expiry,
 };
 use tributary_domain::vocabulary::fault::Faults;
 use tributary_domain::vocabulary::id::ShareId;
@@ -41,8 +41,8 @@ struct SharesPage {
 struct ShareRow {
     id: String,
     name: String,
-    /// Query of the overview that the link shows.
-    query: String,
+    /// URL of the overview that the link shows.
+    url: String,
     created: String,
     expires: String,
     is_open: bool,
@@ -56,7 +56,7 @@ impl ShareRow {
             expires: text::date(share.expires_at, zone),
             is_open: share.is_open(now),
             name: share.name.as_str().to_owned(),
-            query: share.query,
+            url: report_url(share.app, ReportPage::Overview, &share.query),
         }
     }
 }
@@ -170,5 +170,5 @@ pub(crate) async fn revoke(
     let caller = &submission.authorized;
     let revoked = handles.store.revoke_share(caller, app, share, origin);
     revoked.await?;
-    Ok(see_other(&format!("/apps/{app}/shares?notice=revoked")))
+    submission.redirect("shares", "revoked")
 }

@@ -8,7 +8,6 @@ use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
 use crate::form_state::{FormState, TAG};
 use crate::pages::links::update::precondition;
-use crate::response::see_other;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::text;
@@ -247,9 +246,7 @@ pub(crate) async fn save(
         .store
         .put_skan(&submission.authorized, app, document, precondition, origin);
     match saved.await {
-        Ok(_) => Ok(see_other(&format!(
-            "/apps/{app}/conversion-values?notice=saved"
-        ))),
+        Ok(_) => submission.redirect("conversion-values", "saved"),
         Err(StoreError::Refused(Refusal::VersionConflict)) => {
             draft.is_conflict = true;
             render_draft(&handles, &submission, draft, StatusCode::CONFLICT).await

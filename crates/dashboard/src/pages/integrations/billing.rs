@@ -177,9 +177,8 @@ pub(crate) async fn update(
         .store
         .update_app(caller, app, change, Precondition::None, origin);
     stored.await?;
-    Ok(see_other(&format!(
-        "/apps/{app}/integrations?notice=saved#billing"
-    )))
+    let page = submission.notice_url("integrations", "saved")?;
+    Ok(see_other(&format!("{page}#billing")))
 }
 
 #[cfg(test)]

@@ -149,7 +149,7 @@ pub(crate) async fn update(
     State(handles): State<DashboardHandles>,
     submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (app, network) = (submission.app()?.id, network_in_path(&submission)?);
+    let network = network_in_path(&submission)?;
     let mut typed = TypedMapping {
         network,
         rows: rows(&submission.form),
@@ -166,9 +166,8 @@ pub(crate) async fn update(
         Err(faults) => typed.faults = faults,
         Ok(event_mapping) => match store(&handles, &submission, network, event_mapping).await {
             Ok(_) => {
-                let network = network.as_str();
-                let path = format!("/apps/{app}/settings/mapping?notice=saved#{network}");
-                return Ok(see_other(&path));
+                let page = submission.notice_url("settings/mapping", "saved")?;
+                return Ok(see_other(&format!("{page}#{}", network.as_str())));
             }
             Err(StoreError::Refused(Refusal::VersionConflict)) => typed.is_conflict = true,
             Err(error) => return Err(error.into()),

@@ -7,7 +7,6 @@ use crate::failure::Failure;
 use crate::form_state::{FormState, TypedForm};
 use crate::pages::events::reason_label;
 use crate::pages::links::update::precondition;
-use crate::response::see_other;
 use crate::sealing::FormSecretSealer;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
@@ -228,8 +227,8 @@ pub(crate) async fn update(
                 .update_integration(caller, app, network, change, precondition, origin);
         match stored.await {
             Ok(_) => {
-                let path = format!("/apps/{app}/integrations/{}?notice=saved", network.as_str());
-                return Ok(see_other(&path));
+                let page = format_args!("integrations/{}", network.as_str());
+                return submission.redirect(page, "saved");
             }
             Err(StoreError::Refused(Refusal::VersionConflict)) => is_conflict = true,
             Err(error) => return Err(error.into()),
@@ -265,8 +264,6 @@ pub(crate) async fn resume(
         origin,
     );
     resumed.await?;
-    let network = network.as_str();
-    Ok(see_other(&format!(
-        "/apps/{app}/integrations/{network}?notice=resumed"
-    )))
+    let page = format_args!("integrations/{}", network.as_str());
+    submission.redirect(page, "resumed")
 }

@@ -3,7 +3,6 @@
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
-use crate::response::see_other;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use askama::Template;
@@ -134,7 +133,7 @@ pub(crate) async fn submit(
         Some(Err(faults)) => page.add_faults(&faults),
         Some(Ok(_)) if is_preview => return Ok(submission.page(&page)),
         Some(Ok(links)) => match store(&handles, &submission, links).await? {
-            Ok(()) => return Ok(see_other(&format!("/apps/{app}/links?notice=created"))),
+            Ok(()) => return submission.redirect("links", "created"),
             Err(faults) => page.add_faults(&faults),
         },
     };

@@ -6,7 +6,6 @@ use super::preview::{Preview, draft};
 use crate::access::{FormSubmission, PageContext};
 use crate::failure::Failure;
 use crate::form_state::FormState;
-use crate::response::see_other;
 use crate::shell::Section;
 use crate::state::DashboardHandles;
 use axum::extract::State;
@@ -90,8 +89,7 @@ pub(crate) async fn create(
     if let (Some((name, slug, change)), true) = (read, faults.is_empty()) {
         match store(&handles, &submission, name, slug, change).await? {
             Ok(link) => {
-                let path = format!("/apps/{}/links/{}?notice=created", link.app, link.id);
-                return Ok(see_other(&path));
+                return submission.redirect(format_args!("links/{}", link.id), "created");
             }
             Err(found) => faults = found,
         }

@@ -67,7 +67,7 @@ impl LinkPage {
 
     fn action(&self) -> String {
         let id = self.id.as_deref().unwrap_or("new");
-        format!("/apps/{}/links/{id}", self.shell.app_id())
+        self.shell.item_url("links", id)
     }
 }
 

@@ -8,7 +8,6 @@ use super::preview::Preview;
 use crate::access::{FormSubmission, PageContext, ReportContext};
 use crate::failure::Failure;
 use crate::form_state::{FormState, TAG, TypedForm};
-use crate::response::see_other;
 use crate::shell::Section;
 use crate::state::DashboardHandles;
 use axum::extract::State;
@@ -96,7 +95,7 @@ pub(crate) async fn update(
         match stored.await {
             Err(StoreError::Refused(Refusal::VersionConflict)) => is_conflict = true,
             stored => match fault_or_failure(stored)? {
-                Ok(_) => return Ok(see_other(&format!("/apps/{app}/links/{link}?notice=saved"))),
+                Ok(_) => return submission.redirect(format_args!("links/{link}"), "saved"),
                 Err(found) => faults = found,
             },
         }
@@ -135,5 +134,5 @@ pub(crate) async fn delete(
         origin,
     );
     deleted.await?;
-    Ok(see_other(&format!("/apps/{app}/links?notice=deleted")))
+    submission.redirect("links", "deleted")
 }

@@ -11,7 +11,6 @@ use crate::access::{FormSubmission, PageContext, ReportContext};
 use crate::failure::Failure;
 use crate::form_state::{FormState, TypedForm};
 use crate::pages::links::update::precondition;
-use crate::response::see_other;
 use crate::sealing::FormSecretSealer;
 use crate::shell::Section;
 use crate::state::DashboardHandles;
@@ -144,8 +143,7 @@ async fn save(
         match store(handles, submission, draft, stored).await? {
             Ok(notice) => {
                 let word = if stored.is_some() { "saved" } else { "created" };
-                let path = format!("/apps/{}/notices/{}?notice={word}", notice.app, notice.id);
-                return Ok(see_other(&path));
+                return submission.redirect(format_args!("notices/{}", notice.id), word);
             }
             Err(NotSaved::Faults(found)) => faults = found,
             Err(NotSaved::Conflict) => is_conflict = true,
@@ -247,5 +245,5 @@ pub(crate) async fn delete(
         .store
         .delete_notice(writer, app, notice.id, none, origin);
     deleted.await?;
-    Ok(see_other(&format!("/apps/{app}/notices?notice=deleted")))
+    submission.redirect("notices", "deleted")
 }

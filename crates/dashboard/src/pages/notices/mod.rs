@@ -42,7 +42,7 @@ struct NoticePage {
 impl NoticePage {
     fn action(&self) -> String {
         let id = self.id.as_deref().unwrap_or("new");
-        format!("/apps/{}/notices/{id}", self.shell.app_id())
+        self.shell.item_url("notices", id)
     }
 
     /// Returns why e-mail cannot be sent.

@@ -8,7 +8,6 @@ use crate::failure::Failure;
 use crate::form_state::FormState;
 use crate::network_label::NetworkLabel;
 use crate::range::day_label;
-use crate::response::see_other;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
 use crate::value_names::ValueNames;
@@ -145,7 +144,7 @@ pub(crate) async fn put(
                 .store
                 .put_costs(&submission.authorized, app, costs, origin);
             match put.await {
-                Ok(_) => return Ok(see_other(&format!("/apps/{app}/costs?notice=saved"))),
+                Ok(_) => return submission.redirect("costs", "saved"),
                 Err(StoreError::Refused(Refusal::Invalid(found))) => (found, None),
                 Err(error) => return Err(error.into()),
             }

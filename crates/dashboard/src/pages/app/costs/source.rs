@@ -5,7 +5,6 @@ use crate::failure::Failure;
 use crate::form_state::{FormState, TypedForm};
 use crate::pages::integrations::network_in_path;
 use crate::pages::links::update::precondition;
-use crate::response::see_other;
 use crate::sealing::FormSecretSealer;
 use crate::shell::{Section, Shell};
 use crate::state::DashboardHandles;
@@ -294,8 +293,8 @@ pub(crate) async fn update(
             .put_cost_source(caller, app, network, draft, opened, origin);
         match stored.await {
             Ok(_) => {
-                let path = format!("/apps/{app}/costs/{}?notice=saved", network.as_str());
-                return Ok(see_other(&path));
+                let page = format_args!("costs/{}", network.as_str());
+                return submission.redirect(page, "saved");
             }
             Err(StoreError::Refused(Refusal::Invalid(found))) => faults = found,
             Err(StoreError::Refused(Refusal::VersionConflict)) => is_conflict = true,
@@ -330,8 +329,7 @@ pub(crate) async fn pull(
         Err(StoreError::Refused(Refusal::Invalid(_))) => "unchanged",
         Err(error) => return Err(error.into()),
     };
-    let path = format!("/apps/{app}/costs/{}?notice={notice}", network.as_str());
-    Ok(see_other(&path))
+    submission.redirect(format_args!("costs/{}", network.as_str()), notice)
 }
 
 /// `POST …/remove` — removes the source, unless it was changed after the page was opened.
@@ -347,7 +345,7 @@ pub(crate) async fn remove(
         .store
         .remove_cost_source(caller, app, network, with_costs, opened, origin);
     match removed.await {
-        Ok(()) => Ok(see_other(&format!("/apps/{app}/costs?notice=removed"))),
+        Ok(()) => submission.redirect("costs", "removed"),
         Err(StoreError::Refused(Refusal::VersionConflict)) => {
             let caller = submission.authorized.read_access();
             let mut page = page(&handles, &submission.context, &caller, None).await?;
