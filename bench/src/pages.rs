@@ -7,8 +7,9 @@ use anyhow::{Context as _, bail};
 use std::time::Instant;
 use tributary_testkit::TestDatabase;
 
-/// Pages about one app, and the portfolio. Reports appear with their most expensive options.
-pub(crate) const PAGES: [&str; 29] = [
+/// Pages about one app, the portfolio, the audit log and a shared overview. Reports appear with their
+/// most expensive options.
+pub(crate) const PAGES: [&str; 34] = [
     "/portfolio",
     "/apps/{app}",
     "/apps/{app}?range=today&stack=network&second=netRevenue&compare=year",
@@ -22,13 +23,16 @@ pub(crate) const PAGES: [&str; 29] = [
     "/apps/{app}/cohorts",
     "/apps/{app}/cohorts?by=network&interval=day",
     "/apps/{app}/cohorts?show=paidRoas&by=country&network=network_a&platform=ios",
+    "/apps/{app}/cohorts?show=payerShare&by=campaign&interval=day&range=90d",
     "/apps/{app}/events",
     "/apps/{app}/events?name=purchase&source=sdk",
+    "/apps/{app}/events/{event}",
     "/apps/{app}/links",
     "/apps/{app}/links?search=link",
     "/apps/{app}/links/{link}",
     "/apps/{app}/devices/{device}",
     "/apps/{app}/deliveries",
+    "/apps/{app}/undelivered?days=30",
     "/apps/{app}/held",
     "/apps/{app}/costs",
     "/apps/{app}/start",
@@ -38,6 +42,8 @@ pub(crate) const PAGES: [&str; 29] = [
     "/apps/{app}/conversion-values",
     "/apps/{app}/settings",
     "/apps/{app}/settings/what-if",
+    "/shared/{share}",
+    "/audit-log",
 ];
 
 /// A browser with a session cookie.
@@ -70,6 +76,29 @@ impl SignedInBrowser {
             bail!("{path}: {head}");
         }
         Ok(body)
+    }
+
+    /// Finds an event and shares an overview. Returns the placeholders of [`PAGES`] for them.
+    pub(crate) fn find_items(
+        &self,
+        server: &Server,
+        site: &BenchSite,
+    ) -> anyhow::Result<[(&'static str, String); 2]> {
+        let app = format!("/apps/{}", site.app);
+        let events = self.fetch(server, &format!("{app}/events"))?;
+        let event = between(&events, &format!("href=\"{app}/events/"), "\"")?;
+        let path = format!("{app}/shares");
+        let page = self.fetch(server, &path)?;
+        let token = between(&page, "name=\"formToken\" value=\"", "\"")?;
+        let body = format!("formToken={token}&name=Board&days=7&query=range%3D90d");
+        let headers = format!(
+            "Cookie: {}\r\nContent-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\nContent-Length: {}\r\n",
+            self.cookie,
+            body.len()
+        );
+        let (_, shared) = send_request(server.address, "POST", &path, &headers, &body)?;
+        let share = between(&shared, "/shared/", "<")?;
+        Ok([("{event}", event), ("{share}", share)])
     }
 
     /// Fetches a page `times` times and returns the latencies.
@@ -105,6 +134,17 @@ impl SignedInBrowser {
         }
         Ok(u64::try_from(bytes)?)
     }
+}
+
+/// Returns the text between two others.
+fn between(text: &str, before: &str, after: &str) -> anyhow::Result<String> {
+    let (_, rest) = text
+        .split_once(before)
+        .with_context(|| format!("no {before}"))?;
+    let (found, _) = rest
+        .split_once(after)
+        .with_context(|| format!("no {after}"))?;
+    Ok(found.to_owned())
 }
 
 fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {

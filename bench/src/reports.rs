@@ -174,10 +174,15 @@ fn measure(options: &ReportsBenchOptions, size: u64) -> anyhow::Result<MonthMeas
         times.push(measure_query(&server, &site, &query, options.times)?);
     }
     let browser = SignedInBrowser::sign_up(&server, &database)?;
+    let items = browser.find_items(&server, &site)?;
     let pages = PAGES
         .iter()
         .map(|page| {
-            let page = page.replace("{device}", &device);
+            let page = items
+                .iter()
+                .fold(page.replace("{device}", &device), |page, (mark, id)| {
+                    page.replace(mark, id)
+                });
             browser.measure_page(&server, &site, &page, options.times)
         })
         .collect::<anyhow::Result<_>>()?;
