@@ -1,18 +1,20 @@
 //! Reads the audit log and its chains.
 
-use crate::params::column;
+use crate::params::{Param, column};
 use crate::rows::{Conditions, id, optional_id, qualified, read_row, read_row_at, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
-use tributary_domain::access::{AppsRead, Authorized};
+use tributary_domain::access::{AppsRead, Authorized, Environment};
 use tributary_domain::audit::{AuditContext, AuditEntry};
-use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_domain::vocabulary::id::{AppId, AuditId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::admin::{chain_audit_entries, note_action, remove_audit_entries};
 use tributary_store::records::{AuditChainRow, AuditPlaceRow, AuditRow, Columns, stored_sequence};
-use tributary_store::{ActionNote, AuditLog, ChainPage, ChainedEntry, StoreResult};
+use tributary_store::{
+    ActionNote, AuditLog, AuditedChangesQuery, ChainPage, ChainedEntry, StoreResult,
+};
 use uuid::Uuid;
 
 #[async_trait]
@@ -37,17 +39,25 @@ impl AuditLog for PostgresStore {
                 .and("environment =", environment.as_ref())
                 .and("audit_id <", before.as_ref())
                 .newest("audit_id", &rows);
-            let sql = format!(
-                "select organization_id, audit_id, at, actor_kind, actor_id, action, app_id,
-                        target, changes, address, request_id, environment, sequence
-                 from audit_log where {conditions}"
-            );
-            let rows = tx.query(&sql, &params).await?;
-            let entries = rows
-                .iter()
-                .map(|row| Ok(read_row::<AuditRow>(row)?.read(row.try_get(AuditRow::COUNT)?)?))
-                .collect::<Result<_, Failure>>()?;
+            let entries = read_entries(tx, &conditions, &params).await?;
             Ok(Page::from_rows(entries, page.limit))
+        })
+        .await
+    }
+
+    async fn audited_changes(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+        query: AuditedChangesQuery,
+    ) -> StoreResult<Vec<AuditEntry>> {
+        let (organization, limit) = caller.organization_and_apps();
+        let organization = uuid(organization.as_bytes());
+        let apps = limit.narrowed_to(Some(app)).unwrap_or_default();
+        let apps = column(&apps, |app| uuid(app.as_bytes()));
+        let environment = caller.audited_environment();
+        self.read_for(caller, "audited_changes", async move |tx| {
+            find_changes(tx, (organization, &apps), environment, &query).await
         })
         .await
     }
@@ -108,6 +118,40 @@ impl AuditLog for PostgresStore {
         })
         .await
     }
+}
+
+async fn find_changes(
+    tx: &Tx,
+    (organization, apps): (Uuid, &[Uuid]),
+    environment: Option<Environment>,
+    query: &AuditedChangesQuery,
+) -> Result<Vec<AuditEntry>, Failure> {
+    let apps = apps.to_vec();
+    let actions: Vec<&str> = query.actions.iter().map(|one| one.as_str()).collect();
+    let from = uuid(AuditId::first_at(query.period.0).as_bytes());
+    let until = uuid(AuditId::first_at(query.period.1).as_bytes());
+    let environment = environment.map(Environment::as_str);
+    let rows = i64::from(query.limit);
+    let (conditions, params) = Conditions::new("organization_id", &organization)
+        .and_any("app_id", Some(&apps))
+        .and_any("action", Some(&actions))
+        .and("environment =", environment.as_ref())
+        .and("audit_id >=", Some(&from))
+        .and("audit_id <", Some(&until))
+        .newest("audit_id", &rows);
+    read_entries(tx, &conditions, &params).await
+}
+
+async fn read_entries(
+    tx: &Tx,
+    conditions: &str,
+    params: &[&dyn Param],
+) -> Result<Vec<AuditEntry>, Failure> {
+    let columns = AuditRow::COLUMNS;
+    let sql = format!("select {columns}, sequence from audit_log where {conditions}");
+    let rows = tx.query(&sql, params).await?;
+    let entry = |row| Ok(read_row::<AuditRow>(row)?.read(row.try_get(AuditRow::COUNT)?)?);
+    rows.iter().map(entry).collect()
 }
 
 /// Reads a page in one statement, so that the entries and the state of the chain belong together. An

@@ -4,16 +4,18 @@ use crate::rows::{app_list, page_start, read_row, read_row_at};
 use crate::tables::{SqliteTables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Params, params};
 use tributary_domain::access::{AppsRead, Authorized, Environment};
 use tributary_domain::audit::chain::AuditChain;
 use tributary_domain::audit::{AuditContext, AuditEntry};
-use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_domain::vocabulary::id::{AppId, AuditId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::admin::{chain_audit_entries, note_action, remove_audit_entries};
 use tributary_store::records::{AuditChainRow, AuditPlaceRow, AuditRow, Columns, stored_sequence};
-use tributary_store::{ActionNote, AuditLog, ChainPage, ChainedEntry, StoreResult};
+use tributary_store::{
+    ActionNote, AuditLog, AuditedChangesQuery, ChainPage, ChainedEntry, StoreResult,
+};
 
 #[async_trait]
 impl AuditLog for SqliteStore {
@@ -33,30 +35,61 @@ impl AuditLog for SqliteStore {
                 "and ?4 is null"
             };
             let sql = format!(
-                "select organization_id, audit_id, at, actor_kind, actor_id, action, app_id,
-                        target, changes, address, request_id, environment, sequence
-                 from audit_log where organization_id = ?1 and audit_id < ?2 {narrowed}
+                "select {}, sequence from audit_log where organization_id = ?1 and audit_id < ?2 {narrowed}
                      and (?5 is null or environment = ?5)
-                 order by audit_id desc limit ?3"
+                 order by audit_id desc limit ?3",
+                AuditRow::COLUMNS
             );
-            let rows: Vec<(AuditRow, Option<i64>)> = connection
-                .prepare_cached(&sql)?
-                .query_map(
-                    params![
-                        organization.as_bytes(),
-                        page_start(page.before),
-                        page.limit.rows(),
-                        apps.map(|apps| app_list(&apps)),
-                        environment.map(Environment::as_str)
-                    ],
-                    |row| Ok((read_row::<AuditRow>(row)?, row.get(AuditRow::COUNT)?)),
-                )?
-                .collect::<Result<_, _>>()?;
-            let entries = rows
-                .into_iter()
-                .map(|(row, sequence)| row.read(sequence))
-                .collect::<Result<_, _>>()?;
+            let values = params![
+                organization.as_bytes(),
+                page_start(page.before),
+                page.limit.rows(),
+                apps.map(|apps| app_list(&apps)),
+                environment.map(Environment::as_str)
+            ];
+            let entries = read_entries(connection, &sql, values)?;
             Ok(Page::from_rows(entries, page.limit))
+        })
+        .await
+    }
+
+    async fn audited_changes(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+        query: AuditedChangesQuery,
+    ) -> StoreResult<Vec<AuditEntry>> {
+        let (organization, limit) = caller.organization_and_apps();
+        let apps = limit.narrowed_to(Some(app)).unwrap_or_default();
+        let environment = caller.audited_environment();
+        self.read("audited_changes", move |connection| {
+            let sql = format!(
+                "select {}, sequence from audit_log
+                 where organization_id = ?1
+                     and app_id in (select unhex(value) from json_each(?2))
+                     and audit_id >= ?3 and audit_id < ?4
+                     and action in (select value from json_each(?5))
+                     and (?6 is null or environment = ?6)
+                 order by audit_id desc limit ?7",
+                AuditRow::COLUMNS
+            );
+            let (from, until) = query.period;
+            let ids = [from, until].map(AuditId::first_at);
+            let actions = query
+                .actions
+                .iter()
+                .map(|one| format!("\"{}\"", one.as_str()));
+            let actions = actions.collect::<Vec<_>>().join(",");
+            let values = params![
+                organization.as_bytes(),
+                app_list(&apps),
+                ids[0].as_bytes(),
+                ids[1].as_bytes(),
+                format!("[{actions}]"),
+                environment.map(Environment::as_str),
+                query.limit
+            ];
+            read_entries(connection, &sql, values)
         })
         .await
     }
@@ -130,6 +163,23 @@ impl AuditLog for SqliteStore {
         })
         .await
     }
+}
+
+/// Reads entries with the columns of [`AuditRow`] and `sequence`.
+fn read_entries(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+) -> Result<Vec<AuditEntry>, Failure> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(values, |row| {
+        Ok((read_row::<AuditRow>(row)?, row.get(AuditRow::COUNT)?))
+    })?;
+    let entry = |row: rusqlite::Result<(AuditRow, Option<i64>)>| {
+        let (row, sequence) = row?;
+        Ok(row.read(sequence)?)
+    };
+    rows.map(entry).collect()
 }
 
 /// Finds the chain of an organization.

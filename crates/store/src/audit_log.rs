@@ -6,6 +6,7 @@ use tributary_domain::access::{AppsRead, Authorized};
 use tributary_domain::audit::chain::{AuditChain, ChainBreak, ChainEnd, ChainVerifier};
 use tributary_domain::audit::json::{HashedEntry, with_hash};
 use tributary_domain::audit::{Action, AuditContext, AuditEntry};
+use tributary_domain::report::Period;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -198,6 +199,17 @@ impl ChainLines {
     }
 }
 
+/// Selects the changes of an app that have one of some actions.
+#[derive(Debug, Clone)]
+pub struct AuditedChangesQuery {
+    /// Actions to return.
+    pub actions: Vec<Action>,
+    /// When the changes were made.
+    pub period: Period,
+    /// Highest number of changes to return.
+    pub limit: u32,
+}
+
 /// The audit log.
 #[async_trait]
 pub trait AuditLog: Send + Sync {
@@ -208,6 +220,14 @@ pub trait AuditLog: Send + Sync {
         app: Option<AppId>,
         page: PageRequest,
     ) -> StoreResult<Page<AuditEntry>>;
+
+    /// Lists an app's changes in a period, newest first.
+    async fn audited_changes(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+        query: AuditedChangesQuery,
+    ) -> StoreResult<Vec<AuditEntry>>;
 
     /// Lists the organizations that have a chain, by id, after the given one.
     async fn audited_organizations(

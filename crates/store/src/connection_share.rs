@@ -88,6 +88,7 @@ pub const LONG: &[&str] = &["rebuild_rollups"];
 /// Transactions that read many rows for a caller. They have a time limit.
 pub const REPORT: &[&str] = &[
     "audit_log",
+    "audited_changes",
     "billing_figures",
     "campaign_names",
     "click_breakdown",

@@ -70,8 +70,8 @@ pub use accounts::{AccountSummary, Accounts, LastOwner, NewPasswordReset};
 pub use alerts::{Alerts, DueAlert};
 pub use apps::{APP_NAMES_MAX, AppName, Apps};
 pub use audit_log::{
-    ActionNote, AuditLog, ChainLines, ChainPage, ChainPart, ChainReport, ChainedEntry,
-    verify_audit_chain,
+    ActionNote, AuditLog, AuditedChangesQuery, ChainLines, ChainPage, ChainPart, ChainReport,
+    ChainedEntry, verify_audit_chain,
 };
 pub use audit_streams::AuditStreams;
 pub use billing::{Billing, BillingApp, BillingFigures, BillingSecret, NotificationOutcome};

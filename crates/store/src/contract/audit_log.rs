@@ -3,7 +3,9 @@
 use super::fixtures::{
     CLIENT, SharedStore, app, at, first_page, link, new_app, new_key, organization, origin, refusal,
 };
+use crate::AuditedChangesQuery;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::{Actor, AppsRead, AppsWrite, Authorized, Environment, authorize};
 use tributary_domain::app::{AppChange, AppSecret};
@@ -279,6 +281,43 @@ pub async fn the_log_can_be_filtered_by_app(store: &SharedStore) {
     link(store, &caller, one.id).await;
     assert_eq!(log(store, &caller, Some(one.id)).await.len(), 2);
     assert_eq!(log(store, &caller, Some(other.id)).await.len(), 1);
+}
+
+/// Changes are found by action and time, however many others there are.
+pub async fn changes_are_found_by_action_and_time(store: &SharedStore) {
+    let (caller, stranger) = (organization(store).await, organization(store).await);
+    let (one, other) = (app(store, &caller).await, app(store, &caller).await);
+    for app in [one.id, one.id, other.id] {
+        link(store, &caller, app).await;
+    }
+    let logged = log(store, &caller, Some(one.id)).await;
+    let created: Vec<_> = logged
+        .iter()
+        .filter(|entry| entry.action == Action::LinkCreated)
+        .collect();
+    let [newer, older] = created[..] else {
+        panic!("two links were created: {created:?}");
+    };
+    let after = |entry: &AuditEntry| entry.at.plus(Duration::from_millis(1));
+    let found = async |caller: &Authorized<AppsWrite>, actions: &[Action], until, limit| {
+        let query = AuditedChangesQuery {
+            actions: actions.to_vec(),
+            period: (older.at, until),
+            limit,
+        };
+        let reader = caller.read_access();
+        let found = store.audited_changes(&reader, one.id, query).await;
+        found.expect("changes")
+    };
+    let links = [Action::LinkCreated, Action::LinkDeleted];
+    let all = found(&caller, &links, after(newer), 9).await;
+    assert_eq!(all.iter().collect::<Vec<_>>(), created);
+    let last = found(&caller, &links, after(newer), 1).await;
+    assert_eq!(last.iter().collect::<Vec<_>>(), [newer]);
+    let earlier = found(&caller, &links, older.at, 9).await;
+    assert_eq!(earlier, [], "the end of the period is left out");
+    assert_eq!(found(&caller, &links[1..], after(newer), 9).await, []);
+    assert_eq!(found(&stranger, &links, after(newer), 9).await, []);
 }
 
 /// Pages have no gaps.

@@ -200,6 +200,7 @@ macro_rules! administration_cases {
                 a_test_caller_reads_no_live_entries,
                 another_organization_reads_its_own_log_only,
                 the_log_can_be_filtered_by_app,
+                changes_are_found_by_action_and_time,
                 the_log_is_paged_newest_first,
                 old_entries_are_removed,
             }

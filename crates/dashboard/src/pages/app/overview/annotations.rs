@@ -11,11 +11,25 @@ use tributary_domain::access::{AnalyticsRead, Scope};
 use tributary_domain::audit::{Action, AuditEntry};
 use tributary_domain::report::Period;
 use tributary_domain::vocabulary::id::AppId;
-use tributary_domain::vocabulary::page::{Limit, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::AuditedChangesQuery;
 
-/// Loads the notes of a period, from the newest entries of the audit log. A viewer, who may not see
-/// the log, gets none.
+/// Changes to read. A year with a few changes a day has fewer.
+const CHANGES_MAX: u32 = 2_000;
+
+/// Actions that may have a note.
+const NOTED: [Action; 8] = [
+    Action::LinkCreated,
+    Action::CostsUpdated,
+    Action::CostSourceUpdated,
+    Action::CostSourceRemoved,
+    Action::CostSourcePulled,
+    Action::IntegrationPaused,
+    Action::IntegrationResumed,
+    Action::IntegrationUpdated,
+];
+
+/// Loads the notes of a period from the audit log. A viewer, who may not see the log, gets none.
 pub(super) async fn annotations(
     handles: &DashboardHandles,
     context: &PageContext<AnalyticsRead>,
@@ -27,16 +41,12 @@ pub(super) async fn annotations(
     }
     let environment = context.authorized.environment();
     let reader = context.session.authorize::<OrganizationRead>(environment)?;
-    let newest = PageRequest {
-        limit: Limit::MAX,
-        before: None,
+    let query = AuditedChangesQuery {
+        actions: NOTED.to_vec(),
+        period,
+        limit: CHANGES_MAX,
     };
-    let log = handles.store.audit_log(&reader, Some(app), newest).await?;
-    let entries: Vec<AuditEntry> = log
-        .items
-        .into_iter()
-        .filter(|entry| (period.0..period.1).contains(&entry.at))
-        .collect();
+    let entries = handles.store.audited_changes(&reader, app, query).await?;
     let links = entries
         .iter()
         .filter(|one| one.action == Action::LinkCreated);
@@ -62,6 +72,9 @@ fn note(entry: &AuditEntry, names: &BTreeMap<String, String>) -> Option<String> 
             None => "Link created".to_owned(),
         },
         Action::CostsUpdated => "Costs saved".to_owned(),
+        Action::CostSourceUpdated => format!("Cost import from {} saved", network()),
+        Action::CostSourceRemoved => format!("Cost import from {} removed", network()),
+        Action::CostSourcePulled => format!("Costs imported from {}", network()),
         Action::IntegrationPaused => format!("{} paused", network()),
         Action::IntegrationResumed => format!("{} resumed", network()),
         Action::IntegrationUpdated => {
@@ -87,6 +100,24 @@ mod tests {
     #[case::link(Action::LinkCreated, "lnk_1", None, Some("Link created: Spring"))]
     #[case::other_link(Action::LinkCreated, "lnk_2", None, Some("Link created"))]
     #[case::cost(Action::CostsUpdated, "costs", None, Some("Costs saved"))]
+    #[case::source(
+        Action::CostSourceUpdated,
+        "network_a",
+        None,
+        Some("Cost import from Meta saved")
+    )]
+    #[case::no_source(
+        Action::CostSourceRemoved,
+        "network_c",
+        None,
+        Some("Cost import from TikTok removed")
+    )]
+    #[case::import(
+        Action::CostSourcePulled,
+        "network_a",
+        None,
+        Some("Costs imported from Meta")
+    )]
     #[case::paused(Action::IntegrationPaused, "network_a", None, Some("Meta paused"))]
     #[case::resumed(Action::IntegrationResumed, "network_c", None, Some("TikTok resumed"))]
     #[case::off(
@@ -130,5 +161,6 @@ mod tests {
         };
         let names = BTreeMap::from([("lnk_1".to_owned(), "Spring".to_owned())]);
         assert_eq!(note(&entry, &names).as_deref(), expected);
+        assert!(expected.is_none() || NOTED.contains(&action));
     }
 }
