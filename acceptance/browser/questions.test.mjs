@@ -187,6 +187,8 @@ question("How do today's networks compare with yesterday's?", async () => {
     const row = rows.filter({ hasText: name });
     if (installs > 1) assertNear(await cell(row, "Installs"), installs, name);
   }
+  const before = (await rest(`overview?from=${to}&to=${to}`)).data.kpis.installs.previous;
+  assertNear(await page.locator(".kpi", { hasText: "Installs" }).locator(".kpi-note").first().innerText(), before, "installs before");
 });
 
 question("What did a refund change, and how is the person erased?", async () => {

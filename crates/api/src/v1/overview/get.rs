@@ -18,7 +18,9 @@ use tributary_domain::access::AnalyticsRead;
     get, path = "/api/v1/apps/{appId}/overview", tag = "Analytics", operation_id = "getOverview",
     summary = "Get an overview",
     description = "Key figures compared with the previous period of the same length, a daily \
-                   series, and the top links, campaigns and networks. Requires `analytics:read`.",
+                   series, and the top links, campaigns and networks. If the range is not over, \
+                   only the same part of the previous period is compared, without costs. \
+                   Requires `analytics:read`.",
     params(
         ("appId" = String, Path, description = "App id."),
         ("from" = Option<String>, Query,

@@ -8,7 +8,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::report::anomaly::{TrafficAnomaly, shown_since};
-use tributary_domain::report::range::{DayRange, Span};
+use tributary_domain::report::cohort::{
+    CohortReportQuery, InstallStage, STAGE_AGE_MAX, install_stages,
+};
+use tributary_domain::report::range::{ComparedRange, DayRange, Span};
 use tributary_domain::report::{
     Dimension, Figures, Period, ReportFigures, ReportQuery, Spend, StatsRow, TimeUnit, report_rows,
 };
@@ -32,30 +35,33 @@ impl OverviewLoader<'_> {
     pub(super) async fn load(&self) -> Result<OverviewOut, ApiError> {
         let days = self.range.split(Some(TimeUnit::Day));
         let periods = days.iter().map(|day| day.period).collect();
-        let before = self.range.preceding();
+        let now = self.state.runtime.now();
+        let before = self.range.compared_before(now);
         // Links and campaigns are in the same roll-up, so one query reads both.
         let credits = [Dimension::Network, Dimension::Link, Dimension::Campaign];
         let store = &self.state.store;
-        let health = store.delivery_health(self.caller, self.app, self.state.runtime.now());
+        let health = store.delivery_health(self.caller, self.app, now);
         let days_of_arrival = self.range.from..=self.range.to;
         let billing = store.billing_figures(self.caller, self.app, days_of_arrival);
-        let (credited, by_network, previous, costs, costs_before, health, billing) = tokio::try_join!(
+        let (credited, by_network, previous, costs, costs_before, stages, health, billing) = tokio::try_join!(
             self.load_credited(&credits),
             self.rows(periods, &[Dimension::Network]),
-            self.rows(vec![before.period()], &[Dimension::Network]),
+            self.rows(vec![before.period], &[Dimension::Network]),
             self.costs(self.range),
-            self.costs(&before),
+            self.costs_before(&before),
+            self.install_stages(),
             async { Ok(health.await?) },
             async { Ok(billing.await?) },
         )?;
         let previous = total(&series(
-            &before.split(None),
+            &before.days.split(None),
             previous,
             costs_before.as_ref(),
         ));
         let series = series(&days, by_network.clone(), costs.as_ref());
         let total = total(&series);
         Ok(OverviewOut::of(self.range, &total, &previous, &series)
+            .with_install_funnel(&stages)
             .with_links(self.top_links(&credited).await?)
             .with_campaigns(top_campaigns(&credited, costs.as_ref(), self.range))
             .with_networks(top_networks(&by_network, costs.as_ref(), self.range))
@@ -104,6 +110,27 @@ impl OverviewLoader<'_> {
         }
         let costs = load_spend(self.state, self.caller, self.app, range).await?;
         Ok(Some(costs))
+    }
+
+    /// Loads the costs of the compared range. They are known by whole days, so a part of a day has
+    /// none.
+    async fn costs_before(&self, before: &ComparedRange) -> Result<Option<Spend>, ApiError> {
+        if before.is_partial() {
+            return Ok(None);
+        }
+        self.costs(&before.days).await
+    }
+
+    async fn install_stages(&self) -> Result<Vec<InstallStage>, ApiError> {
+        let days = self.range.split(Some(TimeUnit::Day));
+        let periods: Vec<Period> = days.iter().map(|day| day.period).collect();
+        let query = CohortReportQuery::new(periods.clone(), &[], STAGE_AGE_MAX, ROWS_MAX);
+        let store = &self.state.store;
+        // Read before the cohorts, because it only moves back.
+        let payers_from = store.payers_complete_from(self.caller, self.app).await?;
+        let rows = store.cohorts(self.caller, self.app, query).await?;
+        let now = self.state.runtime.now();
+        Ok(install_stages(&periods, &rows, payers_from, now))
     }
 
     async fn top_links(&self, credited: &[StatsRow]) -> Result<Vec<TopOut>, ApiError> {

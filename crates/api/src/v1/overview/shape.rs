@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use tributary_domain::access::Environment;
 use tributary_domain::integration::Network;
 use tributary_domain::report::anomaly::TrafficAnomaly;
+use tributary_domain::report::cohort::InstallStage;
 use tributary_domain::report::range::DayRange;
-use tributary_domain::report::{ReportFigures, ratio, share};
-use tributary_domain::vocabulary::money::MICROS_PER_UNIT;
+use tributary_domain::report::{ReportFigures, share};
 use tributary_store::{BillingFigures, IntegrationHealth};
 use utoipa::ToSchema;
 
@@ -36,9 +36,12 @@ pub(super) struct OverviewOut {
     top_campaigns: Vec<TopOut>,
     top_networks: Vec<TopOut>,
     /// Counts of the period from click to payment. The steps count different things: an install of
-    /// this period may follow a click of an earlier one, and a device may start several trials, so
-    /// a rate can exceed 1.
+    /// this period may follow a click of an earlier one, and a device may start several trials. So
+    /// they have no rates; `installFunnel` has.
     funnel: Vec<StepOut>,
+    /// What the devices that were installed in the period did later. Without the step `paid` while
+    /// payers of earlier installs are still being counted.
+    install_funnel: Vec<InstallStepOut>,
     /// Delivery figures by network; live data only.
     delivery_health: Vec<NetworkHealthOut>,
     /// Billing events by day of arrival in UTC.
@@ -117,10 +120,39 @@ struct StepOut {
     /// `clicks`, `installs`, `signUps`, `trials`, `payingDevices`.
     step: &'static str,
     count: i64,
-    /// Conversion rate from the previous step; null for the first step, and after a step with a
-    /// count of 0.
+    /// Always null, because the steps do not count the same devices. Use `installFunnel`, or
+    /// `kpis.conversionRate` for installs per click.
+    #[schema(value_type = Option<f64>)]
+    rate: Option<()>,
+}
+
+/// A step of the installs' funnel. Every step counts devices that were installed in the period.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct InstallStepOut {
+    /// `installed`, `active` on the day, or `paid` up to and including the day.
+    step: &'static str,
+    /// Days since the install.
+    day: u8,
+    /// Installs of the period whose day of this number is over.
+    installs: i64,
+    /// Devices of these installs that reached the step.
+    devices: i64,
+    /// `devices` divided by `installs`; null if there are no installs.
     #[schema(value_type = Option<f64>)]
     rate: Option<Box<RawValue>>,
+}
+
+impl From<&InstallStage> for InstallStepOut {
+    fn from(stage: &InstallStage) -> Self {
+        Self {
+            step: stage.step.as_str(),
+            day: stage.age,
+            installs: stage.installs,
+            devices: stage.devices,
+            rate: share(stage.devices, stage.installs).and_then(number),
+        }
+    }
 }
 
 /// Delivery figures for a network.
@@ -169,9 +201,17 @@ impl OverviewOut {
             top_campaigns: Vec::new(),
             top_networks: Vec::new(),
             funnel: funnel(now),
+            install_funnel: Vec::new(),
             delivery_health: Vec::new(),
             billing: JoinedOut::default(),
             anomalies: Vec::new(),
+        }
+    }
+
+    pub(super) fn with_install_funnel(self, stages: &[InstallStage]) -> Self {
+        Self {
+            install_funnel: stages.iter().map(InstallStepOut::from).collect(),
+            ..self
         }
     }
 
@@ -239,19 +279,12 @@ fn funnel(measured: &ReportFigures) -> Vec<StepOut> {
         ("trials", figures.trials),
         ("payingDevices", figures.paying_devices),
     ];
-    let mut before = None;
-    steps
-        .into_iter()
-        .map(|(step, count)| {
-            let rate = before.and_then(|all| ratio(count.saturating_mul(MICROS_PER_UNIT), all));
-            before = Some(count);
-            StepOut {
-                step,
-                count,
-                rate: rate.and_then(number),
-            }
-        })
-        .collect()
+    let step = |(step, count)| StepOut {
+        step,
+        count,
+        rate: None,
+    };
+    steps.into_iter().map(step).collect()
 }
 
 pub(super) type OverviewEnvelope = Envelope<OverviewOut>;
@@ -272,7 +305,12 @@ pub(super) fn example() -> Value {
         "topLinks": [with(json!({"linkId": "lnk_01k9z3v7q8e4r9m2x5c6b7n8d5", "name": "Spring – social"}))],
         "topCampaigns": [with(json!({"network": "network_a", "campaign": "120210"}))],
         "topNetworks": [with(json!({"network": "network_a"}))],
-        "funnel": [{"step": "clicks", "count": 1200, "rate": null}, {"step": "installs", "count": 300, "rate": 0.25}],
+        "funnel": [{"step": "clicks", "count": 1200, "rate": null}, {"step": "installs", "count": 300, "rate": null}],
+        "installFunnel": [
+            {"step": "installed", "day": 0, "installs": 300, "devices": 300, "rate": 1},
+            {"step": "active", "day": 1, "installs": 280, "devices": 84, "rate": 0.3},
+            {"step": "paid", "day": 7, "installs": 200, "devices": 12, "rate": 0.06}
+        ],
         "deliveryHealth": [{"network": "network_a", "pending": 0, "delivered24h": 210, "failed24h": 1}],
         "billing": {"events": 1000, "matched": 980, "joinRate": 0.98},
         "anomalies": [{

@@ -24,7 +24,7 @@ pub use query::{CohortReportQuery, CohortRow, CohortTable};
 pub use report::{
     Cohort, CohortAge, CohortMeasure, CohortSums, cohort_report, same_cohorts, weighted_average,
 };
-pub use returning::{ReturnStage, return_stages};
+pub use returning::{InstallStage, STAGE_AGE_MAX, StageStep, install_stages};
 pub use rows::{CohortFigures, CohortKey, CohortPlaceKey, CohortRows};
 pub use update::{CohortDevice, CohortUpdate, UncertainAge, update_cohorts};
 

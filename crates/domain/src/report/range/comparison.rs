@@ -92,18 +92,11 @@ impl ChosenRange {
             Comparison::PreviousPeriod => self.days.preceding(),
             Comparison::PreviousYear => self.year_before(),
         };
-        let whole = days.period();
-        let end = self.same_part(&days, now).unwrap_or(whole.1);
-        let period = (whole.0, end.min(whole.1));
-        Some(ComparedRange { days, period })
+        Some(self.days.compared_with(days, now))
     }
 
     fn with_days(&self, from: Day, to: Day) -> DayRange {
-        DayRange {
-            from,
-            to,
-            zone: self.days.zone.clone(),
-        }
+        self.days.with_days(from, to)
     }
 
     /// Returns the same days of the month before; a whole month gives a whole month.
@@ -132,16 +125,38 @@ impl ChosenRange {
         };
         self.with_days(earlier(self.days.from), earlier(self.days.to))
     }
+}
+
+impl DayRange {
+    /// Returns the range of the same length right before this one, to compare with.
+    pub fn compared_before(&self, now: Timestamp) -> ComparedRange {
+        self.compared_with(self.preceding(), now)
+    }
+
+    fn compared_with(&self, days: Self, now: Timestamp) -> ComparedRange {
+        let whole = days.period();
+        let end = self.same_part(&days, now).unwrap_or(whole.1);
+        let period = (whole.0, end.min(whole.1));
+        ComparedRange { days, period }
+    }
+
+    fn with_days(&self, from: Day, to: Day) -> Self {
+        Self {
+            from,
+            to,
+            zone: self.zone.clone(),
+        }
+    }
 
     /// Returns the moment in `days` that corresponds to `now`; `None` if this range is over or has
     /// not begun. Figures are stored by quarters of an hour, so the moment is rounded down.
-    fn same_part(&self, days: &DayRange, now: Timestamp) -> Option<Timestamp> {
-        let (begin, end) = self.days.period();
+    fn same_part(&self, days: &Self, now: Timestamp) -> Option<Timestamp> {
+        let (begin, end) = self.period();
         if now < begin || now >= end {
             return None;
         }
-        let today = calendar::today(now, &self.days.zone);
-        let index = today.as_days().saturating_sub(self.days.from.as_days());
+        let today = calendar::today(now, &self.zone);
+        let index = today.as_days().saturating_sub(self.from.as_days());
         let start = |day: Day| self.with_days(day, day).period().0;
         let elapsed = now.since(start(today));
         let counterpart = days_before(days.from, -index).min(days.to);

@@ -1,15 +1,15 @@
-//! How many of the range's installs were active again.
+//! How many of the range's installs were active again, and how many paid.
 
 use crate::analysis::AnalysisBar;
 use crate::failure::Failure;
 use crate::state::DashboardHandles;
 use crate::text;
 use tributary_domain::access::{AnalyticsRead, Authorized};
-use tributary_domain::report::cohort::{CohortReportQuery, ReturnStage, return_stages};
+use tributary_domain::report::cohort::{
+    CohortReportQuery, InstallStage, STAGE_AGE_MAX, StageStep, install_stages,
+};
 use tributary_domain::vocabulary::id::AppId;
 
-/// Days since the install. A later day would read too many rows for a page that opens first.
-const AGES: [u8; 4] = [0, 1, 3, 7];
 /// Maximum number of rows to read: one per day and age.
 const ROWS_MAX: u32 = 100_000;
 
@@ -30,13 +30,14 @@ pub(super) async fn retention(
     bar: &AnalysisBar,
 ) -> Result<Vec<Stage>, Failure> {
     let periods = bar.range.days();
-    let mut query = CohortReportQuery::new(periods.clone(), &[], AGES[AGES.len() - 1], ROWS_MAX);
+    let mut query = CohortReportQuery::new(periods.clone(), &[], STAGE_AGE_MAX, ROWS_MAX);
     query.report.filters = bar.filters();
     if query.table().is_none() {
         return Ok(Vec::new());
     }
+    let payers_from = handles.store.payers_complete_from(caller, app).await?;
     let rows = handles.store.cohorts(caller, app, query).await?;
-    let stages = return_stages(&periods, &rows, &AGES, handles.runtime.now());
+    let stages = install_stages(&periods, &rows, payers_from, handles.runtime.now());
     let stages: Vec<Stage> = stages
         .iter()
         .filter(|stage| stage.installs > 0)
@@ -46,18 +47,17 @@ pub(super) async fn retention(
     Ok(if stages.len() > 1 { stages } else { Vec::new() })
 }
 
-fn stage(one: &ReturnStage) -> Stage {
+fn stage(one: &InstallStage) -> Stage {
     let share = i128::from(one.devices) * 1_000 / i128::from(one.installs.max(1));
-    let is_first = one.age == 0;
     Stage {
-        label: if is_first {
-            "Installed".to_owned()
-        } else {
-            format!("Active on day {}", one.age)
+        label: match one.step {
+            StageStep::Installed => "Installed".to_owned(),
+            StageStep::Active => format!("Active on day {}", one.age),
+            StageStep::Paid => format!("Paid by day {}", one.age),
         },
         value: text::count(one.devices),
         width: i64::try_from(share).unwrap_or(0),
-        share: if is_first {
+        share: if one.step == StageStep::Installed {
             String::new()
         } else {
             let (share, of) = (
@@ -75,12 +75,15 @@ mod tests {
 
     #[test]
     fn a_stage_is_a_share_of_the_installs_that_are_old_enough() {
-        let stage = stage(&ReturnStage {
+        let of = |step| InstallStage {
+            step,
             age: 7,
             installs: 40,
             devices: 10,
-        });
-        assert_eq!((stage.width, &*stage.label), (250, "Active on day 7"));
-        assert_eq!(stage.share, "25.0 % of 40 installs");
+        };
+        let active = stage(&of(StageStep::Active));
+        assert_eq!((active.width, &*active.label), (250, "Active on day 7"));
+        assert_eq!(active.share, "25.0 % of 40 installs");
+        assert_eq!(stage(&of(StageStep::Paid)).label, "Paid by day 7");
     }
 }
