@@ -36,6 +36,12 @@ pub struct Totals {
     pub corrupt: u64,
     /// Conversions that a network received more than once under one id, which it ignores.
     pub repeated_sends: u64,
+    /// Fewest idle connections that were open during an overload, on all nodes.
+    pub idle_connections: Option<u64>,
+    /// Power cuts.
+    pub power_cuts: u64,
+    /// Power cuts before which an I/O error was injected.
+    pub power_cuts_after_error: u64,
     /// Time from the end of the fault until the server accepts an event.
     pub recovery: Vec<Duration>,
     /// Descriptions of what was wrong.
@@ -56,6 +62,12 @@ impl Totals {
         self.wrong_answers += other.wrong_answers;
         self.corrupt += other.corrupt;
         self.repeated_sends += other.repeated_sends;
+        self.idle_connections = [self.idle_connections, other.idle_connections]
+            .into_iter()
+            .flatten()
+            .min();
+        self.power_cuts += other.power_cuts;
+        self.power_cuts_after_error += other.power_cuts_after_error;
         self.recovery.extend(other.recovery);
         for violation in other.violations {
             self.violated(violation);
@@ -130,24 +142,29 @@ impl Account {
         self.rows.values().all(Totals::is_clean)
     }
 
-    /// Formats the account as a Markdown table, with what was wrong below it.
+    /// Formats the account as a Markdown table, with further counts and what was wrong below it.
     pub fn to_markdown(&self) -> String {
         let mut text = String::from(
-            "| engine | fault | rounds | acknowledged | unknown | refused | lost | doubled | unaccounted | \
-             wrong sums | wrong answers | corrupt | repeated sends | recovery, median and maximum |\n\
-             |---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+            "| Engine | Fault | Rounds | Acknowledged | Unknown | Lost | Doubled | Refused | Sums that differ | \
+             Time to recover, median and maximum |\n\
+             |---|---|---|---|---|---|---|---|---|---|\n",
         );
         let engines = [Engine::Sqlite, Engine::Postgres];
         let sums = engines.map(|engine| (engine, self.of_engine(engine)));
         for ((engine, fault), totals) in &self.rows {
             write_row(&mut text, engine, fault, totals);
         }
-        for (engine, sum) in sums.iter().filter(|(_, sum)| sum.rounds > 0) {
+        let sums = || sums.iter().filter(|(_, sum)| sum.rounds > 0);
+        for (engine, sum) in sums() {
             write_row(&mut text, engine_name(*engine), "**all**", sum);
+        }
+        text.push('\n');
+        for (engine, sum) in sums() {
+            write_counts(&mut text, engine_name(*engine), sum);
         }
         for ((engine, fault), totals) in &self.rows {
             for violation in &totals.violations {
-                let _infallible = writeln!(text, "\n- {engine}, {fault}: {violation}");
+                let _infallible = writeln!(text, "- {engine}, {fault}: {violation}");
             }
         }
         text
@@ -158,19 +175,38 @@ fn write_row(text: &mut String, engine: &str, fault: &str, totals: &Totals) {
     let recovery = recovery(&totals.recovery);
     let _infallible = writeln!(
         text,
-        "| {engine} | {fault} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {recovery} |",
+        "| {engine} | {fault} | {} | {} | {} | {} | {} | {} | {} | {recovery} |",
         totals.rounds,
         totals.acknowledged,
         totals.unknown,
-        totals.refused,
         totals.lost,
         totals.doubled,
-        totals.unaccounted,
+        totals.refused,
         totals.wrong_sums,
-        totals.wrong_answers,
-        totals.corrupt,
-        totals.repeated_sends,
     );
+}
+
+/// Writes what has no column, because it belongs to few faults or must be 0.
+fn write_counts(text: &mut String, engine: &str, sum: &Totals) {
+    let _infallible = writeln!(
+        text,
+        "- {engine}: {} damaged databases, {} responses with a wrong status, {} events or deliveries that were not \
+         accounted for; networks ignored {} repeated conversions",
+        sum.corrupt, sum.wrong_answers, sum.unaccounted, sum.repeated_sends,
+    );
+    if let Some(idle) = sum.idle_connections {
+        let _infallible = writeln!(
+            text,
+            "- {engine}: at least {idle} idle connections were open during overload"
+        );
+    }
+    if sum.power_cuts > 0 {
+        let _infallible = writeln!(
+            text,
+            "- {engine}: {} power cuts, {} of them after an injected I/O error",
+            sum.power_cuts, sum.power_cuts_after_error,
+        );
+    }
 }
 
 /// Formats the median and the maximum.
@@ -208,12 +244,44 @@ mod tests {
         assert!(account.is_clean());
         assert_eq!(account.of_engine(Engine::Sqlite).acknowledged, 20);
         let table = account.to_markdown();
-        assert!(
-            table.contains(
-                "| SQLite | kill | 2 | 20 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 30 and 30 ms |"
-            ),
-            "{table}"
-        );
+        let row = "| SQLite | kill | 2 | 20 | 0 | 0 | 0 | 0 | 0 | 30 and 30 ms |";
+        assert!(table.contains(row), "{table}");
+    }
+
+    #[test]
+    fn every_count_is_in_the_account() {
+        let mut account = Account::default();
+        let totals = Totals {
+            rounds: 1,
+            acknowledged: 2,
+            unknown: 3,
+            lost: 4,
+            doubled: 5,
+            refused: 6,
+            wrong_sums: 7,
+            corrupt: 8,
+            wrong_answers: 9,
+            unaccounted: 10,
+            repeated_sends: 11,
+            idle_connections: Some(14),
+            power_cuts: 12,
+            power_cuts_after_error: 13,
+            recovery: Vec::new(),
+            violations: vec!["broken".to_owned()],
+        };
+        account.add("power cut", Engine::Sqlite, totals);
+        let text = account.to_markdown();
+        for line in [
+            "| SQLite | power cut | 1 | 2 | 3 | 4 | 5 | 6 | 7 | – |",
+            "| SQLite | **all** | 1 | 2 | 3 | 4 | 5 | 6 | 7 | – |",
+            "- SQLite: 8 damaged databases, 9 responses with a wrong status, 10 events or deliveries that were not \
+             accounted for; networks ignored 11 repeated conversions",
+            "- SQLite: at least 14 idle connections were open during overload",
+            "- SQLite: 12 power cuts, 13 of them after an injected I/O error",
+            "- SQLite, power cut: broken",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
     }
 
     #[test]

@@ -11,8 +11,10 @@ use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, Instant};
 use tributary_testkit::Engine;
 
-/// Longest wait for the injected errors of a round. A checkpoint may not happen in a short load.
-const INJECTED_MAX: Duration = Duration::from_secs(3);
+/// Longest wait for the first injected error of a round. A checkpoint takes some load.
+const FIRST_ERROR_MAX: Duration = Duration::from_secs(20);
+/// Longest wait for the other ones. They may need a second checkpoint.
+const OTHER_ERRORS_MAX: Duration = Duration::from_secs(3);
 
 /// Cuts the power in every round.
 pub async fn cut_power(episode: Episode) -> Totals {
@@ -33,8 +35,15 @@ async fn cut(episode: Episode, ignored: &'static str) -> Totals {
     for round in 0..episode.rounds {
         instance.kill(0);
         let disk = DurableDisk::of(&instance);
+        // A round whose errors were not injected is made up for by the next one.
+        let has_errors =
+            ignored.is_empty() && totals.power_cuts_after_error * 2 <= totals.power_cuts;
         let faults = DiskFaults {
-            errors: errors(round, &mut random),
+            errors: if has_errors {
+                errors(round, &mut random)
+            } else {
+                String::new()
+            },
             leak: [0, 20, 60][random.random_range(0..3)],
             ignored,
             seed: random.random_range(1..1_000_000),
@@ -42,8 +51,13 @@ async fn cut(episode: Episode, ignored: &'static str) -> Totals {
         };
         let live = instance.database.folder();
         let settings = disk.settings(&library, &live, &faults);
+        let mut errors_at_start = 0;
         // A node that meets an error while it starts may exit; a supervisor would start it again.
-        if instance.try_restart(0, &settings).await.is_err() {
+        if let Err(exit) = instance.try_restart(0, &settings).await {
+            errors_at_start = injected(&exit.log);
+            if errors_at_start == 0 {
+                totals.violated(format!("round {round}, {faults:?}: {exit}"));
+            }
             let without_errors = DiskFaults {
                 errors: String::new(),
                 ..faults.clone()
@@ -62,9 +76,14 @@ async fn cut(episode: Episode, ignored: &'static str) -> Totals {
                 "round {round}, {faults:?}: the load makes no progress"
             ));
         }
-        wait_for_errors(&instance, &faults).await;
+        let errors = match errors_at_start {
+            0 => wait_for_errors(&instance, &faults).await,
+            errors => errors,
+        };
         tokio::time::sleep(random.random_range(Duration::ZERO..episode.load)).await;
         instance.kill(0);
+        totals.power_cuts += 1;
+        totals.power_cuts_after_error += u64::from(errors > 0);
         ledger.add(load.stop().await);
         if let Some(damage) = disk.cut(&instance) {
             totals.corrupt += 1;
@@ -81,32 +100,43 @@ async fn cut(episode: Episode, ignored: &'static str) -> Totals {
         }
         totals.rounds += 1;
     }
+    if ignored.is_empty() && totals.power_cuts_after_error * 2 < totals.power_cuts {
+        let (errors, cuts) = (totals.power_cuts_after_error, totals.power_cuts);
+        totals.violated(format!(
+            "only {errors} of {cuts} power cuts followed an error"
+        ));
+    }
     check(&mut instance, ledger, &mut totals).await;
     totals
 }
 
-/// Returns the errors of a round; every other round has none.
+/// Returns the errors of a round.
 fn errors(round: u64, random: &mut ChaCha8Rng) -> String {
     let nth: u64 = random.random_range(3..200);
     let folder: u64 = random.random_range(1..5);
-    match round % 10 {
-        1 => format!("sync:-wal:{nth}:EIO,sync:-wal:{}:EIO", nth + 9),
-        3 => format!("write:-wal:{nth}:short,sync:/:{folder}:EIO"),
-        5 => format!("write:-wal:{nth}:ENOSPC,truncate:-wal:1:EIO"),
-        7 => format!("sync:.db:{folder}:EIO,write:.db:{nth}:EIO"),
-        9 => format!("sync:/:{folder}:ENOSPC,sync:-wal:{nth}:ENOSPC"),
-        _ => String::new(),
+    match round / 2 % 5 {
+        0 => format!("sync:-wal:{nth}:EIO,sync:-wal:{}:EIO", nth + 9),
+        1 => format!("write:-wal:{nth}:short,sync:/:{folder}:EIO"),
+        2 => format!("write:-wal:{nth}:ENOSPC,truncate:-wal:1:EIO"),
+        3 => format!("sync:.db:{folder}:EIO,write:.db:{nth}:EIO"),
+        _ => format!("sync:/:{folder}:ENOSPC,sync:-wal:{nth}:ENOSPC"),
     }
 }
 
-/// Waits until the errors were injected, for a short time.
-async fn wait_for_errors(instance: &Instance, faults: &DiskFaults) {
+/// Waits until the errors of a round were injected, for a limited time. Returns their number.
+async fn wait_for_errors(instance: &Instance, faults: &DiskFaults) -> usize {
     let expected = faults.errors.split(',').filter(|error| !error.is_empty());
     let expected = expected.count();
     let begun = Instant::now();
-    while expected > 0 && begun.elapsed() < INJECTED_MAX {
-        if injected(&instance.node(0).log()) >= expected {
-            return;
+    loop {
+        let found = injected(&instance.node(0).log());
+        let most = if found == 0 {
+            FIRST_ERROR_MAX
+        } else {
+            OTHER_ERRORS_MAX
+        };
+        if found >= expected || begun.elapsed() > most {
+            return found;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
