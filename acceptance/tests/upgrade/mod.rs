@@ -3,6 +3,8 @@
 //! A test creates a database with the first migrations, fills all tables (`rows`), lets the current
 //! version migrate it, and compares the rows (`changes`) and the schema with a new database's
 //! (`catalog`). Then a server must answer reports from the old figures (`report`).
+//!
+//! `TRIBUTARY_UPGRADE_KILLS=all` interrupts an upgrade from every schema at random instead of some.
 
 mod catalog;
 mod changes;
@@ -15,11 +17,34 @@ mod rows;
 mod sqlite_faults;
 
 use catalog::{Catalog, Snapshot};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use std::ops::RangeInclusive;
 use tributary_store::migration::Migration;
 use tributary_testkit::{Engine, TestDatabase, TextRow};
 
 /// Versions up to this migration did not record the compatibility of migrations, on either engine.
 const LAST_UNDECLARED: i64 = 28;
+
+/// Schemas between two from which an upgrade is interrupted at random, in a short run.
+const SHORT_RUN_STEP: usize = 12;
+
+/// Returns earlier schemas with a random number from a range each: some of them, or all with
+/// `TRIBUTARY_UPGRADE_KILLS=all`.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a long run interrupts more upgrades"
+)]
+fn random_interruptions(
+    engine: Engine,
+    range: impl Fn(i64) -> RangeInclusive<i64>,
+) -> Vec<(i64, i64)> {
+    let is_long = std::env::var("TRIBUTARY_UPGRADE_KILLS").is_ok_and(|value| value == "all");
+    let step = if is_long { 1 } else { SHORT_RUN_STEP };
+    let mut random = ChaCha8Rng::seed_from_u64(23);
+    let schemas = (1..newest(engine)).map(|from| (from, random.random_range(range(from))));
+    schemas.step_by(step).collect()
+}
 
 /// A database with an older schema and rows in all tables.
 struct OldDatabase {

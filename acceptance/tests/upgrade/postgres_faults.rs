@@ -1,6 +1,8 @@
 //! Interrupted upgrades on PostgreSQL: ended sessions, kills, locks, and two nodes at a time.
 
-use super::{OldDatabase, catalog, first_migrations, new_definitions, newest, report};
+use super::{
+    OldDatabase, catalog, first_migrations, new_definitions, newest, random_interruptions, report,
+};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use tributary_store::migration::Migration;
@@ -64,6 +66,20 @@ async fn an_upgrade_survives_the_end_of_its_session_after_every_migration() {
             assert!(error.contains("terminating connection"), "{error}");
             assert_eq!(schema_of(&old).await, from, "migration {number}");
         }
+        assert_next_start_upgrades(&old).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upgrade_survives_the_end_of_its_session_after_a_random_migration() {
+    let newest = newest(Engine::Postgres);
+    for (from, number) in random_interruptions(Engine::Postgres, |from| from + 1..=newest) {
+        let old = OldDatabase::create(Engine::Postgres, from).await;
+        let whole = first_migrations(Engine::Postgres, number).last().unwrap();
+        let broken = ended_after(number, whole.sql);
+        let ended = old.database.migrate_with(&broken).await;
+        ended.expect_err("the session ended");
+        println!("from schema {from}: ended after migration {number}");
         assert_next_start_upgrades(&old).await;
     }
 }

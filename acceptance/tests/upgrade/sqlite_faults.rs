@@ -4,7 +4,7 @@
 //! files that the process left and on the disk after a power cut.
 
 use super::powercut::{Library, Run};
-use super::{OldDatabase, catalog, new_definitions, newest};
+use super::{OldDatabase, catalog, new_definitions, newest, random_interruptions};
 use tributary_testkit::{Engine, TestDatabase, TextRow};
 
 /// The oldest schema, one in the middle, and the last but one.
@@ -17,7 +17,7 @@ const LEAK: &str = "50";
 /// Writes at which the process is killed. An upgrade writes a few hundred pages.
 const WRITES: [u32; 7] = [1, 2, 5, 13, 55, 144, 377];
 /// Syncs that an upgrade does at least: the folder, the commit, the rewritten file and its record.
-const SYNCS_MIN: u32 = 5;
+const SYNCS_MIN: i64 = 5;
 
 /// Starts the current version on both states of an interrupted upgrade and checks the rows.
 async fn assert_recovers(old: &OldDatabase, run: &Run, definitions: &[TextRow]) {
@@ -60,6 +60,20 @@ async fn an_upgrade_survives_a_kill_and_a_power_cut_at_every_sync() {
         for schema in whole {
             assert!(found.iter().any(|(_, disk)| *disk == schema), "{found:?}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upgrade_survives_a_kill_at_a_random_sync() {
+    let (library, definitions) = (Library::compile(), new_definitions(Engine::Sqlite).await);
+    for (from, sync) in random_interruptions(Engine::Sqlite, |_| 1..=SYNCS_MIN) {
+        let old = OldDatabase::create(Engine::Sqlite, from).await;
+        let at = sync.to_string();
+        let settings = [("POWERCUT_AT", at.as_str()), ("POWERCUT_LEAK", LEAK)];
+        let run = library.migrate(&old, &settings).await;
+        println!("from schema {from}: killed at sync {sync}");
+        assert!(run.was_killed(), "schema {from}: {}", run.printed);
+        assert_recovers(&old, &run, &definitions).await;
     }
 }
 
