@@ -38,6 +38,8 @@ pub struct Totals {
     pub repeated_sends: u64,
     /// Fewest idle connections that were open during an overload, on all nodes.
     pub idle_connections: Option<u64>,
+    /// 99th percentile of the latency of what was admitted during an overload, in the slowest burst.
+    pub admitted_p99: Option<Duration>,
     /// Power cuts.
     pub power_cuts: u64,
     /// Power cuts before which an I/O error was injected.
@@ -66,6 +68,7 @@ impl Totals {
             .into_iter()
             .flatten()
             .min();
+        self.admitted_p99 = self.admitted_p99.max(other.admitted_p99);
         self.power_cuts += other.power_cuts;
         self.power_cuts_after_error += other.power_cuts_after_error;
         self.recovery.extend(other.recovery);
@@ -200,6 +203,13 @@ fn write_counts(text: &mut String, engine: &str, sum: &Totals) {
             "- {engine}: at least {idle} idle connections were open during overload"
         );
     }
+    if let Some(latency) = sum.admitted_p99 {
+        let _infallible = writeln!(
+            text,
+            "- {engine}: 99 % of the requests that were admitted during overload had an answer after {latency:.1?} at \
+             most"
+        );
+    }
     if sum.power_cuts > 0 {
         let _infallible = writeln!(
             text,
@@ -264,6 +274,7 @@ mod tests {
             unaccounted: 10,
             repeated_sends: 11,
             idle_connections: Some(14),
+            admitted_p99: Some(Duration::from_millis(1_500)),
             power_cuts: 12,
             power_cuts_after_error: 13,
             recovery: Vec::new(),
@@ -277,6 +288,7 @@ mod tests {
             "- SQLite: 8 damaged databases, 9 responses with a wrong status, 10 events or deliveries that were not \
              accounted for; networks ignored 11 repeated conversions",
             "- SQLite: at least 14 idle connections were open during overload",
+            "- SQLite: 99 % of the requests that were admitted during overload had an answer after 1.5s at most",
             "- SQLite: 12 power cuts, 13 of them after an injected I/O error",
             "- SQLite, power cut: broken",
         ] {

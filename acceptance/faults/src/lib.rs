@@ -17,6 +17,7 @@
 pub mod account;
 pub mod check;
 pub mod experiments;
+pub mod idle;
 pub mod instance;
 pub mod load;
 pub mod postgres;

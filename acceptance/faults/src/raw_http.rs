@@ -12,7 +12,10 @@ use tokio::net::{TcpSocket, TcpStream};
 /// ports.
 const CONNECTIONS_PER_ADDRESS: u32 = 10_000;
 /// Addresses in turn.
-const ADDRESSES: u32 = 200;
+const ADDRESSES: u32 = 100;
+/// First address of a process, and of a second one beside it.
+const FIRST_ADDRESS: u8 = 1;
+const OTHER_FIRST_ADDRESS: u8 = 101;
 /// Longest time for a connection, beyond the server's request timeout.
 const EXCHANGE_MAX: Duration = Duration::from_secs(40);
 /// Bytes of a response that are looked at: all responses to the load are shorter.
@@ -44,6 +47,8 @@ pub enum Answer {
 #[derive(Debug)]
 pub struct RawClient {
     server: SocketAddr,
+    /// The last byte of the first local address.
+    first: u8,
     opened: AtomicU32,
 }
 
@@ -53,7 +58,16 @@ impl RawClient {
         let server = base.trim_start_matches("http://").parse();
         Self {
             server: server.expect("an address with a port"),
+            first: FIRST_ADDRESS,
             opened: AtomicU32::new(0),
+        }
+    }
+
+    /// Creates a client that uses other local addresses, whose ports are free.
+    pub fn of_other_addresses(base: &str) -> Self {
+        Self {
+            first: OTHER_FIRST_ADDRESS,
+            ..Self::new(base)
         }
     }
 
@@ -64,7 +78,7 @@ impl RawClient {
 
     async fn open(&self, receive_buffer: Option<u32>) -> std::io::Result<TcpStream> {
         let number = self.opened.fetch_add(1, Ordering::Relaxed) / CONNECTIONS_PER_ADDRESS;
-        let last = u8::try_from(1 + number % ADDRESSES).unwrap_or(1);
+        let last = self.first + u8::try_from(number % ADDRESSES).unwrap_or(0);
         let socket = TcpSocket::new_v4()?;
         if let Some(bytes) = receive_buffer {
             socket.set_recv_buffer_size(bytes)?;

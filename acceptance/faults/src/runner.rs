@@ -2,7 +2,7 @@
 
 use crate::account::{Account, Totals, engine_name};
 use crate::experiments::{ALL, Episode, Experiment};
-use clap::{Parser, ValueEnum};
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tributary_testkit::Engine;
 
 /// Command-line options.
-#[derive(Debug, Clone, Parser)]
+#[derive(Debug, Clone, Args)]
 pub struct RunOptions {
     /// Duration per engine, such as `60m`, `90s` or `2h`. An episode that has begun is finished.
     #[arg(long = "for", value_parser = parse_duration, default_value = "60m")]

@@ -5,11 +5,12 @@
 use super::Episode;
 use crate::account::Totals;
 use crate::check::check;
+use crate::idle::IdleConnections;
 use crate::instance::{Instance, settings};
 use crate::load::Ledger;
 use crate::raw_http::{
-    Answer, RawClient, allowed_descriptors, exchange, export_request, hold_idle, long_request,
-    slow_reader, slow_writer, tap_request,
+    Answer, RawClient, allowed_descriptors, exchange, export_request, long_request, slow_reader,
+    slow_writer, tap_request,
 };
 use crate::requests::{LoadRequest, Outcome, WebEvent, now_ms};
 use std::sync::Arc;
@@ -17,10 +18,19 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
-use tributary_testkit::Engine;
+use tributary_testkit::{Engine, ServerProcess};
 
 /// Idle connections per round of an episode: 2,000 in a short one and 20,000 in a long one.
 const IDLE_PER_ROUND: u64 = 2_000;
+/// Seconds until the server closes an idle connection: longer than an episode, which needs them.
+const IDLE_TIMEOUT: &str = "3600";
+/// Nodes. A node has at most as many connections as descriptors, so two hold more than one.
+const fn nodes(engine: Engine) -> usize {
+    match engine {
+        Engine::Sqlite => 1,
+        Engine::Postgres => 2,
+    }
+}
 /// Connections that the server allows: more than the idle and the busy ones.
 const CONNECTIONS: &str = "60000";
 /// How much more than the measured rate is offered.
@@ -31,23 +41,27 @@ const MEASURING_CLIENTS: usize = 128;
 /// Requests that each of them sends at most.
 const MEASURED_REQUESTS: usize = 300;
 const MEASURING_TIME: Duration = Duration::from_secs(2);
-/// Requests without an answer at a time. Beyond it, the clients would run out of descriptors.
-const OUTSTANDING_MAX: usize = 10_000;
+/// Requests without an answer at a time. Each needs a descriptor of the server, as an idle connection
+/// does.
+const OUTSTANDING_MAX: usize = 5_000;
 /// Seconds of work that may be without an answer, so that a slow machine is not asked for the
 /// impossible within the request timeout.
 const OUTSTANDING_SECONDS: usize = 5;
-/// Descriptors for everything else, including an experiment with the other engine.
-const RESERVED_DESCRIPTORS: u64 = 1_000;
+/// Descriptors of a node for everything else: the database, slow clients and the networks.
+const RESERVED_DESCRIPTORS: u64 = 500;
 /// Limit of late and missing answers, per thousand sent requests. The kernel completes connections that
 /// do not fit into the server's backlog, and drops what is sent on them.
 const LATE_PER_MILLE_MAX: u64 = 100;
 /// One of so many requests is a tap.
 const TAP_SHARE: u64 = 10;
 /// Connections that read slowly, and as many that write slowly.
-const SLOW_CLIENTS: usize = 20;
+const SLOW_CLIENTS: u64 = 20;
 /// Longest time for an admitted request: the server's request timeout of 30 seconds, and a moment to
 /// notice it on a machine without idle time.
 const ADMITTED_MAX: Duration = Duration::from_secs(33);
+/// Limit of the 99th percentile of the admitted. The clients let the server have a few seconds of work
+/// at a time and take half of the processors, so most of it waits for about ten seconds at worst.
+const ADMITTED_P99_MAX: Duration = Duration::from_secs(20);
 /// Longest time from the end of the load until an event is accepted as usual.
 const USUAL_AGAIN_MAX: Duration = Duration::from_secs(10);
 /// Memory that a connection may take: its buffers and its task.
@@ -87,7 +101,8 @@ enum Sent {
 /// An instance under overload.
 struct Scene {
     instance: Instance,
-    client: Arc<RawClient>,
+    /// One per node.
+    clients: Vec<Arc<RawClient>>,
     ledger: Ledger,
     totals: Totals,
     /// Number of the next request.
@@ -98,12 +113,24 @@ struct Scene {
 }
 
 impl Scene {
-    /// Samples the memory of the server now and then.
+    /// Samples the memory of the nodes now and then.
     fn sample_memory(&mut self) {
         if self.sampled_at.elapsed() >= SAMPLE_INTERVAL {
             self.sampled_at = Instant::now();
-            self.peak_kib = self.peak_kib.max(self.instance.node(0).resident_kib());
+            self.peak_kib = self.peak_kib.max(self.resident_kib());
         }
+    }
+
+    /// Returns the memory of all nodes.
+    fn resident_kib(&self) -> u64 {
+        let nodes = (0..self.instance.nodes()).map(|node| self.instance.node(node));
+        nodes.map(ServerProcess::resident_kib).sum()
+    }
+
+    /// Returns a client of each node in turn.
+    fn client(&self, number: u64) -> Arc<RawClient> {
+        let node = usize::try_from(number).unwrap_or(0) % self.clients.len();
+        self.clients[node].clone()
     }
 
     /// Builds the next request.
@@ -123,8 +150,8 @@ impl Scene {
         };
         let prepared: Vec<_> = (0..MEASURING_CLIENTS).map(|_| of_client(self)).collect();
         let begun = Instant::now();
-        for requests in prepared {
-            clients.spawn(measuring_client(self.client.clone(), requests, begun));
+        for (number, requests) in (0..).zip(prepared) {
+            clients.spawn(measuring_client(self.client(number), requests, begun));
         }
         let mut count = 0;
         while let Some(ended) = clients.join_next().await {
@@ -139,8 +166,7 @@ impl Scene {
     async fn burst(&mut self, per_second: u32, time: Duration) -> Burst {
         let (mut burst, mut running) = (Burst::default(), JoinSet::new());
         let (begun, interval) = (Instant::now(), Duration::from_secs(1) / per_second);
-        let taken = usize::try_from(per_second / FACTOR).unwrap_or(usize::MAX);
-        let most = OUTSTANDING_MAX.min(taken.saturating_mul(OUTSTANDING_SECONDS));
+        let most = outstanding_max(per_second / FACTOR);
         while begun.elapsed() < time {
             let due = begun.elapsed().as_nanos() / interval.as_nanos();
             while u128::from(burst.offered) < due {
@@ -149,7 +175,7 @@ impl Scene {
                     burst.withheld += 1;
                     continue;
                 }
-                let client = self.client.clone();
+                let client = self.client(burst.offered);
                 let tap = tap_request(&self.instance.site);
                 let is_tap = burst.offered.is_multiple_of(TAP_SHARE);
                 let event = (!is_tap).then(|| self.request());
@@ -293,27 +319,47 @@ async fn start_slow_clients(scene: &Scene) -> (Vec<TcpStream>, JoinSet<std::io::
     let site = &scene.instance.site;
     let (export, body) = (export_request(site), long_request(site));
     let (mut readers, mut writers) = (Vec::new(), JoinSet::new());
-    for _ in 0..SLOW_CLIENTS {
-        if let Ok(stream) = slow_reader(&scene.client, &export).await {
+    for number in 0..SLOW_CLIENTS {
+        let client = scene.client(number);
+        if let Ok(stream) = slow_reader(&client, &export).await {
             readers.push(stream);
         }
-        let (client, body) = (scene.client.clone(), body.clone());
+        let body = body.clone();
         writers.spawn(async move { slow_writer(&client, &body).await });
     }
     (readers, writers)
 }
 
+/// Returns how many requests may be without an answer at a time, if the server takes this many per
+/// second.
+fn outstanding_max(per_second: u32) -> usize {
+    let taken = usize::try_from(per_second).unwrap_or(usize::MAX);
+    OUTSTANDING_MAX.min(taken.saturating_mul(OUTSTANDING_SECONDS))
+}
+
+/// Opens this many idle connections to each node.
+fn hold_on_each(scene: &Scene, count: u64) -> Vec<IdleConnections> {
+    let nodes = (0..scene.instance.nodes()).map(|node| scene.instance.node(node));
+    let open = |node: &ServerProcess| IdleConnections::open(node.base_url(), count);
+    tokio::task::block_in_place(|| nodes.map(open).collect())
+}
+
+/// Returns how many idle connections the nodes keep open.
+fn open_connections(idle: &mut [IdleConnections]) -> u64 {
+    tokio::task::block_in_place(|| idle.iter_mut().map(IdleConnections::count).sum())
+}
+
 /// Formats the median, the 99th percentile and the maximum.
 fn percentiles(times: &mut [Duration]) -> String {
     times.sort_unstable();
-    let at =
-        |share: usize| times.get((times.len() * share / 100).min(times.len().saturating_sub(1)));
-    format!(
-        "p50 {:.0?}, p99 {:.0?}, max {:.0?}",
-        at(50),
-        at(99),
-        times.last()
-    )
+    let [median, high, longest] = [50, 99, 100].map(|share| percentile(times, share));
+    format!("p50 {median:.0?}, p99 {high:.0?}, max {longest:.0?}")
+}
+
+/// Returns a percentile of sorted times.
+fn percentile(times: &[Duration], share: usize) -> Duration {
+    let at = (times.len() * share / 100).min(times.len().saturating_sub(1));
+    times.get(at).copied().unwrap_or_default()
 }
 
 /// Held during an overload: two at once would need more descriptors than a process may have.
@@ -323,15 +369,17 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 pub async fn overload(engine: Engine, episode: Episode) -> Totals {
     let _alone = ONE_AT_A_TIME.lock().await;
     let allowed = allowed_descriptors();
-    let wanted = IDLE_PER_ROUND * episode.rounds;
-    let most = allowed.saturating_sub(OUTSTANDING_MAX as u64 + RESERVED_DESCRIPTORS);
+    let nodes = nodes(engine);
     let limits = settings(&[
+        ("TRIBUTARY_HTTP__HEADER_TIMEOUT_SECONDS", IDLE_TIMEOUT),
         ("TRIBUTARY_LIMITS__CONNECTIONS", CONNECTIONS),
         ("TRIBUTARY_LIMITS__CONNECTIONS_PER_ADDRESS", "0"),
     ]);
-    let instance = Instance::start_with(engine, 1, limits).await;
+    let instance = Instance::start_with(engine, nodes, limits).await;
     let mut scene = Scene {
-        client: Arc::new(RawClient::new(&instance.addresses.next())),
+        clients: (0..nodes)
+            .map(|node| Arc::new(RawClient::new(instance.node(node).base_url())))
+            .collect(),
         instance,
         ledger: Ledger::default(),
         totals: Totals::default(),
@@ -340,15 +388,24 @@ pub async fn overload(engine: Engine, episode: Episode) -> Totals {
         sampled_at: Instant::now(),
     };
     let rate = scene.measure().await;
-    let before = scene.instance.node(0).resident_kib();
-    let idle = hold_idle(&scene.client, wanted.min(most)).await;
-    let with_idle = scene.instance.node(0).resident_kib();
+    let before = scene.resident_kib();
+    let wanted = IDLE_PER_ROUND * episode.rounds / nodes as u64;
+    let most = allowed.saturating_sub(outstanding_max(rate) as u64 + RESERVED_DESCRIPTORS);
+    let mut idle = hold_on_each(&scene, wanted.min(most));
+    let held = open_connections(&mut idle);
     println!(
-        "{engine:?}: {rate} requests a second in a closed loop; {before} KiB, {with_idle} KiB with {} idle \
-         connections of {wanted} (limit on open files: {allowed})",
-        idle.len(),
+        "{engine:?}: {rate} requests a second in a closed loop; {before} KiB, {} KiB with {held} idle connections, \
+         {wanted} wanted on each of {nodes} nodes (limit on open files: {allowed})",
+        scene.resident_kib(),
     );
     for _ in 0..episode.rounds.div_ceil(2) {
+        let open = open_connections(&mut idle);
+        let fewest = scene.totals.idle_connections.unwrap_or(open).min(open);
+        scene.totals.idle_connections = Some(fewest);
+        if open < wanted.min(most) * nodes as u64 {
+            let violation = format!("only {open} idle connections are open on {nodes} nodes");
+            scene.totals.violated(violation);
+        }
         let slow = start_slow_clients(&scene).await;
         let mut burst = scene
             .burst(rate * FACTOR, episode.load + MEASURING_TIME)
@@ -368,6 +425,12 @@ pub async fn overload(engine: Engine, episode: Episode) -> Totals {
             burst.without_click,
             burst.taps_lost,
         );
+        let slowest = percentile(&burst.admitted, 99);
+        scene.totals.admitted_p99 = scene.totals.admitted_p99.max(Some(slowest));
+        if slowest > ADMITTED_P99_MAX {
+            let violation = format!("the 99th percentile of the admitted is {slowest:.0?}");
+            scene.totals.violated(violation);
+        }
         drop(slow);
         let sent = burst.offered - burst.withheld;
         if burst.late * 1_000 > sent * LATE_PER_MILLE_MAX {
@@ -381,7 +444,7 @@ pub async fn overload(engine: Engine, episode: Episode) -> Totals {
         }
         scene.totals.rounds += 1;
     }
-    check_memory(&mut scene, before, idle.len() as u64);
+    check_memory(&mut scene, before, held);
     drop(idle);
     let Scene {
         mut instance,
@@ -395,7 +458,7 @@ pub async fn overload(engine: Engine, episode: Episode) -> Totals {
 
 /// Checks that memory stayed below what the connections and the queues may take.
 fn check_memory(scene: &mut Scene, before: u64, idle: u64) {
-    let after = scene.instance.node(0).resident_kib();
+    let after = scene.resident_kib();
     let connections = idle + OUTSTANDING_MAX as u64;
     let most = before + LOAD_KIB_MAX + connections * CONNECTION_KIB_MAX;
     println!(
