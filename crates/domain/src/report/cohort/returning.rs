@@ -90,6 +90,7 @@ pub fn install_stages(
 mod tests {
     use super::*;
     use crate::report::cohort::CohortFigures;
+    use StageStep::{Active, Installed, Paid};
 
     const DAY: i64 = 24 * 60 * 60 * 1_000;
 
@@ -126,7 +127,6 @@ mod tests {
                 .map(|one| (one.step, one.age, one.installs, one.devices));
             stages.collect::<Vec<_>>()
         };
-        use StageStep::{Active, Installed, Paid};
         let later = [
             (Installed, 0, 40, 40),
             (Active, 1, 40, 10),
