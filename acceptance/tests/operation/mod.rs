@@ -8,6 +8,7 @@ mod people;
 mod private_providers;
 mod request_ids;
 mod roles;
+mod sealed_values;
 mod secret_key_rotation;
 mod shared_queue;
 mod starting;

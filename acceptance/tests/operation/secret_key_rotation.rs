@@ -1,19 +1,24 @@
 //! `tributary secret-key rotate` while servers run: nothing is lost, and the old key opens nothing
 //! afterwards.
 
+use super::sealed_values::{OpenedValues, open_all};
 use crate::networks::{ServerWithSimulator, with_current_time};
-use crate::website::{BROWSER, Website};
+use crate::website::Website;
 use reqwest::Client;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
+use tributary_domain::app::AppSecret;
+use tributary_domain::attestation::samples::{PLAY_DECRYPTION_KEY, play_verification_key};
+use tributary_domain::keyring::alert::{ALERT_SECRET_PLACE, AlertSecret};
 use tributary_domain::keyring::{Keyring, SecretKeyId, check_value};
 use tributary_domain::vocabulary::digest::hex;
+use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_simulator::SimulatedNetwork;
 use tributary_store::records::SEALED_COLUMNS;
 use tributary_testkit::{DirectConnection, Engine, ServerProcess, TestDatabase, on_both_engines};
@@ -23,6 +28,10 @@ const OLD: [u8; 32] = [7; 32];
 const NEW: [u8; 32] = [8; 32];
 /// Apps with a credential: more than two batches.
 const APPS: usize = 220;
+/// Name of the app whose credential is locked while the rotation is killed.
+const LOCKED_APP: &str = "App 219";
+/// Taps of each client before the rotation, whose click ids must stay valid.
+const TAPS_BEFORE: u64 = 4;
 /// Time until a node has done what it does every second.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
@@ -167,15 +176,41 @@ fn read_id(digits: &str) -> [u8; 16] {
     bytes.try_into().unwrap()
 }
 
-/// Sets every secret that the API sets.
+/// Sets a secret of every kind that the API sets.
 async fn set_secrets(site: &Website) {
+    let header = "a long authorization value";
+    let secrets = json!({
+        "android": {
+            "playDecryptionKey": PLAY_DECRYPTION_KEY,
+            "playVerificationKey": play_verification_key(),
+        },
+        "attribution": {"socialReferrerKey": "a1b2c3d4"},
+        "billing": {
+            "revenuecat": {"secret": header, "signingSecret": "a long signing secret"},
+            "stripe": {"secret": "whsec_0123456789abcdef", "testSecret": "whsec_fedcba9876543210"},
+            "adapty": {"secret": header, "testSecret": header},
+            "qonversion": {"secret": header, "testSecret": header},
+        },
+    });
+    site.call("PATCH", "", secrets).await.expect(200);
+    for provider in [
+        "revenuecat",
+        "superwall",
+        "superwall",
+        "adapty",
+        "qonversion",
+    ] {
+        let path = format!("/billing/{provider}/secret");
+        site.call("POST", &path, json!({})).await.expect(201);
+    }
     let notice = json!({
         "name": "N", "channel": "webhook", "url": "https://hooks.example.com/x",
         "topic": "daily_summary", "hour": 8,
     });
     site.call("POST", "/notices", notice).await.expect(201);
     // The replaced secrets are stored, too.
-    for path in ["/identity/secret", "/alert-webhook/rotate"] {
+    let identity = "/identity/secret";
+    for path in [identity, identity, "/alert-webhook/rotate"] {
         site.call("POST", path, json!({})).await.expect(201);
     }
     let source = json!({
@@ -225,24 +260,22 @@ struct Load {
     taps: AtomicU64,
     installs: AtomicU64,
     changes: AtomicU64,
+    /// Click ids in the order in which visitors got them.
+    clicks: Mutex<Vec<String>>,
+    is_over: AtomicBool,
 }
 
-/// Sends taps, `configure` calls and changes of a credential through a node until it is stopped. A
-/// change may be refused while the key is replaced, but nothing else fails.
+/// Sends taps, `configure` calls and changes of a credential through a node until the load is over.
+/// A change may be refused while the key is replaced, but nothing else fails.
 async fn send_load(site: Website, node: usize, load: Arc<Load>) {
     let app = site.call("GET", "", Value::Null).await.expect(200).data();
     let sdk_key = app["sdk"]["liveKey"].as_str().unwrap().to_owned();
     for number in 0.. {
-        let tap = site
-            .client
-            .get(format!("{}/w/{}?fbclid=l{number}", site.base, site.link));
-        let tap = tap.header("user-agent", BROWSER).send().await.unwrap();
-        assert!(
-            tap.headers()["location"]
-                .to_str()
-                .unwrap()
-                .contains("ar_click_id=")
-        );
+        if load.is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        let click = site.tap(&site.link, &format!("fbclid=l{number}")).await;
+        load.clicks.lock().unwrap().push(click);
         load.taps.fetch_add(1, Ordering::Relaxed);
         let body = json!({"deviceId": format!("device-{node}-{number}"), "platform": "ios"});
         let install = site
@@ -284,6 +317,98 @@ async fn deliver(simulated: &ServerWithSimulator, site: &Website, account: &str,
         );
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// Keeps the rotation from changing the credential of one app, so that it cannot finish. The rotation
+/// waits for the row on PostgreSQL, and counts combinations of rows for minutes on SQLite.
+async fn lock_credential(direct: &DirectConnection) {
+    let app = format!("(select app_id from apps where name = '{LOCKED_APP}')");
+    direct
+        .run(&match direct.engine() {
+            Engine::Sqlite => {
+                let rows = ["integrations"; 6].join(", ");
+                format!(
+                    "create trigger locked before update of credentials on integrations
+                     when old.app_id = {app} begin select count(*) from {rows}; end"
+                )
+            }
+            Engine::Postgres => {
+                format!("begin; select 1 from integrations where app_id = {app} for update")
+            }
+        })
+        .await;
+}
+
+async fn unlock_credential(direct: &DirectConnection) {
+    let sql = match direct.engine() {
+        Engine::Sqlite => "drop trigger locked",
+        Engine::Postgres => "rollback",
+    };
+    direct.run(sql).await;
+}
+
+/// Waits until the load has created enough clicks. Returns their ids.
+async fn clicks_before(load: &Load, clients: usize) -> Vec<String> {
+    let begun = Instant::now();
+    let enough = usize::try_from(TAPS_BEFORE).unwrap() * clients;
+    loop {
+        let clicks = load.clicks.lock().unwrap().clone();
+        if clicks.len() >= enough {
+            return clicks;
+        }
+        assert!(begun.elapsed() < FOLLOWED_WITHIN, "{} clicks", clicks.len());
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Checks that the values are of every kind.
+fn expect_every_kind(values: &OpenedValues) {
+    let columns: BTreeSet<_> = values
+        .keys()
+        .map(|(table, column, _)| (*table, *column))
+        .collect();
+    let expected = SEALED_COLUMNS.iter().map(|one| (one.table, one.column));
+    assert_eq!(columns, expected.collect());
+    let fields = values.keys().filter(|(table, ..)| *table == "app_secrets");
+    let fields: BTreeSet<&str> = fields.map(|(_, _, scope)| scope[3].as_str()).collect();
+    let secrets = AppSecret::ALL.iter().map(|secret| secret.sealed_field());
+    // The App Store has no secret.
+    let expected = secrets.filter(|field| *field != "billing.appstore");
+    assert_eq!(fields, expected.collect());
+}
+
+/// Checks that the values are those before the rotation, apart from the credential that the load
+/// changes, and the alert secrets that were derived from the old key.
+fn expect_kept(before: &OpenedValues, after: &OpenedValues) {
+    let (mut kept, mut derived) = (0, 0);
+    for (place, secrets) in after {
+        let (_, _, scope) = place;
+        if scope.get(2).is_some_and(|owner| owner == "network_c") {
+            let mut secrets = secrets.iter();
+            assert!(
+                secrets.all(|one| one.starts_with(b"EAAB0123456789abcdef")),
+                "{place:?}"
+            );
+        } else if let Some(stored) = before.get(place) {
+            assert!(secrets == stored, "{place:?} changed");
+            kept += 1;
+        } else {
+            assert_eq!(scope[2..], [ALERT_SECRET_PLACE.0, ALERT_SECRET_PLACE.1]);
+            let of = (
+                OrganizationId::parse(&scope[0]).unwrap(),
+                AppId::parse(&scope[1]).unwrap(),
+            );
+            let expected = Keyring::new(OLD).alert_secret(of, None).unwrap();
+            let mut secrets = secrets.iter().cloned();
+            let secret = AlertSecret::from_bytes(secrets.next().unwrap().try_into().unwrap());
+            assert!(
+                secret == expected && secrets.next().is_none(),
+                "{place:?} changed"
+            );
+            derived += 1;
+        }
+    }
+    assert_eq!((kept, derived), (before.len(), APPS));
 }
 
 async fn signing_secret(site: &Website) -> String {
@@ -427,13 +552,16 @@ on_both_engines! {
         }
         site = site.through(simulated.server.base_url());
 
+        let before = open_all(&*simulated.database.open().await, OLD, NEW).await;
+        expect_every_kind(&before);
         let load = Arc::new(Load::default());
         let mut clients = JoinSet::new();
         for (number, node) in std::iter::once(&simulated.server).chain(&nodes).enumerate() {
             let site = site.through(node.base_url());
             clients.spawn(send_load(site, number, load.clone()));
         }
-        // Killed before it has encrypted anything, and again afterwards.
+        let clicks = clicks_before(&load, clients.len()).await;
+        // Killed before it has encrypted anything, and again in the middle.
         let begun = Instant::now();
         let first = spawn_rotation(&simulated.database, &settings.both());
         while progress(&direct).await.is_none() {
@@ -443,20 +571,30 @@ on_both_engines! {
         kill(first);
         assert_eq!(progress(&direct).await, Some(0));
         let doctor = doctor(&simulated.database, &settings.both());
+        let store = simulated.database.open().await;
+        lock_credential(&direct).await;
         let second = spawn_rotation(&simulated.database, &settings.both());
         while progress(&direct).await == Some(0) {
             assert!(begun.elapsed() < FOLLOWED_WITHIN * 2, "nothing was encrypted again");
+            tokio::time::sleep(PAUSE).await;
         }
         kill(second);
-        let interrupted_at = progress(&direct).await;
+        let reencrypted = progress(&direct).await.expect("the rotation is unfinished");
+        let remaining = store.count_outdated_rows(SecretKeyId::of(&NEW)).await.unwrap();
+        unlock_credential(&direct).await;
+        assert!(reencrypted > 0 && remaining > 0, "{reencrypted} values, {remaining} rows left");
         let printed = rotate(&simulated.database, &settings.both()).unwrap();
         assert!(printed.contains("The rotation is finished"), "{printed}");
+        assert!(!printed.contains("unknown key"), "{printed}");
         assert_eq!(progress(&direct).await, None);
         deliver(&simulated, &site, &account, "during").await;
-        clients.shutdown().await;
+        load.is_over.store(true, Ordering::Relaxed);
+        while let Some(done) = clients.join_next().await {
+            done.unwrap();
+        }
         let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
         println!(
-            "{engine:?}: {} taps, {} installs, {} changes of a credential; interrupted after {interrupted_at:?} values",
+            "{engine:?}: {} taps, {} installs, {} changes of a credential; interrupted after {reencrypted} values, {remaining} rows left",
             count(&load.taps), count(&load.installs), count(&load.changes),
         );
         assert!(doctor.contains("rotation of the secret key"), "{doctor}");
@@ -471,13 +609,14 @@ on_both_engines! {
         simulated.server =
             ServerWithSimulator::serve_with(&simulated.database, &simulated.simulator, &settings.new_only()).await;
         site = site.through(simulated.server.base_url());
-        for (number, click) in [first_click, second_click].into_iter().enumerate() {
+        let issued = clicks.into_iter().chain([first_click, second_click]);
+        for (number, click) in issued.enumerate() {
             site.click = click;
             deliver(&simulated, &site, &account, &format!("after-{number}")).await;
         }
         assert_eq!(signing_secret(&site).await, secret);
         assert_eq!(columns_encrypted_with(&direct, NEW).await, rotated_columns());
-        let store = simulated.database.open().await;
+        expect_kept(&before, &open_all(&*store, NEW, OLD).await);
         assert_eq!(store.count_outdated_rows(SecretKeyId::of(&NEW)).await.unwrap(), 0);
         let check = store.stored_keys().await.unwrap().check.unwrap();
         assert!(check.fits(&NEW) && !check.fits(&OLD));
