@@ -47,7 +47,7 @@ const HOT_FILES: [&str; 27] = [
 /// Statements for rows of all apps: lists of an organization's apps, workers that look for due work,
 /// sweeps, and commands that convert or move a database. None of them runs for a request from outside. Before you add one, consider whether its
 /// cost may grow with the number of shards.
-const ALL_APPS: [&str; 46] = [
+const ALL_APPS: [&str; 47] = [
     "alerts.rs find_due",
     "app_table.rs app_ids",
     "apps.rs app_names",
@@ -67,6 +67,7 @@ const ALL_APPS: [&str; 46] = [
     "due_work/search.rs find_queues",
     "due_work/search.rs search",
     "instance.rs find_unmerged",
+    "members.rs active_notices",
     "notices.rs lease_due_messages",
     "notices.rs lease_due_notices",
     "outbox/due_queues.rs find_due_queues",

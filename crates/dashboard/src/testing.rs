@@ -261,6 +261,7 @@ impl TestDashboard {
             email: None,
             expires_at: NOW.plus(SETUP_LINK_LIFETIME),
             used_at: None,
+            created_by: None,
         };
         change(&mut link);
         let token = self.source.new_key(KeyKind::Setup, Environment::Live);

@@ -31,6 +31,7 @@ impl Sample {
                     app: app.app,
                     progress: settings.topic.first_progress(&Timezone::UTC, at),
                     settings,
+                    owner: None,
                     last_sent_at: None,
                     last_error: None,
                     created_at: at,

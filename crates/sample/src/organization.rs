@@ -172,6 +172,7 @@ async fn create_owner(
         email: None,
         expires_at: at.plus(SETUP_LINK_LIFETIME),
         used_at: None,
+        created_by: None,
     };
     let new = NewSetupLink {
         link,

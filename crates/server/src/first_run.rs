@@ -70,6 +70,7 @@ pub async fn issue_setup_link(
         email,
         expires_at,
         used_at: None,
+        created_by: None,
     };
     let new = NewSetupLink {
         link,

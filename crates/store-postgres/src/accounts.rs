@@ -99,17 +99,13 @@ impl AccountTable for Tx {
     async fn withdraw_setup_links(
         &self,
         email: &Email,
-        within: Option<OrganizationId>,
         at: Timestamp,
     ) -> Result<Vec<OrganizationId>, Failure> {
-        let within = within.map(|organization| uuid(organization.as_bytes()));
         let rows = self
             .query(
-                "update setup_links set used_at = $2
-                 where email = $1 and used_at is null
-                     and ($3::uuid is null or organization_id = $3)
+                "update setup_links set used_at = $2 where email = $1 and used_at is null
                  returning organization_id",
-                &[&email.as_str(), &at.as_millis(), &within],
+                &[&email.as_str(), &at.as_millis()],
             )
             .await?;
         let organization = |row: &Row| Ok(OrganizationId::from_bytes(id(row, 0)?));

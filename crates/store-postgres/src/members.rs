@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 use tributary_domain::access::person::{Role, User};
 use tributary_domain::access::{AppsRead, Authorized, MembersWrite};
 use tributary_domain::audit::AuditContext;
+use tributary_domain::notice::Notice;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -16,8 +17,8 @@ use tributary_recording::MemberTable;
 use tributary_recording::admin::{
     change_member_role, end_member_sessions, remove_member, withdraw_invitation,
 };
-use tributary_store::records::{Columns, SetupLinkRow, UserRow, stored_digest};
-use tributary_store::{Invitation, Members, StoreResult};
+use tributary_store::records::{Columns, NoticeRow, SetupLinkRow, UserRow, stored_digest};
+use tributary_store::{Invitation, Members, StoreResult, TakeOver};
 
 async fn find_members(tx: &Tx, organization: OrganizationId) -> Result<Vec<User>, Failure> {
     let sql = format!(
@@ -66,6 +67,46 @@ impl MemberTable for Tx {
         let sql = "delete from sessions where user_id = $1";
         self.execute_counting(sql, &[&uuid(member.as_bytes())])
             .await
+    }
+
+    async fn unused_setup_links(
+        &self,
+        organization: OrganizationId,
+    ) -> Result<Vec<Invitation>, Failure> {
+        let sql = format!(
+            "select {}, digest from setup_links
+             where organization_id = $1 and used_at is null
+             order by expires_at desc, digest",
+            SetupLinkRow::COLUMNS
+        );
+        let rows = self.query(&sql, &[&uuid(organization.as_bytes())]).await?;
+        let invitation = |row: &Row| {
+            Ok(Invitation {
+                digest: stored_digest("setup_links", row.try_get("digest")?)?,
+                link: read_row::<SetupLinkRow>(row)?.read()?,
+            })
+        };
+        rows.iter().map(invitation).collect()
+    }
+
+    async fn active_notices(
+        &self,
+        organization: OrganizationId,
+        owner: Option<UserId>,
+    ) -> Result<Vec<Notice>, Failure> {
+        let sql = format!(
+            "select {} from notices
+             where app_id in (select app_id from apps where organization_id = $1)
+                 and owner_id is not distinct from $2 and active
+             order by app_id, notice_id",
+            NoticeRow::COLUMNS
+        );
+        let owner = owner.map(|owner| uuid(owner.as_bytes()));
+        let rows = self
+            .query(&sql, &[&uuid(organization.as_bytes()), &owner])
+            .await?;
+        let notice = |row: &Row| Ok(read_row::<NoticeRow>(row)?.read()?);
+        rows.iter().map(notice).collect()
     }
 
     async fn withdraw_setup_link(
@@ -118,7 +159,7 @@ impl Members for PostgresStore {
         &self,
         caller: &Authorized<MembersWrite>,
         member: UserId,
-        take_over: BTreeSet<KeyId>,
+        take_over: TakeOver,
         origin: AuditContext,
     ) -> StoreResult<()> {
         let organization = caller.whole_organization()?;
@@ -142,22 +183,21 @@ impl Members for PostgresStore {
     }
 
     async fn invitations(&self, caller: &Authorized<MembersWrite>) -> StoreResult<Vec<Invitation>> {
-        let organization = uuid(caller.whole_organization()?.as_bytes());
+        let organization = caller.whole_organization()?;
         self.read("invitations", async move |tx| {
-            let sql = format!(
-                "select {}, digest from setup_links
-                 where organization_id = $1 and used_at is null
-                 order by expires_at desc, digest",
-                SetupLinkRow::COLUMNS
-            );
-            let rows = tx.query(&sql, &[&organization]).await?;
-            let invitation = |row: &Row| {
-                Ok(Invitation {
-                    digest: stored_digest("setup_links", row.try_get("digest")?)?,
-                    link: read_row::<SetupLinkRow>(row)?.read()?,
-                })
-            };
-            rows.iter().map(invitation).collect()
+            tx.unused_setup_links(organization).await
+        })
+        .await
+    }
+
+    async fn active_notices(
+        &self,
+        caller: &Authorized<MembersWrite>,
+        owner: Option<UserId>,
+    ) -> StoreResult<Vec<Notice>> {
+        let organization = caller.whole_organization()?;
+        self.read("active_notices", async move |tx| {
+            tx.active_notices(organization, owner).await
         })
         .await
     }

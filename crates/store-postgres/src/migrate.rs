@@ -276,6 +276,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "previous_alert_secrets",
         sql: include_str!("../migrations/0053_previous_alert_secrets.sql"),
     },
+    Migration {
+        number: 54,
+        name: "creators",
+        sql: include_str!("../migrations/0054_creators.sql"),
+    },
 ];
 
 /// Advisory lock that serialises nodes starting at the same time: "tributar" in ASCII.

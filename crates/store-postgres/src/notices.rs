@@ -48,8 +48,8 @@ impl NoticeTable for Tx {
                  done_until = excluded.done_until, is_beyond = excluded.is_beyond,
                  last_sent_at = excluded.last_sent_at, last_error = excluded.last_error,
                  updated_at = excluded.updated_at, revision = excluded.revision,
-                 due_at = excluded.due_at",
-            placeholders(15)
+                 owner_id = excluded.owner_id, due_at = excluded.due_at",
+            placeholders(16)
         );
         self.execute(
             &sql,
@@ -68,6 +68,7 @@ impl NoticeTable for Tx {
                 &row.created_at,
                 &row.updated_at,
                 &row.revision,
+                &row.owner_id.as_ref().map(uuid),
                 &due_at.map(Timestamp::as_millis),
             ],
         )
@@ -268,8 +269,7 @@ impl Notices for PostgresStore {
     ) -> StoreResult<Notice> {
         let organization = caller.organization_of(notice.app)?;
         self.write("create_notice", async move |tx| {
-            create_notice(tx, organization, &notice, &origin).await?;
-            Ok(notice.clone())
+            create_notice(tx, organization, &notice, &origin).await
         })
         .await
     }

@@ -96,8 +96,9 @@ impl TenantTable for Tx {
     async fn insert_setup_link(&self, new: &NewSetupLink) -> Result<(), Failure> {
         let row = SetupLinkRow::write(&new.link);
         self.execute(
-            "insert into setup_links (digest, organization_id, role, email, expires_at, used_at)
-             values ($1, $2, $3, $4, $5, $6)",
+            "insert into setup_links (digest, organization_id, role, email, expires_at, used_at,
+                                      created_by)
+             values ($1, $2, $3, $4, $5, $6, $7)",
             &[
                 &new.digest.as_bytes().as_slice(),
                 &uuid(&row.organization_id),
@@ -105,6 +106,7 @@ impl TenantTable for Tx {
                 &row.email,
                 &row.expires_at,
                 &row.used_at,
+                &row.created_by.as_ref().map(uuid),
             ],
         )
         .await?;

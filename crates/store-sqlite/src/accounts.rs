@@ -91,18 +91,13 @@ impl AccountTable for SqliteTables<'_> {
     async fn withdraw_setup_links(
         &self,
         email: &Email,
-        within: Option<OrganizationId>,
         at: Timestamp,
     ) -> Result<Vec<OrganizationId>, Failure> {
         let mut withdraw = self.0.prepare(
-            "update setup_links set used_at = ?2
-             where email = ?1 and used_at is null and (?3 is null or organization_id = ?3)
+            "update setup_links set used_at = ?2 where email = ?1 and used_at is null
              returning organization_id",
         )?;
-        let within = within.as_ref().map(OrganizationId::as_bytes);
-        let rows = withdraw.query_map(params![email.as_str(), at.as_millis(), within], |row| {
-            row.get(0)
-        })?;
+        let rows = withdraw.query_map(params![email.as_str(), at.as_millis()], |row| row.get(0))?;
         rows.map(|row| Ok(OrganizationId::from_bytes(row?)))
             .collect()
     }

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use tributary_domain::access::person::{Role, User};
 use tributary_domain::access::{AppsRead, Authorized, MembersWrite};
 use tributary_domain::audit::AuditContext;
+use tributary_domain::notice::Notice;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -16,8 +17,8 @@ use tributary_recording::MemberTable;
 use tributary_recording::admin::{
     change_member_role, end_member_sessions, remove_member, withdraw_invitation,
 };
-use tributary_store::records::{Columns, SetupLinkRow, UserRow, stored_digest};
-use tributary_store::{Invitation, Members, StoreResult};
+use tributary_store::records::{Columns, NoticeRow, SetupLinkRow, UserRow, stored_digest};
+use tributary_store::{Invitation, Members, StoreResult, TakeOver};
 
 fn find_members(
     connection: &Connection,
@@ -60,6 +61,52 @@ impl MemberTable for SqliteTables<'_> {
     async fn remove_sessions(&self, member: UserId) -> Result<u64, Failure> {
         let sql = "delete from sessions where user_id = ?1";
         Ok(self.0.execute(sql, [member.as_bytes()])? as u64)
+    }
+
+    async fn unused_setup_links(
+        &self,
+        organization: OrganizationId,
+    ) -> Result<Vec<Invitation>, Failure> {
+        let sql = format!(
+            "select {}, digest from setup_links
+             where organization_id = ?1 and used_at is null
+             order by expires_at desc, digest",
+            SetupLinkRow::COLUMNS
+        );
+        let mut find = self.0.prepare_cached(&sql)?;
+        let rows = find.query_map([organization.as_bytes()], |row| {
+            let digest: Vec<u8> = row.get("digest")?;
+            Ok((read_row::<SetupLinkRow>(row)?, digest))
+        })?;
+        rows.map(|row| {
+            let (link, digest) = row?;
+            Ok(Invitation {
+                digest: stored_digest("setup_links", &digest)?,
+                link: link.read()?,
+            })
+        })
+        .collect()
+    }
+
+    async fn active_notices(
+        &self,
+        organization: OrganizationId,
+        owner: Option<UserId>,
+    ) -> Result<Vec<Notice>, Failure> {
+        let sql = format!(
+            "select {} from notices
+             where app_id in (select app_id from apps where organization_id = ?1)
+                 and owner_id is ?2 and active
+             order by app_id, notice_id",
+            NoticeRow::COLUMNS
+        );
+        let mut find = self.0.prepare_cached(&sql)?;
+        let owner = owner.as_ref().map(UserId::as_bytes);
+        let rows = find.query_map(
+            params![organization.as_bytes(), owner],
+            read_row::<NoticeRow>,
+        )?;
+        rows.map(|row| Ok(row?.read()?)).collect()
     }
 
     async fn withdraw_setup_link(
@@ -116,7 +163,7 @@ impl Members for SqliteStore {
         &self,
         caller: &Authorized<MembersWrite>,
         member: UserId,
-        take_over: BTreeSet<KeyId>,
+        take_over: TakeOver,
         origin: AuditContext,
     ) -> StoreResult<()> {
         let organization = caller.whole_organization()?;
@@ -151,25 +198,19 @@ impl Members for SqliteStore {
     async fn invitations(&self, caller: &Authorized<MembersWrite>) -> StoreResult<Vec<Invitation>> {
         let organization = caller.whole_organization()?;
         self.read("invitations", move |connection| {
-            let sql = format!(
-                "select {}, digest from setup_links
-                 where organization_id = ?1 and used_at is null
-                 order by expires_at desc, digest",
-                SetupLinkRow::COLUMNS
-            );
-            let mut find = connection.prepare_cached(&sql)?;
-            let rows = find.query_map([organization.as_bytes()], |row| {
-                let digest: Vec<u8> = row.get("digest")?;
-                Ok((read_row::<SetupLinkRow>(row)?, digest))
-            })?;
-            rows.map(|row| {
-                let (link, digest) = row?;
-                Ok(Invitation {
-                    digest: stored_digest("setup_links", &digest)?,
-                    link: link.read()?,
-                })
-            })
-            .collect()
+            run(SqliteTables(connection).unused_setup_links(organization))
+        })
+        .await
+    }
+
+    async fn active_notices(
+        &self,
+        caller: &Authorized<MembersWrite>,
+        owner: Option<UserId>,
+    ) -> StoreResult<Vec<Notice>> {
+        let organization = caller.whole_organization()?;
+        self.read("active_notices", move |connection| {
+            run(SqliteTables(connection).active_notices(organization, owner))
         })
         .await
     }

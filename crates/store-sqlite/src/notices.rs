@@ -43,7 +43,7 @@ impl NoticeTable for SqliteTables<'_> {
         let row = NoticeRow::write(notice);
         let sql = format!(
             "insert or replace into notices ({NOTICE_COLUMNS}, due_at)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
         );
         self.0.prepare_cached(&sql)?.execute(params![
             row.app_id,
@@ -60,6 +60,7 @@ impl NoticeTable for SqliteTables<'_> {
             row.created_at,
             row.updated_at,
             row.revision,
+            row.owner_id,
             due_at.map(Timestamp::as_millis)
         ])?;
         Ok(())
@@ -233,8 +234,7 @@ impl Notices for SqliteStore {
         let organization = caller.organization_of(notice.app)?;
         self.write("create_notice", move |connection| {
             let tables = SqliteTables(connection);
-            run(create_notice(&tables, organization, &notice, &origin))?;
-            Ok(notice)
+            run(create_notice(&tables, organization, &notice, &origin))
         })
         .await
     }

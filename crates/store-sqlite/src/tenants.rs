@@ -81,15 +81,17 @@ impl TenantTable for SqliteTables<'_> {
     async fn insert_setup_link(&self, new: &NewSetupLink) -> Result<(), Failure> {
         let row = SetupLinkRow::write(&new.link);
         self.0.execute(
-            "insert into setup_links (digest, organization_id, role, email, expires_at, used_at)
-             values (?1, ?2, ?3, ?4, ?5, ?6)",
+            "insert into setup_links (digest, organization_id, role, email, expires_at, used_at,
+                                      created_by)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             params![
                 new.digest.as_bytes(),
                 row.organization_id,
                 row.role,
                 row.email,
                 row.expires_at,
-                row.used_at
+                row.used_at,
+                row.created_by
             ],
         )?;
         Ok(())

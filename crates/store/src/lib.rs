@@ -94,7 +94,7 @@ pub use instance::{
 pub use integrations::Integrations;
 pub use keys::{ApiKeys, KeyFilter};
 pub use links::Links;
-pub use members::{Invitation, Members};
+pub use members::{Invitation, Members, TakeOver};
 pub use notices::{
     CheckedNotice, DueMessage, DueNotice, FINISHED_MESSAGES_KEPT, LeasedRows, Notices, SentMessage,
 };

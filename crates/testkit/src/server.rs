@@ -302,6 +302,7 @@ impl TestServer {
             email: None,
             expires_at: self.runtime.now().plus(SETUP_LINK_LIFETIME),
             used_at: None,
+            created_by: None,
         };
         let digest = token.digest();
         let origin = self.runtime.origin(Actor::Operator, None, None);

@@ -1,6 +1,7 @@
 //! Users: roles, email addresses, passwords and one-time setup links.
 
-use super::key::KeyText;
+use super::key::{ApiKey, KeyText};
+use super::{Actor, ScopeName};
 use crate::audit::{Changes, FieldChange};
 use crate::refusal::Refusal;
 use crate::vocabulary::fault::{FaultCode, Problem};
@@ -180,6 +181,31 @@ fn role_changes(role: Role) -> Vec<FieldChange> {
     changes.into_vec()
 }
 
+/// Returns the member who answers for what an actor creates: the acting member, or the owner of the
+/// acting key. `None` for the operator and for keys without a known owner. Refused if the member was
+/// removed, or lost the role or key, since the request was authenticated.
+pub fn answering_member(
+    actor: &Actor,
+    members: &[User],
+    key: Option<&ApiKey>,
+    (scope, now): (ScopeName, Timestamp),
+) -> Result<Option<UserId>, Refusal> {
+    match actor {
+        Actor::User(id) => {
+            let member = find_member(members, *id)?;
+            let is_allowed = member.role.grants(scope);
+            is_allowed
+                .then_some(Some(*id))
+                .ok_or(Refusal::MemberNotFound)
+        }
+        Actor::Key(_) => {
+            let valid = key.filter(|key| key.is_valid(now));
+            Ok(valid.ok_or(Refusal::MemberNotFound)?.owner)
+        }
+        Actor::Operator | Actor::DeviceUser | Actor::Service => Ok(None),
+    }
+}
+
 /// Lifetime of a setup link.
 pub const SETUP_LINK_LIFETIME: Duration = Duration::from_hours(7 * 24);
 
@@ -196,6 +222,8 @@ pub struct SetupLink {
     pub expires_at: Timestamp,
     /// Time of use. The link works once.
     pub used_at: Option<Timestamp>,
+    /// Member who created the link; `None` if the operator did, or an earlier version.
+    pub created_by: Option<UserId>,
 }
 
 impl SetupLink {
@@ -207,6 +235,20 @@ impl SetupLink {
     /// Returns whether the link is neither used nor expired.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.used_at.is_none() && now < self.expires_at
+    }
+
+    /// Returns whether a member who gets another role, or is removed (`role` is `None`), loses the link.
+    /// A removed member could come back with a link for their own address, or with one that they sent
+    /// to another address of theirs. A member who may no longer invite could regain the role with it.
+    pub fn is_lost(&self, member: &User, role: Option<Role>) -> bool {
+        if self.organization != member.organization || self.used_at.is_some() {
+            return false;
+        }
+        let is_creator = self.created_by == Some(member.id);
+        match role {
+            None => is_creator || self.email.as_ref() == Some(&member.email),
+            Some(role) => is_creator && !role.grants(ScopeName::MembersWrite),
+        }
     }
 }
 
@@ -222,6 +264,7 @@ pub fn setup_url(base_url: &str, token: &KeyText) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::access::key::tests::any_key;
     use proptest::prelude::*;
     use rstest::rstest;
 
@@ -345,7 +388,68 @@ pub(crate) mod tests {
             email: None,
             expires_at: Timestamp::from_millis(100),
             used_at: used.map(Timestamp::from_millis),
+            created_by: None,
         };
         assert_eq!(link.is_valid(Timestamp::from_millis(now)), valid);
+    }
+
+    #[rstest]
+    #[case::admin(Role::Admin, ScopeName::AppsWrite, true)]
+    #[case::demoted(Role::Admin, ScopeName::MembersWrite, false)]
+    fn a_member_answers_for_what_they_create(
+        #[case] role: Role,
+        #[case] scope: ScopeName,
+        #[case] is_allowed: bool,
+    ) {
+        let (member, now) = (any_user(role), Timestamp::from_millis(0));
+        let of = |actor: &Actor, key| {
+            answering_member(actor, std::slice::from_ref(&member), key, (scope, now))
+        };
+        let expected = is_allowed
+            .then_some(Some(member.id))
+            .ok_or(Refusal::MemberNotFound);
+        assert_eq!(of(&Actor::User(member.id), None), expected);
+        let removed = Actor::User(UserId::from_bytes([9; 16]));
+        assert_eq!(of(&removed, None), Err(Refusal::MemberNotFound));
+        assert_eq!(of(&Actor::Operator, None), Ok(None));
+        let mut key = any_key();
+        key.owner = Some(member.id);
+        let by_key = Actor::Key(key.id);
+        assert_eq!(of(&by_key, Some(&key)), Ok(Some(member.id)));
+        let mut revoked = key.clone();
+        assert!(revoked.revoke(now));
+        assert_eq!(of(&by_key, Some(&revoked)), Err(Refusal::MemberNotFound));
+        assert_eq!(of(&by_key, None), Err(Refusal::MemberNotFound));
+    }
+
+    #[rstest]
+    #[case::own_address("you@example.com", None, None, true)]
+    #[case::own_address_of_a_demoted_member("you@example.com", None, Some(Role::Viewer), false)]
+    #[case::created_and_removed("me@example.net", Some(1), None, true)]
+    #[case::created_and_demoted("me@example.net", Some(1), Some(Role::Admin), true)]
+    #[case::created_and_still_owner("me@example.net", Some(1), Some(Role::Owner), false)]
+    #[case::of_a_colleague("me@example.net", Some(9), None, false)]
+    #[case::of_the_operator("me@example.net", None, None, false)]
+    fn a_changed_member_loses_links(
+        #[case] email: &str,
+        #[case] created_by: Option<u8>,
+        #[case] role: Option<Role>,
+        #[case] expected: bool,
+    ) {
+        let member = any_user(Role::Owner);
+        let mut link = SetupLink {
+            organization: member.organization,
+            role: Role::Owner,
+            email: Email::parse(email).ok(),
+            expires_at: Timestamp::from_millis(100),
+            used_at: None,
+            created_by: created_by.map(|id| UserId::from_bytes([id; 16])),
+        };
+        assert_eq!(link.is_lost(&member, role), expected);
+        link.used_at = Some(Timestamp::from_millis(1));
+        assert!(!link.is_lost(&member, role));
+        link.used_at = None;
+        link.organization = OrganizationId::from_bytes([2; 16]);
+        assert!(!link.is_lost(&member, role));
     }
 }

@@ -5,6 +5,7 @@ use super::{Notice, NoticeSettings, NoticeTopic};
 use crate::app::AuditedChange;
 use crate::audit::{Changes, FieldChange};
 use crate::refusal::Refusal;
+use crate::vocabulary::id::UserId;
 use crate::vocabulary::revision::Precondition;
 use crate::vocabulary::time::Timestamp;
 use crate::vocabulary::timezone::Timezone;
@@ -20,11 +21,12 @@ impl Notice {
     }
 
     /// Replaces the settings. A changed notice starts from now: it sends nothing about earlier days.
+    /// `by` is the acting member, who becomes the owner by changing the channel.
     pub fn changed(
         &self,
         settings: NoticeSettings,
         precondition: &Precondition,
-        zone: &Timezone,
+        (zone, by): (&Timezone, Option<UserId>),
         now: Timestamp,
     ) -> Result<AuditedChange<Self>, Refusal> {
         self.admit(precondition)?;
@@ -46,6 +48,9 @@ impl Notice {
             let is_same = settings.topic == self.settings.topic && self.settings.active;
             if !is_same {
                 after.progress = settings.topic.first_progress(zone, now);
+            }
+            if settings.channel != self.settings.channel {
+                after.owner = by;
             }
             after.settings = settings;
             after.last_error = None;

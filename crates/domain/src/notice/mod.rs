@@ -8,6 +8,7 @@ mod changes;
 mod draft;
 mod message;
 mod occasion;
+mod ownership;
 mod schedule;
 mod summary;
 mod threshold;
@@ -17,6 +18,7 @@ pub use draft::{DraftChannel, HOURS, NoticeDraft, NoticeInput};
 pub(crate) use message::one_line;
 pub use message::{Message, MessageTable, MessageValue, NoticePreview, SUBJECT_CHARS_MAX};
 pub use occasion::{MessageOutcome, Occasion, admit_test, example_alert, message_id, retry_after};
+pub use ownership::notices_of_removed_member;
 pub use schedule::{DueCheck, NoticePlan, NoticeProgress, Weekday};
 pub use summary::{SummaryFacts, alert_message, summary_message, threshold_message};
 pub use threshold::{Threshold, ThresholdCondition, ThresholdWindow};
@@ -24,7 +26,7 @@ pub use threshold::{Threshold, ThresholdCondition, ThresholdWindow};
 use crate::forwarding::alert::{Alert, AlertKind};
 use crate::keyring::seal::SealedSecret;
 use crate::refusal::Refusal;
-use crate::vocabulary::id::{AppId, NoticeId};
+use crate::vocabulary::id::{AppId, NoticeId, UserId};
 use crate::vocabulary::revision::{Precondition, Revision};
 use crate::vocabulary::text::Name;
 use crate::vocabulary::time::Timestamp;
@@ -184,6 +186,9 @@ pub struct Notice {
     pub app: AppId,
     /// What people chose.
     pub settings: NoticeSettings,
+    /// Member who chose the channel: the creator, or the last one to change it. `None` if the operator
+    /// did, or an earlier version.
+    pub owner: Option<UserId>,
     /// What it has checked and sent already.
     pub progress: NoticeProgress,
     /// When the last message was accepted.

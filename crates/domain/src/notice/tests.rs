@@ -2,6 +2,8 @@
 
 use super::samples::{figures, threshold};
 use super::*;
+use crate::access::person::tests::any_user;
+use crate::access::person::{Role, User};
 use crate::app::{App, AppCreation};
 use crate::report::metric::Metric;
 use crate::report::range::DayRange;
@@ -13,6 +15,7 @@ use crate::vocabulary::money::Amount;
 use crate::vocabulary::timezone::Timezone;
 use crate::vocabulary::web_url::HttpsUrl;
 use rstest::rstest;
+use std::collections::BTreeSet;
 
 fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
@@ -120,12 +123,17 @@ fn a_stored_url_is_kept_for_the_same_channel_only() {
     }
 }
 
+fn member(number: u8) -> UserId {
+    UserId::from_bytes([number; 16])
+}
+
 fn notice(settings: NoticeSettings) -> Notice {
     Notice {
         id: NoticeId::from_bytes([1; 16]),
         app: AppId::from_bytes([2; 16]),
         progress: settings.topic.first_progress(&Timezone::UTC, at(0)),
         settings,
+        owner: Some(member(1)),
         last_sent_at: None,
         last_error: Some("broken".to_owned()),
         created_at: at(0),
@@ -140,7 +148,7 @@ fn a_change_is_audited_without_addresses_and_paths() {
     let secret = slack(Some("https://hooks.example.com/T1/secret"));
     let after = settings(secret, None).unwrap();
     let changed = before
-        .changed(after, &Precondition::None, &Timezone::UTC, at(9))
+        .changed(after, &Precondition::None, (&Timezone::UTC, None), at(9))
         .unwrap();
     let text = format!("{:?} {:?}", changed.changes, before.creation_changes());
     assert!(
@@ -161,12 +169,12 @@ fn other_recipients_are_a_change_although_their_number_is_the_same() {
     };
     let after = settings(other, None).unwrap();
     let changed = before
-        .changed(after, &Precondition::None, &Timezone::UTC, at(9))
+        .changed(after, &Precondition::None, (&Timezone::UTC, None), at(9))
         .unwrap();
     assert_eq!(changed.changes.len(), 1);
     let same = settings(input(), None).unwrap();
     let same = before
-        .changed(same, &Precondition::None, &Timezone::UTC, at(9))
+        .changed(same, &Precondition::None, (&Timezone::UTC, None), at(9))
         .unwrap();
     assert_eq!((same.changes.len(), same.after.revision.number()), (0, 1));
 }
@@ -182,11 +190,70 @@ fn a_change_of_the_topic_starts_anew() {
     for (changed, is_kept) in [(renamed, true), (limit(), false)] {
         let after = settings(changed, None).unwrap();
         let after = before
-            .changed(after, &Precondition::None, &Timezone::UTC, later)
+            .changed(after, &Precondition::None, (&Timezone::UTC, None), later)
             .unwrap()
             .after;
         assert_eq!(after.progress == before.progress, is_kept);
     }
+}
+
+#[rstest]
+#[case::name(NoticeInput { name: Value(Name::parse("Other").unwrap()), ..input() }, 1)]
+#[case::recipients(NoticeInput { recipients: Value(vec![mail("me@example.net")]), ..input() }, 2)]
+#[case::url(slack(Some("https://hooks.example.com/T1/secret")), 2)]
+fn a_member_who_changes_the_channel_becomes_the_owner(
+    #[case] input: NoticeInput,
+    #[case] owner: u8,
+) {
+    let before = notice(settings(self::input(), None).unwrap());
+    let after = settings(input, None).unwrap();
+    let by = (&Timezone::UTC, Some(member(2)));
+    let changed = before.changed(after, &Precondition::None, by, at(9));
+    assert_eq!(changed.unwrap().after.owner, Some(member(owner)));
+}
+
+#[rstest]
+#[case::paused(Some(Role::Owner), false, "active")]
+#[case::kept(Some(Role::Owner), true, "owner")]
+#[case::kept_by_a_viewer(Some(Role::Viewer), true, "active")]
+#[case::kept_by_the_operator(None, true, "active")]
+fn notices_of_a_removed_member_are_paused_or_kept(
+    #[case] by: Option<Role>,
+    #[case] is_wanted: bool,
+    #[case] changed_field: &str,
+) {
+    let by = by.map(|role| User {
+        id: member(2),
+        ..any_user(role)
+    });
+    let lost = notice(settings(input(), None).unwrap());
+    let mut others = [lost.clone(), lost.clone(), lost.clone()];
+    others[0].owner = Some(member(2));
+    others[1].owner = None;
+    others[2].settings.active = false;
+    let wanted = BTreeSet::from_iter(is_wanted.then_some(lost.id));
+    let notices: Vec<Notice> = others.into_iter().chain([lost.clone()]).collect();
+    let changed = notices_of_removed_member(notices, member(1), (by.as_ref(), &wanted), at(9));
+    let [changed] = changed.try_into().unwrap();
+    assert_eq!(changed.changes.len(), 1);
+    assert_eq!(changed.changes[0].field, changed_field);
+    let after = changed.after;
+    assert_eq!(after.settings.active, changed_field == "owner");
+    let owner = if after.settings.active { 2 } else { 1 };
+    assert_eq!(after.owner, Some(member(owner)));
+    assert_eq!((after.revision.number(), after.updated_at), (2, at(9)));
+}
+
+#[test]
+fn a_removed_member_cannot_keep_their_own_notices() {
+    let lost = notice(settings(input(), None).unwrap());
+    let by = User {
+        id: member(1),
+        ..any_user(Role::Owner)
+    };
+    let wanted = BTreeSet::from([lost.id]);
+    let changed = notices_of_removed_member(vec![lost], by.id, (Some(&by), &wanted), at(9));
+    assert!(!changed[0].after.settings.active);
 }
 
 fn alert(kind: AlertKind) -> Alert {

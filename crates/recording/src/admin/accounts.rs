@@ -1,9 +1,7 @@
 //! The accounts of an email address in all organizations.
 
-use super::keys::{audit_owned_keys, change_owned_keys};
-use super::members::remove_for_good;
+use super::members::{audit_lost, remove_for_good};
 use crate::tables::Tables;
-use std::collections::BTreeSet;
 use tributary_domain::access::Actor;
 use tributary_domain::access::person::{Email, User, change_member, remove_any_member};
 use tributary_domain::audit::{Action, AuditContext};
@@ -11,7 +9,7 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_store::records::audit_row;
-use tributary_store::{LastOwner, NewPasswordReset};
+use tributary_store::{LastOwner, NewPasswordReset, TakeOver};
 
 /// Locks a person out of all accounts, and stores a link for setting a new password.
 pub async fn reset_accounts<T: Tables>(
@@ -132,10 +130,9 @@ pub async fn remove_accounts<T: Tables>(
             LastOwner::Stays => change_member(&members, account.id, None)?,
             LastOwner::Goes => remove_any_member(&members, account.id)?,
         };
-        let (of, nothing) = ((organization, origin), BTreeSet::new());
-        let keys = change_owned_keys(tables, &members, (user.id, None), &nothing, of).await?;
-        remove_for_good(tables, &user, origin).await?;
-        removed.push((user, changes, keys));
+        let nothing = TakeOver::default();
+        let lost = remove_for_good(tables, &members, &user, &nothing, origin).await?;
+        removed.push((user, changes, lost));
     }
     if removed.is_empty() {
         return Err(Refusal::AccountNotFound.into());
@@ -143,15 +140,16 @@ pub async fn remove_accounts<T: Tables>(
     tables
         .remove_password_resets(Some(email), origin.at)
         .await?;
-    let mut withdrawn = tables.withdraw_setup_links(email, None, origin.at).await?;
+    let mut withdrawn = tables.withdraw_setup_links(email, origin.at).await?;
+    withdrawn.extend(removed.iter().flat_map(|(_, _, lost)| &lost.withdrawn));
     // In the order in which all transactions write to the logs of organizations.
     withdrawn.sort_unstable();
     let mut origin = audit_withdrawn(tables, &withdrawn, origin).await?;
-    for (user, changes, keys) in &removed {
+    for (user, changes, lost) in &removed {
         let (organization, action) = (user.organization, Action::UserRemoved);
         let row = audit_row(organization, &origin, action, None, user.id, changes);
         tables.insert_audit(&row).await?;
-        origin = audit_owned_keys(tables, keys, &origin).await?;
+        origin = audit_lost(tables, organization, lost, &origin).await?;
     }
     Ok(removed.into_iter().map(|(user, ..)| user).collect())
 }

@@ -2,10 +2,11 @@
 
 use super::factors::store_factor;
 use super::keys::insert_key;
+use super::members::lock_answering_member;
 use crate::tables::Tables;
-use tributary_domain::access::Actor;
 use tributary_domain::access::person::User;
 use tributary_domain::access::single_sign_on::removed_member;
+use tributary_domain::access::{Actor, ScopeName};
 use tributary_domain::audit::{Action, AuditContext};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
@@ -59,14 +60,18 @@ pub async fn create_setup_link<T: Tables>(
     new: &NewSetupLink,
     origin: &AuditContext,
 ) -> Result<(), T::Failure> {
-    let (link, action) = (&new.link, Action::SetupLinkCreated);
+    let (scope, action) = (ScopeName::MembersWrite, Action::SetupLinkCreated);
+    let mut new = new.clone();
+    let link = &mut new.link;
+    link.created_by = lock_answering_member(tables, link.organization, scope, origin).await?;
+    let link = &new.link;
     if link.email.is_none() {
         tables.lock_setup_links(link.organization).await?;
         tables
             .mark_first_owner_links_used(link.organization, origin.at)
             .await?;
     }
-    tables.insert_setup_link(new).await?;
+    tables.insert_setup_link(&new).await?;
     let (target, changes) = (link.role.as_str(), link.creation_changes());
     let row = audit_row(link.organization, origin, action, None, target, &changes);
     tables.insert_audit(&row).await

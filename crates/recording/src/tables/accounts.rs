@@ -40,12 +40,10 @@ pub trait AccountTable: EngineTransaction {
         now: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Withdraws the unused setup links for an address, in one organization or in all. Returns their
-    /// organizations.
+    /// Withdraws the unused setup links for an address in all organizations. Returns the organizations.
     async fn withdraw_setup_links(
         &self,
         email: &Email,
-        within: Option<OrganizationId>,
         at: Timestamp,
     ) -> Result<Vec<OrganizationId>, Self::Failure>;
 }

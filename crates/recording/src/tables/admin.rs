@@ -13,6 +13,7 @@ use tributary_domain::forwarding::settlement::IntegrationVersion;
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::keyring::seal::SealedSecret;
 use tributary_domain::link::Link;
+use tributary_domain::notice::Notice;
 use tributary_domain::report::cost::{CostKey, StoredCost};
 use tributary_domain::report::view::SavedView;
 use tributary_domain::skan::Configuration;
@@ -21,7 +22,7 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, LinkId, OrganizationId, ShareId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::TerminalCounts;
-use tributary_store::{NewSetupLink, NewShareLink, Organization, QueueRef};
+use tributary_store::{Invitation, NewSetupLink, NewShareLink, Organization, QueueRef};
 
 /// Apps, as seen by the organizations that manage them.
 pub trait ManagedAppTable: EngineTransaction {
@@ -232,6 +233,20 @@ pub trait MemberTable: EngineTransaction {
 
     /// Ends all sessions of a member. Returns how many it ended.
     async fn remove_sessions(&self, member: UserId) -> Result<u64, Self::Failure>;
+
+    /// Returns an organization's unused setup links, including expired ones, latest expiry first.
+    async fn unused_setup_links(
+        &self,
+        organization: OrganizationId,
+    ) -> Result<Vec<Invitation>, Self::Failure>;
+
+    /// Returns the notices of an organization that send messages and whose owner is this member, or
+    /// unknown, by app and age.
+    async fn active_notices(
+        &self,
+        organization: OrganizationId,
+        owner: Option<UserId>,
+    ) -> Result<Vec<Notice>, Self::Failure>;
 
     /// Withdraws an unused invitation. Returns false when there is none.
     async fn withdraw_setup_link(

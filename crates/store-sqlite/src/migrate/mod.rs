@@ -273,6 +273,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "previous_alert_secrets",
         sql: include_str!("../../migrations/0053_previous_alert_secrets.sql"),
     },
+    Migration {
+        number: 54,
+        name: "creators",
+        sql: include_str!("../../migrations/0054_creators.sql"),
+    },
 ];
 
 /// Applies the pending migrations in one transaction.

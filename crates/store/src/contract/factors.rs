@@ -3,7 +3,7 @@
 use super::fixtures::{SharedStore, at, first_page, name, organization, origin, refusal, unique};
 use super::passkeys::passkey;
 use super::sessions::{PASSWORD_HASH, new_session, user};
-use crate::NewSession;
+use crate::{NewSession, TakeOver};
 use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::factor::{Factor, FactorState, FactorVerifier};
 use tributary_domain::access::person::{Role, User};
@@ -308,7 +308,7 @@ pub async fn the_operator_removes_factors(store: &SharedStore) {
     );
     add(store, &app(&member), &["b"]).await;
     let gone = store
-        .remove_member(&access, member.id, [].into(), origin(20))
+        .remove_member(&access, member.id, TakeOver::default(), origin(20))
         .await;
     gone.expect("the member is removed");
     assert!(

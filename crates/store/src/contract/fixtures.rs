@@ -110,6 +110,7 @@ pub fn new_setup_link(organization: OrganizationId) -> NewSetupLink {
         email: None,
         expires_at: at(0).plus(SETUP_LINK_LIFETIME),
         used_at: None,
+        created_by: None,
     };
     NewSetupLink {
         link,

@@ -5,8 +5,7 @@ use super::fixtures::{
     origin, refusal, unique,
 };
 use super::sessions::user;
-use crate::{KeyFilter, NewKey};
-use std::collections::BTreeSet;
+use crate::{KeyFilter, NewKey, TakeOver};
 use std::time::Duration;
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::key_limits::{AddressLimit, AppLimit, KeyLimits};
@@ -164,7 +163,7 @@ pub async fn only_members_with_the_scope_create_keys(store: &SharedStore) {
     assert_eq!(refusal(create(&analyst).await), Refusal::KeyManagerInvalid);
     create(&admin).await.expect("a key");
     let owner = Authorized::<MembersWrite>::operator(caller.organization());
-    let removed = store.remove_member(&owner, admin.id, BTreeSet::new(), origin(11));
+    let removed = store.remove_member(&owner, admin.id, TakeOver::default(), origin(11));
     removed.await.expect("removed");
     assert_eq!(refusal(create(&admin).await), Refusal::KeyManagerInvalid);
 }

@@ -3,12 +3,20 @@
 use super::fixtures::{SharedStore, at, first_page, organization, origin, unique};
 use super::keys::{by, created, full_key, manager, rotation, stored};
 use super::sessions::user;
+use crate::TakeOver;
 use std::collections::BTreeSet;
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Role, User};
 use tributary_domain::access::{Actor, Authorized, MembersWrite, Permission};
 use tributary_domain::audit::Action;
 use tributary_domain::vocabulary::digest::Digest;
+
+fn taking(key: &ApiKey) -> TakeOver {
+    TakeOver {
+        keys: BTreeSet::from([key.id]),
+        ..TakeOver::default()
+    }
+}
 
 /// Creates three keys of a member: full, read-only, and full by the first key.
 async fn keys_of(store: &SharedStore, member: &User) -> [ApiKey; 3] {
@@ -45,7 +53,7 @@ pub async fn a_removed_member_loses_all_keys(store: &SharedStore) {
         store.change_count(),
     );
     let owner = Authorized::<MembersWrite>::operator(id);
-    let removed = store.remove_member(&owner, member.id, BTreeSet::from([keys[0].id]), origin(20));
+    let removed = store.remove_member(&owner, member.id, taking(&keys[0]), origin(20));
     removed.await.expect("removed");
     // The command line takes nothing over.
     assert_eq!(validity(store, &keys).await, [false, false, false]);
@@ -98,9 +106,8 @@ pub async fn keys_that_are_taken_over_keep_working(store: &SharedStore) {
     );
     let keys = keys_of(store, &member).await;
     let managing = Authorized::<MembersWrite>::operator(id);
-    let wanted = BTreeSet::from([keys[0].id]);
     let origin = by(Actor::User(owner.id), 20);
-    let removed = store.remove_member(&managing, member.id, wanted, origin);
+    let removed = store.remove_member(&managing, member.id, taking(&keys[0]), origin);
     removed.await.expect("removed");
     assert_eq!(validity(store, &keys).await, [true, false, false]);
     assert_eq!(stored(store, &keys[0]).await.owner, Some(owner.id));
@@ -124,7 +131,7 @@ pub async fn no_key_survives_a_concurrent_removal(store: &SharedStore) {
     };
     let remove = async || {
         let owner = Authorized::<MembersWrite>::operator(id);
-        let removed = store.remove_member(&owner, member.id, BTreeSet::new(), origin(20));
+        let removed = store.remove_member(&owner, member.id, TakeOver::default(), origin(20));
         removed.await.expect("removed");
     };
     let (user, key) = (Actor::User(member.id), Actor::Key(first.id));

@@ -3,10 +3,12 @@
 use super::fixtures::{
     SharedStore, at, first_page, join3, new_setup_link, organization, origin, refusal,
 };
+use super::keys::by;
 use super::sessions::{new_session, user};
+use crate::TakeOver;
 use std::collections::BTreeSet;
 use tributary_domain::access::person::{Email, Role};
-use tributary_domain::access::{AppsWrite, Authorized, MembersWrite};
+use tributary_domain::access::{Actor, AppsWrite, Authorized, MembersWrite};
 use tributary_domain::audit::Action;
 use tributary_domain::refusal::Refusal;
 
@@ -45,7 +47,7 @@ pub async fn the_last_owner_cannot_be_removed_or_demoted(store: &SharedStore) {
         .await;
     assert_eq!(refusal(demoted), Refusal::LastOwner);
     let removed = store
-        .remove_member(&owner, last.id, BTreeSet::new(), origin(3))
+        .remove_member(&owner, last.id, TakeOver::default(), origin(3))
         .await;
     assert_eq!(refusal(removed), Refusal::LastOwner);
 }
@@ -61,7 +63,7 @@ pub async fn owners_who_remove_each_other_leave_one(store: &SharedStore) {
     let remove = async |member| {
         let owner = owner_of(&caller);
         store
-            .remove_member(&owner, member, BTreeSet::new(), origin(3))
+            .remove_member(&owner, member, TakeOver::default(), origin(3))
             .await
     };
     let removed = join3(remove(owners[0]), remove(owners[1]), remove(owners[2])).await;
@@ -80,7 +82,12 @@ pub async fn a_removed_member_is_signed_out(store: &SharedStore) {
         .await
         .expect("a session starts");
     store
-        .remove_member(&owner_of(&caller), member.id, BTreeSet::new(), origin(4))
+        .remove_member(
+            &owner_of(&caller),
+            member.id,
+            TakeOver::default(),
+            origin(4),
+        )
         .await
         .expect("the member is removed");
     let found = store.session(session.digest).await.expect("a lookup");
@@ -88,7 +95,12 @@ pub async fn a_removed_member_is_signed_out(store: &SharedStore) {
     let found = store.users_by_email(&member.email).await.expect("a lookup");
     assert_eq!(found, []);
     let again = store
-        .remove_member(&owner_of(&caller), member.id, BTreeSet::new(), origin(5))
+        .remove_member(
+            &owner_of(&caller),
+            member.id,
+            TakeOver::default(),
+            origin(5),
+        )
         .await;
     assert_eq!(refusal(again), Refusal::MemberNotFound);
 }
@@ -110,7 +122,7 @@ pub async fn a_removed_member_has_no_invitation_left(store: &SharedStore) {
     let again = invite(id, &member.email).await;
     let colleague = invite(id, &other).await;
     let foreign = invite(elsewhere.organization(), &member.email).await;
-    let removed = store.remove_member(&owner, member.id, BTreeSet::new(), origin(4));
+    let removed = store.remove_member(&owner, member.id, TakeOver::default(), origin(4));
     removed.await.expect("the member is removed");
     for (digest, used_at) in [(again, Some(at(4))), (colleague, None), (foreign, None)] {
         let link = store.setup_link(digest).await.expect("a lookup");
@@ -121,6 +133,80 @@ pub async fn a_removed_member_has_no_invitation_left(store: &SharedStore) {
     let entries = log.expect("a page").items.into_iter();
     let revoked = entries.filter(|entry| entry.action == Action::SetupLinkRevoked);
     assert_eq!(revoked.count(), 1);
+}
+
+/// A member who is removed, or may no longer invite, loses the invitations that they sent.
+pub async fn a_former_owner_loses_the_invitations_that_they_sent(store: &SharedStore) {
+    for (new_role, is_withdrawn) in [
+        (None, true),
+        (Some(Role::Admin), true),
+        (Some(Role::Owner), false),
+    ] {
+        let caller = organization(store).await;
+        let (owner, id) = (owner_of(&caller), caller.organization());
+        let (member, colleague) = (
+            user(store, id, Role::Owner).await,
+            user(store, id, Role::Owner).await,
+        );
+        let mut sent = Vec::new();
+        for sender in [&member, &colleague] {
+            let mut new = new_setup_link(id);
+            new.link.email = Email::parse("private@example.net").ok();
+            let origin = by(Actor::User(sender.id), 3);
+            let created = store.create_setup_link(new.clone(), origin).await;
+            created.expect("an invitation");
+            sent.push(new.digest);
+        }
+        let creators = store.invitations(&owner).await.expect("a list").into_iter();
+        let creators: BTreeSet<_> = creators.map(|one| one.link.created_by).collect();
+        assert_eq!(
+            creators,
+            BTreeSet::from([Some(member.id), Some(colleague.id)])
+        );
+        match new_role {
+            None => {
+                let nothing = TakeOver::default();
+                let removed = store.remove_member(&owner, member.id, nothing, origin(4));
+                removed.await.expect("removed");
+            }
+            Some(role) => {
+                let nothing = BTreeSet::new();
+                let changed = store.change_member_role(&owner, member.id, role, nothing, origin(4));
+                changed.await.expect("the role changes");
+            }
+        }
+        let left = store.invitations(&owner).await.expect("a list").into_iter();
+        let left: Vec<_> = left.map(|one| one.digest).collect();
+        assert_eq!(left.contains(&sent[0]), !is_withdrawn, "{new_role:?}");
+        assert!(left.contains(&sent[1]), "{new_role:?}");
+        let reader = caller.read_access();
+        let log = store.audit_log(&reader, None, first_page("100"));
+        let entries = log.await.expect("a page").items.into_iter();
+        let revoked = entries.filter(|entry| entry.action == Action::SetupLinkRevoked);
+        assert_eq!(revoked.count(), usize::from(is_withdrawn), "{new_role:?}");
+    }
+}
+
+/// While an owner is removed, invitations that they send concurrently are refused or withdrawn.
+pub async fn no_invitation_survives_a_concurrent_removal(store: &SharedStore) {
+    let caller = organization(store).await;
+    let (owner, id) = (owner_of(&caller), caller.organization());
+    let member = user(store, id, Role::Owner).await;
+    user(store, id, Role::Owner).await;
+    let invite = async || {
+        let mut new = new_setup_link(id);
+        new.link.email = Email::parse("private@example.net").ok();
+        let origin = by(Actor::User(member.id), 3);
+        drop(store.create_setup_link(new, origin).await);
+    };
+    let remove = async || {
+        let removed = store.remove_member(&owner, member.id, TakeOver::default(), origin(4));
+        removed.await.expect("removed");
+    };
+    tokio::join!(invite(), remove(), invite());
+    assert_eq!(store.invitations(&owner).await.expect("a list"), []);
+    let late = store.create_setup_link(new_setup_link(id), by(Actor::User(member.id), 5));
+    assert_eq!(refusal(late.await), Refusal::MemberNotFound);
 }
 
 /// Only the member's sessions end, and only for their own organization.
@@ -199,7 +285,7 @@ pub async fn another_organization_cannot_manage_members(store: &SharedStore) {
         .expect("a link is created");
     let other = owner_of(&stranger);
     let removed = store
-        .remove_member(&other, member.id, BTreeSet::new(), origin(4))
+        .remove_member(&other, member.id, TakeOver::default(), origin(4))
         .await;
     assert_eq!(refusal(removed), Refusal::MemberNotFound);
     let promoted = store

@@ -44,6 +44,7 @@ pub mod keys;
 pub mod link_lists;
 pub mod links;
 pub mod member_keys;
+pub mod member_notices;
 pub mod members;
 pub mod notices;
 pub mod outbox;

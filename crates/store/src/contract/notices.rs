@@ -75,6 +75,7 @@ async fn store_notice(one: &Tenant, settings: NoticeSettings, seconds: i64) -> N
             .topic
             .first_progress(&one.app.timezone, at(seconds)),
         settings,
+        owner: None,
         last_sent_at: None,
         last_error: None,
         created_at: at(seconds),

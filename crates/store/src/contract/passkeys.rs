@@ -4,7 +4,7 @@ use super::fixtures::{
     SharedStore, at, first_page, name, new_setup_link, organization, origin, refusal, unique,
 };
 use super::sessions::user;
-use crate::{NewSetupLink, Redemption, StoreResult};
+use crate::{NewSetupLink, Redemption, StoreResult, TakeOver};
 use tributary_domain::access::factor::passkey::{CredentialId, Passkey, PasskeyKey, PasskeyUse};
 use tributary_domain::access::factor::{Factor, FactorVerifier};
 use tributary_domain::access::person::{Email, Role, User};
@@ -103,7 +103,7 @@ pub async fn a_passkey_belongs_to_one_user(store: &SharedStore) {
 
     let access: Authorized<MembersWrite> =
         authorize_person(&one, Environment::Live).expect("an owner");
-    let removed = store.remove_member(&access, other.id, [].into(), origin(9));
+    let removed = store.remove_member(&access, other.id, TakeOver::default(), origin(9));
     removed.await.expect("the member is removed");
     assert_eq!(find(store, &factor).await, None);
 }

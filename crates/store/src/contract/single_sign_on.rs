@@ -4,7 +4,7 @@ use super::fixtures::{
     SharedStore, at, first_page, new_setup_link, organization, origin, refusal, unique,
 };
 use super::sessions::{new_session, password, user};
-use crate::{LastOwner, NewSession, SignOn, StoreResult};
+use crate::{LastOwner, NewSession, SignOn, StoreResult, TakeOver};
 use std::collections::BTreeSet;
 use tributary_domain::access::credential::SignInCredential;
 use tributary_domain::access::person::{Email, Role, User};
@@ -215,7 +215,7 @@ pub async fn a_removed_member_stays_removed(store: &SharedStore) {
     let created = created.expect("an account");
     for member in [&by_password, &created] {
         let caller = owner_of(id);
-        let removed = store.remove_member(&caller, member.id, BTreeSet::new(), origin(4));
+        let removed = store.remove_member(&caller, member.id, TakeOver::default(), origin(4));
         removed.await.expect("the member is removed");
     }
     let by_operator = some_email();
@@ -390,7 +390,7 @@ pub async fn owners_keep_a_way_in(store: &SharedStore) {
     let promoted =
         store.change_member_role(&caller, created.id, Role::Owner, BTreeSet::new(), origin(4));
     promoted.await.expect("the member becomes an owner");
-    let removed = store.remove_member(&caller, owner.id, BTreeSet::new(), origin(4));
+    let removed = store.remove_member(&caller, owner.id, TakeOver::default(), origin(4));
     removed.await.expect("the owner with a password is removed");
     let removed = store.remove_single_sign_on(&caller, origin(5)).await;
     assert_eq!(refusal(removed), Refusal::OwnerNeedsPassword);

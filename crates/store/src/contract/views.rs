@@ -3,8 +3,7 @@
 use super::fixtures::{SharedStore, at, name, origin, refusal, unique};
 use super::sdk_fixtures::{Tenant, tenant};
 use super::sessions::user;
-use crate::NewShareLink;
-use std::collections::BTreeSet;
+use crate::{NewShareLink, TakeOver};
 use tributary_domain::access::Environment;
 use tributary_domain::access::person::{Role, User};
 use tributary_domain::audit::Action;
@@ -193,7 +192,7 @@ pub async fn a_removed_member_shares_nothing(store: &SharedStore) {
     stored.expect("a view is saved");
     let manager = tributary_domain::access::Authorized::operator(organization);
     let removed = store
-        .remove_member(&manager, member.id, BTreeSet::new(), origin(5))
+        .remove_member(&manager, member.id, TakeOver::default(), origin(5))
         .await;
     removed.expect("the member is removed");
     assert_eq!(store.share(new.digest).await.expect("a lookup"), None);

@@ -15,7 +15,9 @@ use tributary_domain::notice::{
 };
 use tributary_domain::report::metric::Metric;
 use tributary_domain::vocabulary::day::Day;
-use tributary_domain::vocabulary::id::{AlertId, AppId, MessageId, NoticeId, OrganizationId};
+use tributary_domain::vocabulary::id::{
+    AlertId, AppId, MessageId, NoticeId, OrganizationId, UserId,
+};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::revision::Revision;
 use tributary_domain::vocabulary::text::Name;
@@ -40,6 +42,7 @@ row! {
         pub created_at: i64,
         pub updated_at: i64,
         pub revision: i64,
+        pub owner_id: Option<[u8; 16]>,
     }
 }
 
@@ -160,6 +163,7 @@ impl NoticeRow {
             created_at: notice.created_at.as_millis(),
             updated_at: notice.updated_at.as_millis(),
             revision: notice.revision.number(),
+            owner_id: notice.owner.map(|owner| *owner.as_bytes()),
         }
     }
 
@@ -185,6 +189,7 @@ impl NoticeRow {
                 done_until: done_until.map_err(|_| corrupt("done_until"))?,
                 is_beyond: self.is_beyond,
             },
+            owner: self.owner_id.map(UserId::from_bytes),
             last_sent_at: self.last_sent_at.map(Timestamp::from_millis),
             last_error: self.last_error,
             created_at: Timestamp::from_millis(self.created_at),

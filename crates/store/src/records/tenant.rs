@@ -54,6 +54,7 @@ row! {
         pub email: Option<String>,
         pub expires_at: i64,
         pub used_at: Option<i64>,
+        pub created_by: Option<[u8; 16]>,
     }
 }
 
@@ -66,6 +67,7 @@ impl SetupLinkRow {
             email: link.email.as_ref().map(|email| email.as_str().to_owned()),
             expires_at: link.expires_at.as_millis(),
             used_at: link.used_at.map(Timestamp::as_millis),
+            created_by: link.created_by.map(|user| *user.as_bytes()),
         }
     }
 
@@ -81,6 +83,7 @@ impl SetupLinkRow {
             email: address.transpose()?,
             expires_at: Timestamp::from_millis(self.expires_at),
             used_at: self.used_at.map(Timestamp::from_millis),
+            created_by: self.created_by.map(UserId::from_bytes),
         })
     }
 }

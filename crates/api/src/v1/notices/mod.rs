@@ -49,6 +49,7 @@ fn new_notice(state: &ApiState, app: &App, id: NoticeId, settings: NoticeSetting
         app: app.id,
         progress: settings.topic.first_progress(&app.timezone, at),
         settings,
+        owner: None,
         last_sent_at: None,
         last_error: None,
         created_at: at,

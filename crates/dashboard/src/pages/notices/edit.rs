@@ -200,6 +200,7 @@ async fn store(
             app: app.id,
             progress: settings.topic.first_progress(&app.timezone, at),
             settings,
+            owner: None,
             last_sent_at: None,
             last_error: None,
             created_at: at,

@@ -63,7 +63,8 @@ pub(super) fn state(notice: &Notice, sends_mail: bool, now: Timestamp) -> Notice
     }
 }
 
-fn receiver(notice: &Notice) -> String {
+/// Returns where a notice is sent to.
+pub(crate) fn receiver(notice: &Notice) -> String {
     let channel = &notice.settings.channel;
     let origin = channel.url().map(|url| url.origin.replace("https://", ""));
     match (channel.kind(), channel.recipients()) {

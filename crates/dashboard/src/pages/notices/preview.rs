@@ -82,6 +82,7 @@ pub(super) fn unsaved(app: AppId, settings: NoticeSettings, at: Timestamp) -> No
         app,
         progress: tributary_domain::notice::NoticeProgress::default(),
         settings,
+        owner: None,
         last_sent_at: None,
         last_error: None,
         created_at: at,

@@ -172,6 +172,7 @@ pub(crate) async fn invite(
             email: Some(email.clone()),
             expires_at: handles.runtime.now().plus(SETUP_LINK_LIFETIME),
             used_at: None,
+            created_by: None,
         },
         digest: token.digest(),
     };

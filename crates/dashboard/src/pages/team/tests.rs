@@ -2,9 +2,11 @@
 
 use crate::testing::{PageResponse, TestDashboard, TestUser};
 use axum::http::StatusCode;
+use std::collections::BTreeMap;
+use tributary_domain::access::Authorized;
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::Role;
-use tributary_domain::vocabulary::id::UserId;
+use tributary_domain::vocabulary::id::{AppId, UserId};
 
 async fn keys(dashboard: &TestDashboard) -> Vec<ApiKey> {
     dashboard.store.keys(dashboard.organization).await.unwrap()
@@ -67,6 +69,72 @@ async fn a_removal_lists_the_keys_and_keeps_those_taken_over() {
         "{}",
         signed_out.text
     );
+}
+
+const NOTICE: &str = "&active=on&topic=daily_summary&hour=8&channel=email\
+                      &recipients=private%40example.net";
+
+/// Returns the ids of the notices that send messages, by name.
+async fn active_notices(dashboard: &TestDashboard, app: &str) -> BTreeMap<String, String> {
+    let caller = Authorized::operator(dashboard.organization);
+    let app = AppId::parse(app).unwrap();
+    let notices = dashboard.store.notices(&caller, app).await.unwrap();
+    let active = notices.into_iter().filter(|one| one.settings.active);
+    active
+        .map(|one| (one.settings.name.as_str().to_owned(), one.id.to_string()))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_removal_pauses_notices_and_keeps_those_ticked() {
+    let dashboard = TestDashboard::start().await;
+    let owner = dashboard.sign_in_as(Role::Owner).await;
+    let admin = dashboard.sign_in_as(Role::Admin).await;
+    create_key(&admin, "Exporter", "full").await;
+    let id = owner_of(&dashboard, "Exporter").await;
+    let app = owner.create_app().await;
+    let new = format!("/apps/{app}/notices/new");
+    for (user, name) in [(&admin, "Feed"), (&admin, "Team"), (&owner, "Mine")] {
+        let created = user.post(&new, &format!("name={name}{NOTICE}")).await;
+        assert_eq!(created.status, StatusCode::SEE_OTHER, "{}", created.text);
+    }
+    let path = format!("/team/{id}/remove");
+    let shown = owner.post(&path, "").await;
+    assert!(is_confirmation(&shown), "{}", shown.text);
+    assert!(shown.text.contains("Keep Feed") && shown.text.contains("Keep Team"));
+    assert!(shown.text.contains("private@example.net") && !shown.text.contains("Mine"));
+    let team = &active_notices(&dashboard, &app).await["Team"];
+    let form = format!("confirmed=on&keep.{team}=on");
+    let removed = owner.post(&path, &form).await;
+    assert_eq!(removed.status, StatusCode::SEE_OTHER, "{}", removed.text);
+    let active = active_notices(&dashboard, &app).await;
+    assert_eq!(active.keys().collect::<Vec<_>>(), ["Mine", "Team"]);
+}
+
+#[tokio::test]
+async fn a_former_owner_cannot_come_back_with_an_invitation() {
+    for change in ["remove", "role"] {
+        let dashboard = TestDashboard::start().await;
+        let owner = dashboard.sign_in_as(Role::Owner).await;
+        let leaving = dashboard.sign_in_as(Role::Owner).await;
+        create_key(&leaving, "Exporter", "full").await;
+        let id = owner_of(&dashboard, "Exporter").await;
+        let invited = leaving
+            .post("/team/invite", "email=private%40example.net&role=owner")
+            .await;
+        assert_eq!(invited.status, StatusCode::OK, "{}", invited.text);
+        let (_, link) = invited.text.split_once("/setup/").unwrap();
+        let token = link.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        let link = format!("/setup/{}", token.clone().next().unwrap());
+        assert_eq!(dashboard.get(&link).await.status, StatusCode::OK);
+        let path = format!("/team/{id}/{change}");
+        let shown = owner.post(&path, "role=admin").await;
+        assert!(is_confirmation(&shown), "{}", shown.text);
+        assert!(shown.text.contains("private@example.net"), "{}", shown.text);
+        let changed = owner.post(&path, "role=admin&confirmed=on").await;
+        assert_eq!(changed.status, StatusCode::SEE_OTHER, "{}", changed.text);
+        assert_eq!(dashboard.get(&link).await.status, StatusCode::NOT_FOUND);
+    }
 }
 
 #[tokio::test]

@@ -192,6 +192,7 @@ async fn an_alert_queues_messages_of_notices() {
         app: tenant.app.id,
         progress: NoticeProgress::default(),
         settings,
+        owner: None,
         last_sent_at: None,
         last_error: None,
         created_at: at(5),

@@ -119,8 +119,15 @@ macro_rules! administration_cases {
                 another_organization_shares_nothing,
                 a_removed_member_shares_nothing,
             }
+            member_notices: {
+                a_notice_belongs_to_the_member_who_chose_its_channel,
+                notices_of_a_removed_member_are_paused_or_kept,
+                no_notice_survives_a_concurrent_removal,
+            }
             members: {
                 a_changed_role_applies_to_the_next_request,
+                a_former_owner_loses_the_invitations_that_they_sent,
+                no_invitation_survives_a_concurrent_removal,
                 the_last_owner_cannot_be_removed_or_demoted,
                 owners_who_remove_each_other_leave_one,
                 a_removed_member_has_no_invitation_left,

@@ -1,0 +1,5 @@
+-- Compatible from: 29
+-- Who created a setup link, and who chose the channel of a notice, so that both end when the person is removed. Null in
+-- rows of the operator and of programs of the version before.
+alter table setup_links add column created_by blob;
+alter table notices add column owner_id blob;
