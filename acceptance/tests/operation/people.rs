@@ -85,6 +85,20 @@ impl<'a> Person<'a> {
         format!("ak_live_{}", &rest[..end])
     }
 
+    /// Creates an app with a notice to a private address on the page.
+    async fn create_notice(&self, cookie: &str, key: &str) {
+        let url = self.at("/api/v1/apps");
+        let request = self.client.post(url).bearer_auth(key);
+        let request = request.header("content-type", "application/json");
+        let created = request.body(r#"{"name": "Runner"}"#).send().await.unwrap();
+        let created: Value = serde_json::from_str(&created.text().await.unwrap()).unwrap();
+        let app = created["data"]["id"].as_str().unwrap();
+        let new = format!("/apps/{app}/notices/new");
+        let fields = "name=Feed&active=on&topic=daily_summary&hour=8&channel=email\
+                      &recipients=private%40example.net";
+        self.submit(&new, &new, cookie, fields).await;
+    }
+
     async fn key_status(&self, key: &str) -> u16 {
         let request = self.client.get(self.at("/api/v1/apps")).bearer_auth(key);
         request.send().await.unwrap().status().as_u16()
@@ -239,8 +253,23 @@ on_both_engines! {
         assert_eq!(listed[0]["accounts"][0]["role"], "admin");
         assert!(listed[0]["accounts"][0]["lastSignInAt"].is_string(), "{listed}");
 
-        let printed = run(&database, "admin user remove admin@example.com").unwrap();
-        assert_eq!(printed.trim(), "Removed from My organization.");
+        person.create_notice(&session, &key).await;
+        let invite = "email=private%40example.net&role=owner";
+        let invited = owner.submit("/team", "/team/invite", &owner_session, invite).await;
+        assert!(invited.contains("/setup/setup_"), "{invited}");
+        let hint = &key[key.len() - 4..];
+        let refused = run(&database, "admin user remove admin@example.com").unwrap_err();
+        for expected in [&format!("API key Mine (…{hint})"), "notice Feed", "--yes"] {
+            assert!(refused.contains(expected), "{refused}");
+        }
+        assert!(!refused.contains("private@example.net") && !refused.contains(&key), "{refused}");
+        assert!(person.is_signed_in(&session).await, "nothing ended");
+        assert_eq!(person.key_status(&key).await, 200);
+        let printed = run(&database, "admin user remove admin@example.com --yes").unwrap();
+        let expected = format!(
+            "Removed from My organization.\nEnded: API key Mine (…{hint})\nEnded: notice Feed"
+        );
+        assert_eq!(printed.trim(), expected);
         assert!(!person.is_signed_in(&session).await);
         // The server learns of a change by another process within a second.
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -248,11 +277,15 @@ on_both_engines! {
         assert_eq!(person.sign_in(PASSWORD).await.0, 422);
         assert!(owner.is_signed_in(&owner_session).await);
 
-        let refused = run(&database, "admin user remove owner@example.com").unwrap_err();
+        let refused = run(&database, "admin user remove owner@example.com --yes").unwrap_err();
         assert!(refused.contains("My organization") && refused.contains("--force"), "{refused}");
         assert!(owner.is_signed_in(&owner_session).await);
-        let printed = run(&database, "admin user remove owner@example.com --force").unwrap();
+        let forced = "admin user remove owner@example.com --force";
+        let refused = run(&database, forced).unwrap_err();
+        assert!(refused.contains("invitation of private@example.net as owner"), "{refused}");
+        let printed = run(&database, &format!("{forced} --yes")).unwrap();
         assert!(printed.contains("has no owner now"), "{printed}");
+        assert!(printed.contains("Ended: invitation of private@example.net as owner"), "{printed}");
         assert!(!owner.is_signed_in(&owner_session).await);
         assert_eq!(run(&database, "admin user list").unwrap().trim(), "");
     }

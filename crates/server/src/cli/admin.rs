@@ -127,8 +127,10 @@ pub enum UserCommand {
     },
     /// Remove a person from all organizations.
     ///
-    /// Their sessions end, their API keys are revoked, their open invitations are withdrawn, and links
-    /// that share their reports stop working. The audit log keeps their actions.
+    /// Their sessions end, their API keys are revoked, their notices are paused, their open invitations
+    /// are withdrawn, and links that share their reports stop working. Without `--yes`, a person who has
+    /// keys, notices or invitations is not removed, and the command lists these. The audit log keeps the
+    /// person's actions.
     Remove(RemoveUser),
 }
 
@@ -142,6 +144,9 @@ pub struct RemoveUser {
     /// owner until you invite one.
     #[arg(long)]
     pub force: bool,
+    /// Also remove a person whose keys, notices or invitations end.
+    #[arg(long)]
+    pub yes: bool,
 }
 
 /// Arguments for inviting a user.

@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 use tributary_domain::access::factor::FactorKind;
 use tributary_domain::access::key::{KeyKind, KeyText};
+use tributary_domain::access::key_management::is_lost;
 use tributary_domain::access::letter::operator_reset_letter;
 use tributary_domain::access::password_reset::{OPERATOR_RESET_LIFETIME, PasswordReset, reset_url};
 use tributary_domain::access::person::{Email, Role};
@@ -236,13 +237,22 @@ async fn kept_factors(store: &dyn Store, email: &Email) -> anyhow::Result<String
 }
 
 async fn remove(store: &dyn Store, runtime: &Runtime, user: RemoveUser) -> anyhow::Result<()> {
-    let RemoveUser { email, force } = user;
+    let RemoveUser { email, force, yes } = user;
     let rule = if force {
         LastOwner::Goes
     } else {
         LastOwner::Stays
     };
     let owned = last_owner_of(store, &email).await?;
+    let losses = losses(store, &email, runtime.now()).await?;
+    if !losses.is_empty() && !yes {
+        anyhow::bail!(
+            "the person was not removed, because this ends with the account:\n  {}\nTo keep a key or \
+             notice, remove the person in the dashboard, where you can take it over. Otherwise repeat \
+             the command with --yes",
+            losses.join("\n  ")
+        );
+    }
     let origin = runtime.origin(Actor::Operator, None, None);
     let removed = match store.remove_accounts(email, rule, origin).await {
         Err(StoreError::Refused(Refusal::LastOwner)) => anyhow::bail!(
@@ -259,6 +269,9 @@ async fn remove(store: &dyn Store, runtime: &Runtime, user: RemoveUser) -> anyho
         let name = name.map_or("an organization", |one| one.name.as_str());
         print_line(format!("Removed from {name}."));
     }
+    for line in losses {
+        print_line(format!("Ended: {line}"));
+    }
     if force {
         for name in owned {
             print_line(format!(
@@ -267,6 +280,31 @@ async fn remove(store: &dyn Store, runtime: &Runtime, user: RemoveUser) -> anyho
         }
     }
     Ok(())
+}
+
+/// Describes the keys, notices and invitations that end with the accounts of a person.
+async fn losses(store: &dyn Store, email: &Email, now: Timestamp) -> anyhow::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    let accounts = store.accounts().await?;
+    for account in accounts.iter().filter(|one| one.user.email == *email) {
+        let (user, organization) = (&account.user, &account.organization);
+        let caller = Authorized::operator(organization.id);
+        let keys = store.keys(organization.id).await?.into_iter();
+        for key in keys.filter(|key| is_lost(key, user.id, None, now)) {
+            lines.push(format!("API key {} (…{})", key.name, key.hint));
+        }
+        for notice in store.active_notices(&caller, Some(user.id)).await? {
+            lines.push(format!("notice {}", notice.settings.name.as_str()));
+        }
+        for invitation in store.invitations(&caller).await? {
+            let link = invitation.link;
+            if link.is_valid(now) && link.is_lost(user, None) {
+                let to = link.email.as_ref().map_or("the first owner", Email::as_str);
+                lines.push(format!("invitation of {to} as {}", link.role.as_str()));
+            }
+        }
+    }
+    Ok(lines)
 }
 
 /// Returns the names of the organizations that have no other owner.
