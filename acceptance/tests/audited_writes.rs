@@ -98,10 +98,9 @@ const WITHOUT_ENTRY: [(&str, &[&str]); 7] = [
         ],
     ),
     (
-        "the secret key; the end of its rotation is an entry of each organization",
+        "the secret key; the begin and end of its rotation are entries of each organization",
         &[
             "adopt_key",
-            "begin_key_rotation",
             "forget_key_holder",
             "keep_alert_secret",
             "note_key_holder",

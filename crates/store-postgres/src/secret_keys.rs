@@ -267,9 +267,13 @@ impl SecretKeys for PostgresStore {
             .await
     }
 
-    async fn begin_key_rotation(&self, start: RotationStart) -> StoreResult<bool> {
+    async fn begin_key_rotation(
+        &self,
+        start: RotationStart,
+        origin: AuditContext,
+    ) -> StoreResult<bool> {
         self.write("begin_key_rotation", async move |tx| {
-            admin::begin_key_rotation(tx, &start).await
+            admin::begin_key_rotation(tx, &start, &origin).await
         })
         .await
     }

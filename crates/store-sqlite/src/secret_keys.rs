@@ -256,9 +256,14 @@ impl SecretKeys for SqliteStore {
         .await
     }
 
-    async fn begin_key_rotation(&self, start: RotationStart) -> StoreResult<bool> {
+    async fn begin_key_rotation(
+        &self,
+        start: RotationStart,
+        origin: AuditContext,
+    ) -> StoreResult<bool> {
         self.write("begin_key_rotation", move |connection| {
-            run(admin::begin_key_rotation(&SqliteTables(connection), &start))
+            let tables = SqliteTables(connection);
+            run(admin::begin_key_rotation(&tables, &start, &origin))
         })
         .await
     }

@@ -66,8 +66,13 @@ pub trait SecretKeys: Send + Sync {
     async fn stored_keys(&self) -> StoreResult<StoredKeys>;
 
     /// Begins a rotation. Returns false if the expected key is not in use, or if a rotation is
-    /// unfinished. From then on, values that are encrypted with another key are not stored.
-    async fn begin_key_rotation(&self, start: RotationStart) -> StoreResult<bool>;
+    /// unfinished. From then on, values that are encrypted with another key are not stored. All
+    /// organizations get an entry in the audit log.
+    async fn begin_key_rotation(
+        &self,
+        start: RotationStart,
+        origin: AuditContext,
+    ) -> StoreResult<bool>;
 
     /// Encrypts the next rows of a column again, in one transaction with the progress of the
     /// rotation. A value that changed meanwhile stays as it is.

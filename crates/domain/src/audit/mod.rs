@@ -50,6 +50,8 @@ pub enum Action {
     SingleSignOnUpdated,
     /// The settings for single sign-on were removed.
     SingleSignOnRemoved,
+    /// The operator began to replace the secret key of the server.
+    SecretKeyRotationBegun,
     /// The operator replaced the secret key of the server.
     SecretKeyRotated,
     /// A one-time setup link was created.
@@ -142,6 +144,7 @@ crate::keywords! {
         UserRemoved => "user.removed",
         SingleSignOnUpdated => "single_sign_on.updated",
         SingleSignOnRemoved => "single_sign_on.removed",
+        SecretKeyRotationBegun => "secret_key.rotation_begun",
         SecretKeyRotated => "secret_key.rotated",
         SetupLinkCreated => "setup_link.created",
         SetupLinkRevoked => "setup_link.revoked",
@@ -322,6 +325,7 @@ impl Action {
             | Self::UserRemoved
             | Self::SingleSignOnUpdated
             | Self::SingleSignOnRemoved
+            | Self::SecretKeyRotationBegun
             | Self::SecretKeyRotated
             | Self::SetupLinkCreated
             | Self::SetupLinkRevoked

@@ -70,10 +70,11 @@ pub(super) async fn admit_sealed<'a, T: Tables>(
     Err(StoreError::unavailable("admit_sealed", KeyReplaced).into())
 }
 
-/// Begins a rotation. Returns false if another key is in use, or if a rotation is unfinished.
+/// Begins a rotation, with an audit entry for each organization. Returns false if another key is in use, or if a rotation is unfinished.
 pub async fn begin_key_rotation<T: Tables>(
     tables: &T,
     start: &RotationStart,
+    origin: &AuditContext,
 ) -> Result<bool, T::Failure> {
     let check = lock_check(tables, CheckLock::Replacing).await?;
     if check != Some(start.expected) || read_rotation(tables).await?.is_some() {
@@ -87,7 +88,21 @@ pub async fn begin_key_rotation<T: Tables>(
     ] {
         tables.write_key_record(record, Some(value)).await?;
     }
+    audit_all(tables, Action::SecretKeyRotationBegun, origin).await?;
     Ok(true)
+}
+
+/// Writes an entry about the secret key to the log of each organization.
+async fn audit_all<T: Tables>(
+    tables: &T,
+    action: Action,
+    origin: &AuditContext,
+) -> Result<(), T::Failure> {
+    for organization in tables.all_organizations().await? {
+        let row = audit_row(organization, origin, action, None, TARGET, &[]);
+        tables.insert_audit(&row).await?;
+    }
+    Ok(())
 }
 
 /// Encrypts the next rows of a column again.
@@ -146,11 +161,7 @@ pub async fn finish_key_rotation<T: Tables>(
         return Ok(RotationEnd::Remaining(remaining));
     }
     tables.write_key_record(KeyRecord::Rotation, None).await?;
-    for organization in tables.all_organizations().await? {
-        let action = Action::SecretKeyRotated;
-        let row = audit_row(organization, origin, action, None, TARGET, &[]);
-        tables.insert_audit(&row).await?;
-    }
+    audit_all(tables, Action::SecretKeyRotated, origin).await?;
     Ok(RotationEnd::Finished)
 }
 

@@ -102,7 +102,8 @@ async fn keep_alert_secrets(
 async fn begin(store: &dyn Store, keyring: &Keyring, runtime: &Runtime) -> anyhow::Result<()> {
     let start = keyring.begin_rotation(runtime.now(), runtime.random_bytes());
     let start = start.context("next_secret_key is not set")?;
-    if !store.begin_key_rotation(start).await? {
+    let origin = runtime.origin(Actor::Operator, None, None);
+    if !store.begin_key_rotation(start, origin).await? {
         anyhow::bail!("another command has begun a rotation; run this one again");
     }
     Ok(())

@@ -110,12 +110,12 @@ pub async fn a_rotation_begins_once(store: &SharedStore) {
     let first = StoredCheck::of_first_key(&OLD);
     let keyring = node(store).await;
     let start = keyring.begin_rotation(at(7), NONCE).expect("a next key");
-    let begun = store.begin_key_rotation(start.clone()).await;
+    let begun = store.begin_key_rotation(start.clone(), origin(7)).await;
     assert!(!begun.expect("no key is stored"));
     store.adopt_key(first).await.expect("a check value");
-    let begun = store.begin_key_rotation(start.clone()).await;
+    let begun = store.begin_key_rotation(start.clone(), origin(7)).await;
     assert!(begun.expect("a rotation"));
-    let begun = store.begin_key_rotation(start.clone()).await;
+    let begun = store.begin_key_rotation(start.clone(), origin(7)).await;
     assert!(!begun.expect("it has begun"));
     let stored = store.stored_keys().await.expect("a rotation");
     assert_eq!(stored.check, Some(start.check));
@@ -195,7 +195,7 @@ async fn expect_reencrypted(
 }
 
 /// All stored values are encrypted again, those that another command changed meanwhile are kept, and
-/// the rotation ends when none is left. Both organizations find it in their audit logs.
+/// the rotation ends when none is left. Both organizations find its begin and end in their audit logs.
 pub async fn a_rotation_encrypts_all_stored_values(store: &SharedStore) {
     let check = StoredCheck::of_first_key(&OLD);
     store.adopt_key(check).await.expect("a check value");
@@ -207,7 +207,12 @@ pub async fn a_rotation_encrypts_all_stored_values(store: &SharedStore) {
         tenants.push((of, caller));
     }
     let start = keyring.begin_rotation(at(7), NONCE).expect("a next key");
-    assert!(store.begin_key_rotation(start).await.expect("a rotation"));
+    assert!(
+        store
+            .begin_key_rotation(start, origin(7))
+            .await
+            .expect("a rotation")
+    );
     let stored = store.stored_keys().await.expect("a rotation");
     assert_eq!(keyring.follow(&stored), Ok(true));
     let count = store.count_outdated_rows(SecretKeyId::of(&NEW)).await;
@@ -243,11 +248,10 @@ pub async fn a_rotation_encrypts_all_stored_values(store: &SharedStore) {
             .audit_log(&reader, None, first_page("50"))
             .await
             .expect("a log");
-        let rotated = log
-            .items
-            .iter()
-            .filter(|entry| entry.action == Action::SecretKeyRotated);
-        assert_eq!(rotated.count(), 1);
+        for action in [Action::SecretKeyRotationBegun, Action::SecretKeyRotated] {
+            let entries = log.items.iter().filter(|entry| entry.action == action);
+            assert_eq!(entries.count(), 1, "{action:?}");
+        }
     }
 }
 
@@ -259,7 +263,12 @@ pub async fn a_node_that_does_not_follow_stores_nothing(store: &SharedStore) {
     let (of, caller) = tenant(store).await;
     let (behind, ahead) = (node(store).await, node(store).await);
     let start = ahead.begin_rotation(at(7), NONCE).expect("a next key");
-    assert!(store.begin_key_rotation(start).await.expect("a rotation"));
+    assert!(
+        store
+            .begin_key_rotation(start, origin(7))
+            .await
+            .expect("a rotation")
+    );
     let stored = store.stored_keys().await.expect("a rotation");
     assert_eq!(ahead.follow(&stored), Ok(true));
     for (keyring, is_stored) in [(&behind, false), (&ahead, true)] {
@@ -299,7 +308,12 @@ pub async fn unreadable_values_do_not_hold_up_the_others(store: &SharedStore) {
         changed.expect("a secret");
     }
     let start = keyring.begin_rotation(at(7), NONCE).expect("a next key");
-    assert!(store.begin_key_rotation(start).await.expect("a rotation"));
+    assert!(
+        store
+            .begin_key_rotation(start, origin(7))
+            .await
+            .expect("a rotation")
+    );
     let stored = store.stored_keys().await.expect("a rotation");
     assert_eq!(keyring.follow(&stored), Ok(true));
     assert_eq!(reencrypt_all(store, &keyring).await, (1, 1));
