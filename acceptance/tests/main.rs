@@ -33,6 +33,7 @@ mod spec {
     mod billing_appstore;
     mod billing_joins;
     mod billing_lifecycle;
+    mod billing_overlap;
     mod billing_sdk;
     mod billing_stripe;
     mod billing_tokens;

@@ -82,7 +82,9 @@ fn read_common(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) 
     change.qualified_trial_delay_hours =
         trial.change("delayHours", integer_in(QUALIFIED_TRIAL_DELAY_HOURS));
     trial.finish();
-    secrets.extend(read_billing_secrets(fields));
+    let (billing, kept) = read_billing_secrets(fields);
+    secrets.extend(billing);
+    change.kept_secrets = kept;
     (change, secrets)
 }
 
@@ -171,9 +173,9 @@ fn read_rules(attribution: &mut Fields<'_>, change: &mut AppChange) {
     probabilistic.finish();
 }
 
-/// Reads the billing providers' secrets.
-pub fn read_billing_secrets(fields: &mut Fields<'_>) -> Secrets {
-    let mut secrets = Vec::new();
+/// Reads the billing providers' secrets, and returns those whose replaced value stays valid.
+pub fn read_billing_secrets(fields: &mut Fields<'_>) -> (Secrets, Vec<AppSecret>) {
+    let (mut secrets, mut kept) = (Vec::new(), Vec::new());
     let chars = BILLING_SECRET_CHARS_MIN..=SECRET_CHARS_MAX;
     let mut billing = fields.section("billing");
     for provider in BillingProvider::WITH_SECRET {
@@ -206,10 +208,17 @@ pub fn read_billing_secrets(fields: &mut Fields<'_>) -> Secrets {
             let value = section.change("testSecret", secret(chars.clone(), about));
             secrets.push((test, value));
         }
+        let about = "Whether the replaced secrets of the provider stay valid for 24 hours. Default: \
+                     false. Write-only.";
+        let keep_previous = section.optional("keepPrevious", flag().write_only().about(about));
+        if keep_previous == Some(true) {
+            let all = [AppSecret::Billing(*provider), signing, test];
+            kept.extend(all.into_iter().filter(|one| AppSecret::ALL.contains(one)));
+        }
         section.finish();
     }
     billing.finish();
-    secrets
+    (secrets, kept)
 }
 
 fn secret(

@@ -121,10 +121,11 @@ impl HeaderProof {
 /// Decrypted secrets of an app for one provider.
 #[derive(Default)]
 struct ProviderSecrets {
-    /// The current secret, the previous one during its grace period, and that of the provider's
-    /// test environment.
+    /// The current secret and that of the provider's test environment, and their previous ones as long
+    /// as these are valid.
     values: Vec<String>,
-    signing: Option<String>,
+    /// The current signing secret, and the previous one as long as it is valid.
+    signing: Vec<String>,
 }
 
 /// Reason for rejecting a request.
@@ -267,22 +268,17 @@ fn open_secrets(
     let sealer = AppSealer::new(state, found.app.organization, found.app.id);
     let mut secrets = ProviderSecrets::default();
     for one in &found.secrets {
-        // A previous secret was encrypted for the current secret's field, so it is decrypted for
-        // that field.
-        let field = match one.secret {
-            AppSecret::BillingPrevious(it) => AppSecret::Billing(it),
-            other => other,
-        };
-        let is_of = |wanted: AppSecret| one.secret == wanted;
-        let is_still_valid = now < one.set_at.plus(PREVIOUS_SECRET_VALID);
-        let open = || sealer.open_app_secret(field, &one.sealed);
-        if is_of(AppSecret::Billing(provider))
-            || is_of(AppSecret::BillingTest(provider))
-            || (is_of(AppSecret::BillingPrevious(provider)) && is_still_valid)
-        {
+        let latest = one.secret.latest();
+        let is_previous = latest != one.secret;
+        if is_previous && now >= one.set_at.plus(PREVIOUS_SECRET_VALID) {
+            continue;
+        }
+        // A previous secret was encrypted for the field of the current one.
+        let open = || sealer.open_app_secret(latest, &one.sealed);
+        if latest == AppSecret::Billing(provider) || latest == AppSecret::BillingTest(provider) {
             secrets.values.extend(open());
-        } else if is_of(AppSecret::BillingSigning(provider)) {
-            secrets.signing = open();
+        } else if latest == AppSecret::BillingSigning(provider) {
+            secrets.signing.extend(open());
         }
     }
     secrets

@@ -23,9 +23,10 @@ impl Provider for RevenueCat {
     fn check_headers(&self, head: &WebhookHead<'_>) -> Result<HeaderProof, WebhookRejection> {
         let secrets = head.secrets;
         if secrets.values.is_empty() {
-            return match &secrets.signing {
-                Some(_) => Ok(HeaderProof::NeedsBody),
-                None => Err(WebhookRejection::Unauthorized),
+            return if secrets.signing.is_empty() {
+                Err(WebhookRejection::Unauthorized)
+            } else {
+                Ok(HeaderProof::NeedsBody)
             };
         }
         check_secret(head.header("authorization").unwrap_or_default(), head)
@@ -33,9 +34,13 @@ impl Provider for RevenueCat {
 
     /// Checks the signature, if a secret for it is configured.
     fn authenticate(&self, request: &WebhookRequest<'_>) -> Result<JsonNode, WebhookRejection> {
-        if let Some(secret) = &request.head.secrets.signing {
+        let secrets = &request.head.secrets.signing;
+        if !secrets.is_empty() {
             let signature = SIGNATURES.iter().find_map(|name| request.head.header(name));
-            let is_signed = |header| is_signed(header, request.body, secret, request.now);
+            let is_signed = |header| {
+                let mut secrets = secrets.iter();
+                secrets.any(|secret| is_signed(header, request.body, secret, request.now))
+            };
             if !signature.is_some_and(is_signed) {
                 return Err(WebhookRejection::Unauthorized);
             }

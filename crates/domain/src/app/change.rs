@@ -48,8 +48,8 @@ pub struct AppChange {
     pub deep_link_schemes: Change<Vec<String>>,
     pub alert_webhook_url: Change<HttpsUrl>,
     pub secrets: Vec<(AppSecret, Change<SealedSecret>)>,
-    /// Whether a replaced secret stays valid alongside the new one.
-    pub keeps_previous_secret: bool,
+    /// Secrets whose replaced value stays valid alongside the new one.
+    pub kept_secrets: Vec<AppSecret>,
 }
 
 impl AppChange {
@@ -59,7 +59,7 @@ impl AppChange {
     pub fn rotation(secret: AppSecret, sealed: SealedSecret) -> Self {
         Self {
             secrets: vec![(secret, Change::Set(sealed))],
-            keeps_previous_secret: true,
+            kept_secrets: vec![secret],
             ..Self::default()
         }
     }
@@ -82,17 +82,19 @@ pub enum SecretStep<'a> {
 }
 
 impl AppChange {
-    /// Returns the steps that store the changed secrets. A rotation keeps the replaced secret under
-    /// the name of the previous secret. Any other change also removes the stored previous secret.
+    /// Returns the steps that store the changed secrets. A replaced secret that stays valid gets the
+    /// name of the previous secret. Any other change also removes the stored previous secret.
     pub fn secret_steps(&self) -> Vec<SecretStep<'_>> {
         let mut steps = Vec::new();
         for (secret, change) in &self.secrets {
             if let Some(to) = secret.previous() {
                 let from = *secret;
-                if self.keeps_previous_secret {
-                    steps.push(SecretStep::Copy { from, to });
-                } else if !matches!(change, Change::Keep) {
-                    steps.push(SecretStep::Remove(to));
+                match change {
+                    Change::Keep => {}
+                    Change::Set(_) if self.kept_secrets.contains(secret) => {
+                        steps.push(SecretStep::Copy { from, to });
+                    }
+                    Change::Set(_) | Change::Reset => steps.push(SecretStep::Remove(to)),
                 }
             }
             match change {
@@ -169,9 +171,9 @@ impl App {
         }
         let mut after = self.clone();
         let mut secrets = Changes::new();
-        for (secret, change) in &change.secrets {
+        for (secret, new) in &change.secrets {
             let before = after.secrets.contains(secret).then(|| "set".to_owned());
-            match change {
+            match new {
                 Change::Keep => {}
                 Change::Reset => {
                     after.secrets.remove(secret);
@@ -179,7 +181,13 @@ impl App {
                 }
                 Change::Set(_) => {
                     after.secrets.insert(*secret);
-                    secrets.compare(secret.as_str(), before, Some("new value".to_owned()));
+                    let is_kept = before.is_some() && change.kept_secrets.contains(secret);
+                    let value = if is_kept {
+                        "new value; the replaced one stays valid"
+                    } else {
+                        "new value"
+                    };
+                    secrets.compare(secret.as_str(), before, Some(value.to_owned()));
                 }
             }
         }
@@ -312,7 +320,7 @@ pub(crate) mod tests {
     const LATER: Timestamp = Timestamp::from_millis(2);
 
     #[test]
-    fn only_a_rotation_keeps_the_previous_billing_secret() {
+    fn a_replaced_secret_is_kept_only_if_the_change_says_so() {
         let provider = BillingProvider::Superwall;
         let (secret, before) = (
             AppSecret::Billing(provider),
@@ -339,6 +347,19 @@ pub(crate) mod tests {
         let removed = [SecretStep::Remove(before), SecretStep::Remove(secret)];
         assert_eq!(steps(secret, Change::Reset), expected(&removed));
         assert_eq!(steps(secret, Change::Keep), expected(&[]));
+        for change in [Change::Reset, Change::Keep] {
+            let kept = AppChange {
+                secrets: vec![(secret, change.clone())],
+                kept_secrets: vec![secret],
+                ..AppChange::default()
+            };
+            let unkept = steps(secret, change);
+            assert_eq!(
+                format!("{:?}", kept.secret_steps()),
+                unkept,
+                "nothing to keep"
+            );
+        }
         let other = AppSecret::SocialReferrerKey;
         let set = [SecretStep::Set(other, &sealed)];
         assert_eq!(steps(other, Change::Set(sealed.clone())), expected(&set));

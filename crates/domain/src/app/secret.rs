@@ -12,13 +12,17 @@ pub enum AppSecret {
     /// Secret that authenticates a billing provider's notifications. The App Store requires no
     /// secret; its entry only marks the App Store as connected.
     Billing(BillingProvider),
-    /// Previous billing secret, still valid for a while after a rotation.
+    /// Previous billing secret, valid for a while after a replacement that keeps it.
     BillingPrevious(BillingProvider),
     /// Separate signing secret, for providers that have one.
     BillingSigning(BillingProvider),
+    /// Previous signing secret.
+    BillingSigningPrevious(BillingProvider),
     /// Secret for the notifications of the provider's test environment, for providers that have
     /// another one for it.
     BillingTest(BillingProvider),
+    /// Previous secret of the test environment.
+    BillingTestPrevious(BillingProvider),
     /// Secret that signs user ids.
     Identity,
     /// Previous secret that signed user ids, valid until the next rotation.
@@ -83,21 +87,31 @@ crate::keywords! {
 }
 
 impl AppSecret {
-    /// Returns the secret that a rotation of this one keeps as the previous one, if any.
+    /// Returns the name under which a replacement keeps this secret, if any.
     pub const fn previous(self) -> Option<Self> {
         match self {
             Self::Billing(provider) => Some(Self::BillingPrevious(provider)),
+            Self::BillingSigning(provider) => Some(Self::BillingSigningPrevious(provider)),
+            Self::BillingTest(provider) => Some(Self::BillingTestPrevious(provider)),
             Self::Identity => Some(Self::IdentityPrevious),
             _ => None,
         }
     }
 
     /// Returns the field that a secret is encrypted for. A previous secret was the current one then.
-    pub fn sealed_field(self) -> &'static str {
+    pub const fn sealed_field(self) -> &'static str {
+        self.latest().as_str()
+    }
+
+    /// Returns the secret that this one was the previous one of, or itself.
+    #[must_use]
+    pub const fn latest(self) -> Self {
         match self {
-            Self::BillingPrevious(provider) => Self::Billing(provider).as_str(),
-            Self::IdentityPrevious => Self::Identity.as_str(),
-            other => other.as_str(),
+            Self::BillingPrevious(provider) => Self::Billing(provider),
+            Self::BillingSigningPrevious(provider) => Self::BillingSigning(provider),
+            Self::BillingTestPrevious(provider) => Self::BillingTest(provider),
+            Self::IdentityPrevious => Self::Identity,
+            other => other,
         }
     }
 
@@ -114,12 +128,17 @@ impl AppSecret {
         Self::Billing(BillingProvider::Qonversion),
         Self::BillingPrevious(BillingProvider::Revenuecat),
         Self::BillingPrevious(BillingProvider::Superwall),
+        Self::BillingPrevious(BillingProvider::Stripe),
         Self::BillingPrevious(BillingProvider::Adapty),
         Self::BillingPrevious(BillingProvider::Qonversion),
         Self::BillingSigning(BillingProvider::Revenuecat),
+        Self::BillingSigningPrevious(BillingProvider::Revenuecat),
         Self::BillingTest(BillingProvider::Stripe),
         Self::BillingTest(BillingProvider::Adapty),
         Self::BillingTest(BillingProvider::Qonversion),
+        Self::BillingTestPrevious(BillingProvider::Stripe),
+        Self::BillingTestPrevious(BillingProvider::Adapty),
+        Self::BillingTestPrevious(BillingProvider::Qonversion),
         Self::Identity,
         Self::IdentityPrevious,
     ];
@@ -149,12 +168,24 @@ impl AppSecret {
             Self::BillingSigning(Stripe) => "billing.stripe.signing",
             Self::BillingSigning(Adapty) => "billing.adapty.signing",
             Self::BillingSigning(Qonversion) => "billing.qonversion.signing",
+            Self::BillingSigningPrevious(Revenuecat) => "billing.revenuecat.signing.before",
+            Self::BillingSigningPrevious(Superwall) => "billing.superwall.signing.before",
+            Self::BillingSigningPrevious(Appstore) => "billing.appstore.signing.before",
+            Self::BillingSigningPrevious(Stripe) => "billing.stripe.signing.before",
+            Self::BillingSigningPrevious(Adapty) => "billing.adapty.signing.before",
+            Self::BillingSigningPrevious(Qonversion) => "billing.qonversion.signing.before",
             Self::BillingTest(Revenuecat) => "billing.revenuecat.test",
             Self::BillingTest(Superwall) => "billing.superwall.test",
             Self::BillingTest(Appstore) => "billing.appstore.test",
             Self::BillingTest(Stripe) => "billing.stripe.test",
             Self::BillingTest(Adapty) => "billing.adapty.test",
             Self::BillingTest(Qonversion) => "billing.qonversion.test",
+            Self::BillingTestPrevious(Revenuecat) => "billing.revenuecat.test.before",
+            Self::BillingTestPrevious(Superwall) => "billing.superwall.test.before",
+            Self::BillingTestPrevious(Appstore) => "billing.appstore.test.before",
+            Self::BillingTestPrevious(Stripe) => "billing.stripe.test.before",
+            Self::BillingTestPrevious(Adapty) => "billing.adapty.test.before",
+            Self::BillingTestPrevious(Qonversion) => "billing.qonversion.test.before",
             Self::Identity => "identity",
             Self::IdentityPrevious => "identity.before",
         }

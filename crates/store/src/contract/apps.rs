@@ -48,7 +48,7 @@ fn everything() -> AppChange {
         qualified_trial_delay_hours: Change::Set(48),
         skan_test_signals: Change::Set(true),
         alert_webhook_url: Change::Set(HttpsUrl::parse("https://example.com/a").expect("a URL")),
-        keeps_previous_secret: false,
+        kept_secrets: Vec::new(),
         secrets: Vec::new(),
     }
 }

@@ -37,8 +37,9 @@ type SecretEnvelope = Envelope<MadeSecretOut>;
     post, path = "/api/v1/apps/{appId}/billing/{provider}/secret", tag = "Billing",
     operation_id = "makeBillingSecret", summary = "Create a billing provider's secret",
     description = "The secret is shown only once. The previous secret remains valid for 24 hours, \
-                   so that you can update the provider without losing notifications. In contrast, \
-                   `PATCH` on the app replaces a secret at once. For `revenuecat`, the secret is \
+                   so that you can update the provider without losing notifications. \
+                   `PATCH` on the app sets a secret that you choose, with `keepPrevious` for the \
+                   same overlap. For `revenuecat`, the secret is \
                    the value of the `Authorization` header, as for `adapty` and `qonversion`; for \
                    `superwall`, it is the signing secret. Requires `apps:write` and a live key.",
     params(

@@ -34,6 +34,8 @@ pub(super) struct BillingCard {
     pub(super) creates_secret: bool,
     /// Name of the secret's field in the REST API.
     pub(super) field: String,
+    /// Name of the field that keeps the replaced secret valid for a while.
+    pub(super) keep_field: String,
     /// Number of events in the last [`DAYS`] days, and the share of them that were matched to a
     /// device.
     pub(super) events: String,
@@ -113,6 +115,7 @@ impl BillingCard {
             takes_secret: BillingProvider::WITH_SECRET.contains(provider),
             creates_secret: provider.has_created_secret(),
             field: field(*provider),
+            keep_field: format!("billing.{}.keepPrevious", provider.as_str()),
         };
         Ok(BillingProvider::ALL.iter().map(card).collect())
     }
@@ -159,7 +162,7 @@ pub(crate) async fn update(
     submission: FormSubmission<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (provider, app) = (provider_in_path(&submission)?, submission.app()?.id);
-    let (mut secrets, faults) = submission.form.read(read_billing_secrets);
+    let ((mut secrets, kept_secrets), faults) = submission.form.read(read_billing_secrets);
     if !faults.is_empty() {
         // Typed secrets are never sent back.
         let form = FormState::default().with_faults(faults);
@@ -170,6 +173,7 @@ pub(crate) async fn update(
     secrets.retain(|(secret, _)| *secret == AppSecret::Billing(provider));
     let change = AppChange {
         secrets: FormSecretSealer::new(&handles, &submission)?.seal_app_secrets(secrets),
+        kept_secrets,
         ..AppChange::default()
     };
     let (caller, origin) = (&submission.authorized, submission.origin(&handles));
@@ -186,6 +190,8 @@ mod tests {
     use crate::testing::TestDashboard;
     use axum::http::StatusCode;
     use tributary_domain::access::person::Role;
+    use tributary_domain::app::{AppSecret, BillingProvider};
+    use tributary_domain::vocabulary::id::AppId;
 
     #[tokio::test]
     async fn cards_name_the_website_for_the_webhook_url() {
@@ -225,5 +231,19 @@ mod tests {
         assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
         let page = owner.get(&integrations).await;
         assert!(page.text.contains("Secret set"));
+        let kept = async || {
+            let id = AppId::parse(&app).unwrap();
+            let found = dashboard.store.billing_app(id).await.unwrap().unwrap();
+            let mut secrets = found.secrets.iter();
+            secrets.any(|one| one.secret == AppSecret::BillingPrevious(BillingProvider::Stripe))
+        };
+        let keep = "billing.stripe.keepPrevious=on&";
+        assert!(page.input("billing.stripe.keepPrevious").has("checked"));
+        for (number, keep, is_kept) in [(1, keep, true), (2, "", false)] {
+            let form = format!("{keep}billing.stripe.secret=whsec_0123456789abcde{number}");
+            let saved = owner.post(&entered, &form).await;
+            assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
+            assert_eq!(kept().await, is_kept, "{form}");
+        }
     }
 }
