@@ -61,6 +61,27 @@ on_both_engines! {
     }
 }
 
+on_both_engines! {
+    async fn a_key_used_outside_its_addresses_is_counted_and_logged(engine: Engine) {
+        let database = TestDatabase::new(engine).await;
+        let server = ServerProcess::start(&database).await;
+        ServerProcess::full_key(&database);
+        let create = ["admin", "key", "create", "--permission", "full", "--address", "192.0.2.0/24"];
+        let key = ServerProcess::run(&database, &create).unwrap();
+        let refused = server.call("GET", "/api/v1/apps", key.trim(), None).await.expect(403);
+        assert_eq!(refused.code(), "address_not_allowed");
+        let metrics = server.call("GET", "/metrics", "", None).await.expect(200).text;
+        for (outcome, count) in [("wrong_address", "1"), ("denied", "0")] {
+            let name = format!("tributary_authentications_total{{outcome=\"{outcome}\"}}");
+            assert_eq!(metric(&metrics, &name), Some(count), "{metrics}");
+        }
+        let log = server.log();
+        let line = log.lines().find(|line| line.contains("permission denied"));
+        assert!(line.is_some_and(|line| line.contains("key_")), "{log}");
+        assert!(!log.contains(key.trim()), "{log}");
+    }
+}
+
 /// Returns the names of alerts, or of metrics, in a text.
 fn names<'a>(text: &'a str, prefix: &str) -> BTreeSet<&'a str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')

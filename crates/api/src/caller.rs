@@ -74,7 +74,10 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
         context.record_key(LoggedKey::Private(key.id), key.organization);
         let address = context.client.address;
         let authorized = authorize::<S>(&key, address).inspect_err(|denied| {
-            metrics::count_authentication("denied");
+            metrics::count_authentication(match denied {
+                AccessDenied::AddressNotAllowed => "wrong_address",
+                AccessDenied::InsufficientPermission | AccessDenied::LiveOnly => "denied",
+            });
             let scope = S::NAME.as_str();
             tracing::warn!(key = %key.id, scope, %denied, "permission denied");
         });

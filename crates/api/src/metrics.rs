@@ -146,9 +146,16 @@ impl<const N: usize> OutcomeCounters<N> {
     }
 }
 
-static AUTHENTICATIONS: OutcomeCounters<5> = OutcomeCounters::new(
+static AUTHENTICATIONS: OutcomeCounters<6> = OutcomeCounters::new(
     "tributary_authentications_total",
-    ["ok", "missing", "invalid", "denied", "limited"],
+    [
+        "ok",
+        "missing",
+        "invalid",
+        "denied",
+        "limited",
+        "wrong_address",
+    ],
 );
 static CLICKS: OutcomeCounters<3> = OutcomeCounters::new(
     "tributary_clicks_total",
@@ -255,7 +262,7 @@ pub fn describe() {
     );
     metrics::describe_counter!(
         "tributary_authentications_total",
-        "Authentications by outcome: ok, missing, invalid, denied, limited."
+        "Authentications by outcome: ok, missing, invalid, denied, limited, wrong_address."
     );
     metrics::describe_counter!(
         "tributary_decompressions_total",
