@@ -31,7 +31,7 @@ pub async fn accept_notifications<T: Tables>(
     for app in apps {
         tables.lock_app(app).await?;
     }
-    let transactions = arrivals.iter().filter_map(|arrival| transaction(arrival));
+    let transactions = arrivals.iter().flat_map(|arrival| transactions(arrival));
     tables.reserve_transactions(&transactions.collect()).await?;
     let arrivals = strip_erased_subscribers(tables, arrivals).await?;
     let Some(last) = arrivals.last().map(|arrival| arrival.received_at) else {
@@ -60,9 +60,9 @@ pub async fn accept_notifications<T: Tables>(
     Ok((outcomes, increments))
 }
 
-fn transaction(arrival: &IncomingNotification) -> Option<SharedId<'_>> {
-    let transaction = arrival.transaction()?;
-    Some((arrival.app, arrival.content.environment, transaction))
+fn transactions(arrival: &IncomingNotification) -> impl Iterator<Item = SharedId<'_>> {
+    let ids = arrival.transactions();
+    ids.map(|id| (arrival.app, arrival.content.environment, id))
 }
 
 fn device(arrival: &IncomingNotification) -> Option<DeviceRef<'_>> {

@@ -8,19 +8,25 @@
 //! waits for the first one, and then finds the event that the first one stored.
 //!
 //! Ids are reserved before devices are locked, in the same order as for web events.
+//!
+//! A payment that Stripe took has several ids, and all of them are reserved. A web event that finds
+//! its id reserved settles the subscriptions with this payment again, so that the billing event
+//! stops counting. So does a web refund. To settle, a transaction locks the app before all else.
 
 use crate::plan::{self, PlanContext, ReplanContext, read_plan_context};
+use crate::settle::{find_connected, settle};
 use crate::tables::{Conflict, SharedId, Tables};
 use crate::tally::TransactionTally;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::app::App;
 use tributary_domain::billing::connected::KEY_SUBSCRIPTIONS_MAX;
-use tributary_domain::billing::{Chain, transaction_key};
+use tributary_domain::billing::{Chain, WebPayment, transaction_key};
 use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::event::duplicate::{
-    EventReplacement, SdkEventRules, is_verifiable, settle_duplicate,
+    EventReplacement, SdkEventRules, is_verifiable, is_web_payment, settle_duplicate,
 };
+use tributary_domain::event::web::RecordedWebEvent;
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::forwarding::lifecycle::DUPLICATE_OF_VERIFIED;
 use tributary_domain::forwarding::plan::DeviceFacts;
@@ -67,6 +73,96 @@ pub async fn find_verified_events<'a, T: Tables>(
         events.sort_by_key(|event| event.id);
     }
     Ok(verified)
+}
+
+/// Finds the website's events for payments that Stripe took, given the payments' ids.
+pub(crate) async fn find_web_payments<T: Tables>(
+    tables: &T,
+    (app, environment): (AppId, Environment),
+    ids: &BTreeSet<&str>,
+) -> Result<Vec<WebPayment>, T::Failure> {
+    // Web events are always live.
+    if ids.is_empty() || environment != Environment::Live {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<SharedId<'_>> = ids.iter().map(|id| (app, environment, *id)).collect();
+    let mut found = tables.events_by_external_id(EventSource::Web, &ids).await?;
+    found.retain(|(_, event)| is_web_payment(event));
+    let refunded: Vec<&str> = found.iter().map(|((_, _, id), _)| *id).collect();
+    let mut refunded = tables.refunded_amounts(app, &refunded).await?;
+    let payments = found.into_iter().map(|((_, _, id), event)| WebPayment {
+        external_id: id.to_owned(),
+        event,
+        refunded: refunded.remove(id).unwrap_or_default(),
+    });
+    Ok(payments.collect())
+}
+
+/// Finds the earliest billing event for the payment with this id, if Stripe took the payment.
+pub async fn find_billed_payment<T: Tables>(
+    tables: &T,
+    (app, environment, id): SharedId<'_>,
+) -> Result<Option<Event>, T::Failure> {
+    let scope = (app, environment);
+    let chains = find_subscriptions(tables, scope, &BTreeSet::from([id])).await?;
+    if chains.is_empty() {
+        return Ok(None);
+    }
+    let (connected, _) = find_connected(tables, scope, chains).await?;
+    let events = connected.payment_events(id);
+    let found = tables.events(scope, &events).await?;
+    Ok(found.into_iter().min_by_key(|event| event.id))
+}
+
+/// Finds the subscriptions with these transactions. Imported events have none.
+async fn find_subscriptions<T: Tables>(
+    tables: &T,
+    scope: (AppId, Environment),
+    transactions: &BTreeSet<&str>,
+) -> Result<BTreeSet<Chain>, T::Failure> {
+    let keys: Vec<String> = transactions.iter().map(|id| transaction_key(id)).collect();
+    let found = tables
+        .chains_by_key(scope, &keys, KEY_SUBSCRIPTIONS_MAX)
+        .await?;
+    let chains = found.into_iter().map(|(_, chain)| chain);
+    Ok(chains
+        .filter(|chain| chain.imported_event().is_none())
+        .collect())
+}
+
+/// Finds the subscriptions with payments that these web events report or refund, by app.
+pub async fn find_billed_subscriptions<T: Tables>(
+    tables: &T,
+    recorded: &[RecordedWebEvent],
+) -> Result<BTreeMap<AppId, BTreeSet<Chain>>, T::Failure> {
+    let mut payments: BTreeMap<AppId, BTreeSet<&str>> = BTreeMap::new();
+    for one in recorded {
+        if let Some(payment) = one.billed_payment() {
+            payments.entry(one.event.app).or_default().insert(payment);
+        }
+    }
+    let mut subscriptions = BTreeMap::new();
+    for (app, payments) in payments {
+        let chains = find_subscriptions(tables, (app, Environment::Live), &payments).await?;
+        if !chains.is_empty() {
+            subscriptions.insert(app, chains);
+        }
+    }
+    Ok(subscriptions)
+}
+
+/// Settles the subscriptions with payments that web events report or refund. The caller has stored
+/// the web events, and holds the locks on the apps.
+pub async fn settle_billed_subscriptions<T: Tables>(
+    tables: &T,
+    subscriptions: BTreeMap<AppId, BTreeSet<Chain>>,
+    now: Timestamp,
+    tally: &mut TransactionTally,
+) -> Result<(), T::Failure> {
+    for chains in subscriptions.into_values() {
+        settle(tables, now, chains, None, tally).await?;
+    }
+    Ok(())
 }
 
 /// Finds the billing events for store transactions.

@@ -1,7 +1,7 @@
 //! Settles subscriptions: reads all connected subscriptions, lets the domain settle them, and
 //! writes the changes.
 
-use crate::duplicates::{find_sdk_event, settle_sdk_event};
+use crate::duplicates::{find_sdk_event, find_web_payments, settle_sdk_event};
 use crate::first_payment::settle_first_payment;
 use crate::plan::{self, ReplanContext, read_plan_context};
 use crate::tables::Tables;
@@ -9,14 +9,17 @@ use crate::tally::TransactionTally;
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::connected::Search;
-use tributary_domain::billing::settlement::{BillingSettlement, NotificationChange};
+use tributary_domain::billing::settlement::{
+    BillingSettlement, ConnectedSubscriptions, NotificationChange,
+};
 use tributary_domain::billing::{
-    Chain, EventChange, Notification, PreviousEvent, event_change, needs_sdk_event,
+    Chain, EventChange, Notification, NotificationMeaning, PreviousEvent, WebPayment, event_change,
+    needs_sdk_event,
 };
 use tributary_domain::click::Click;
 use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::event::Event;
-use tributary_domain::event::duplicate::EventReplacement;
+use tributary_domain::event::duplicate::{EventReplacement, credit_refund};
 use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::install::DeviceState;
 use tributary_domain::ledger::MoneyPolicy;
@@ -27,13 +30,30 @@ use tributary_store::records::billing_event;
 
 /// What the planning of a settled subscription's events depends on, besides the device.
 #[derive(Clone, Copy)]
-struct SettleContext {
+struct SettleContext<'a> {
     now: Timestamp,
+    /// Website events for the payments.
+    web_payments: &'a [WebPayment],
     /// Whether the app forwards events only for devices with a verified attestation.
     requires_attestation: bool,
 }
 
-impl SettleContext {
+impl SettleContext<'_> {
+    /// Credits the refund of a payment that a website reported. If retention removed the website's
+    /// event, the refund is credited as before.
+    fn credit_refund(&self, refund: &mut Event, of: &Notification, before: &PreviousEvent) {
+        let is_payment = matches!(of.content.meaning, NotificationMeaning::Payment(_));
+        let Some(web) = of.settled.web_payment.filter(|_| !is_payment) else {
+            return;
+        };
+        let mut payments = self.web_payments.iter().map(|payment| &payment.event);
+        match (payments.find(|payment| payment.id == web), before) {
+            (Some(payment), _) => credit_refund(refund, payment),
+            (None, PreviousEvent::Stored(stored)) => credit_refund(refund, stored),
+            (None, _) => {}
+        }
+    }
+
     /// Returns the facts for planning billing events, whose amounts always count.
     const fn facts<'a>(&self, state: &'a DeviceState, click: Option<&'a Click>) -> DeviceFacts<'a> {
         DeviceFacts {
@@ -44,6 +64,20 @@ impl SettleContext {
             requires_attestation: self.requires_attestation,
         }
     }
+}
+
+/// Finds all subscriptions that are connected to these, and the ones whose changes may be written;
+/// `None` for all.
+pub(crate) async fn find_connected<T: Tables>(
+    tables: &T,
+    scope: (AppId, Environment),
+    chains: BTreeSet<Chain>,
+) -> Result<(ConnectedSubscriptions, Option<BTreeSet<Chain>>), T::Failure> {
+    let mut search = Search::of(chains);
+    while let Some(query) = search.next_query() {
+        search.add(tables.find_connected(scope, &query).await?);
+    }
+    Ok(search.finish())
 }
 
 /// Settles subscriptions of one app and environment, and all subscriptions connected to them.
@@ -60,16 +94,14 @@ pub(crate) async fn settle<T: Tables>(
     else {
         return Ok(BillingSettlement::default());
     };
-    let mut search = Search::of(chains);
-    while let Some(query) = search.next_query() {
-        search.add(tables.find_connected((app, environment), &query).await?);
-    }
-    let (mut connected, written) = search.finish();
+    let (mut connected, written) = find_connected(tables, (app, environment), chains).await?;
     for chain in connected.trial_chains() {
         if let Some(trial) = tables.trial(&chain).await? {
             connected.trials.insert(chain, trial);
         }
     }
+    connected.web_payments =
+        find_web_payments(tables, (app, environment), &connected.shared_payment_ids()).await?;
     let settlement = connected
         .settle(now, device)
         .restricted_to(written.as_ref());
@@ -85,6 +117,7 @@ pub(crate) async fn settle<T: Tables>(
     tables.lock_devices(&devices, now).await?;
     let context = SettleContext {
         now,
+        web_payments: &connected.web_payments,
         requires_attestation: !settlement.changed.is_empty()
             && (tables.app(app).await?).is_some_and(|app| app.requires_attestation()),
     };
@@ -131,12 +164,15 @@ async fn write_notification<T: Tables>(
 /// Writes the event of a changed notification. This is the only place that adds billing events.
 async fn write_event<T: Tables>(
     tables: &T,
-    context: SettleContext,
+    context: SettleContext<'_>,
     change: &NotificationChange,
     tally: &mut TransactionTally,
 ) -> Result<(), T::Failure> {
     let before = stored_event(tables, change.before.as_ref()).await?;
-    let (now, state) = current_event(tables, context.now, change.now.as_ref()).await?;
+    let (mut now, state) = current_event(tables, context.now, change.now.as_ref()).await?;
+    if let (Some(event), Some(notification)) = (&mut now, &change.now) {
+        context.credit_refund(event, notification, &before);
+    }
     let sdk_event = match (&change.now, &now) {
         (Some(notification), Some(event)) if needs_sdk_event(&before, Some(event)) => {
             reserve_transaction(tables, notification).await?
@@ -173,7 +209,7 @@ async fn write_event<T: Tables>(
 
 async fn replace<T: Tables>(
     tables: &T,
-    context: SettleContext,
+    context: SettleContext<'_>,
     EventReplacement { before, mut after }: EventReplacement,
     state: &DeviceState,
     cancel_reason: &'static str,

@@ -4,8 +4,9 @@ use crate::devices::DeviceColumns;
 use crate::params::{Param, column};
 use crate::rows::{read_row, uuid};
 use crate::tx::Tx;
+use crate::web_events::find_refunds;
 use crate::{Failure, duplicates, event_rows};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::transaction_key;
@@ -15,6 +16,7 @@ use tributary_domain::event::duplicate::{EventReplacement, VERIFIABLE_NAMES};
 use tributary_domain::event::{Credit, Event, EventKey, EventSource, SELF_CREDITED_SOURCE};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{EventTable, FirstPaymentTable, SharedId};
 use tributary_store::records::{
@@ -91,6 +93,19 @@ impl EventTable for Tx {
         ids: &[SharedId<'a>],
     ) -> Result<Vec<(SharedId<'a>, Event)>, Failure> {
         duplicates::find_by_source(self, ids, source).await
+    }
+
+    async fn refunded_amounts<'a>(
+        &self,
+        app: AppId,
+        payments: &[&'a str],
+    ) -> Result<BTreeMap<&'a str, Amount>, Failure> {
+        let payments = payments.iter().map(|payment| (app, *payment)).collect();
+        let refunds = find_refunds(self, &payments).await?;
+        let refunds = refunds.into_iter();
+        Ok(refunds
+            .map(|((_, payment), refunds)| (payment, refunds.total))
+            .collect())
     }
 
     async fn reserve_transactions(

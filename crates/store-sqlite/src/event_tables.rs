@@ -7,8 +7,9 @@ use crate::event_rows::{
 };
 use crate::rows::read_row;
 use crate::tables::SqliteTables;
+use crate::web_events::find_refunds;
 use rusqlite::{OptionalExtension, ToSql, params};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::billing::transaction_key;
 use tributary_domain::device::{DeviceKey, DeviceRef, Identity, UserKey};
@@ -17,6 +18,7 @@ use tributary_domain::event::duplicate::{EventReplacement, VERIFIABLE_NAMES};
 use tributary_domain::event::{Credit, Event, EventSource, SELF_CREDITED_SOURCE};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{EventTable, FirstPaymentTable, SharedId};
 use tributary_store::records::{
@@ -66,6 +68,19 @@ impl EventTable for SqliteTables<'_> {
             found.extend(event.map(|event| (*id, event)));
         }
         Ok(found)
+    }
+
+    async fn refunded_amounts<'a>(
+        &self,
+        app: AppId,
+        payments: &[&'a str],
+    ) -> Result<BTreeMap<&'a str, Amount>, Failure> {
+        let mut refunded = BTreeMap::new();
+        for payment in payments {
+            let found = find_refunds(self.0, (app, payment))?;
+            refunded.extend(found.map(|refunds| (*payment, refunds.total)));
+        }
+        Ok(refunded)
     }
 
     async fn reserve_transactions(

@@ -24,7 +24,9 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_recording::TransactionTally;
-use tributary_recording::duplicates::demote;
+use tributary_recording::duplicates::{
+    demote, find_billed_payment, find_billed_subscriptions, settle_billed_subscriptions,
+};
 use tributary_store::records::ClickRow;
 use tributary_store::{StoreError, StoreResult, WebEvents};
 
@@ -125,21 +127,31 @@ fn find_parent<'p>(
     if post.kind != WebEventKind::Refund {
         return Ok(());
     }
+    let refunds = find_refunds(connection, parent)?;
+    facts
+        .refunds
+        .extend(refunds.map(|refunds| (parent, refunds)));
+    Ok(())
+}
+
+/// Finds the refunds of a payment.
+pub(crate) fn find_refunds(
+    connection: &Connection,
+    (app, given_id): ExternalKey<'_>,
+) -> Result<Option<RefundTotals>, Failure> {
     let refunds = connection
         .prepare_cached(
             "select refunded_micros, version from refunded_payments
              where app_id = ?1 and given_id = ?2",
         )?
-        .query_row((parent.0.as_bytes(), parent.1), |row| {
+        .query_row((app.as_bytes(), given_id), |row| {
             Ok(RefundTotals {
                 total: Amount::from_micros(row.get(0)?),
                 version: row.get(1)?,
             })
         })
         .optional()?;
-    let refunds = refunds.map(|refunds| (parent, refunds));
-    facts.refunds.extend(refunds);
-    Ok(())
+    Ok(refunds)
 }
 
 /// Gathers the facts for a posted event, assuming that its id is free and its device has not paid.
@@ -179,9 +191,12 @@ fn find_id<'p>(
     } else {
         let reported =
             duplicates::find_by_source(connection, (app, LIVE, given_id), EventSource::Sdk)?;
+        let tables = SqliteTables(connection);
+        let billed = run(find_billed_payment(&tables, (app, LIVE, given_id)))?;
         let reservation = Reservation {
             event_id: key.event,
             sdk_event: reported.map(Box::new),
+            billing_event: billed.map(Box::new),
         };
         facts.reservations.insert(post.key(), reservation);
     }
@@ -276,6 +291,22 @@ fn write(batch: &WriteBatch<'_>, changes: &WebChanges<'_>) -> Result<(), Failure
     }
     for RecordedWebEvent { event, planned, .. } in &changes.recorded {
         outbox_table::insert_in(batch, event, planned)?;
+    }
+    settle_billed(batch, changes)
+}
+
+/// Settles the subscriptions with payments that the new events report or refund.
+fn settle_billed(batch: &WriteBatch<'_>, changes: &WebChanges<'_>) -> Result<(), Failure> {
+    let tables = SqliteTables(batch.connection);
+    let billed = run(find_billed_subscriptions(&tables, &changes.recorded))?;
+    let latest = changes.recorded.last().map(|last| last.event.received_at);
+    if let Some(now) = latest.filter(|_| !billed.is_empty()) {
+        let mut tally = TransactionTally::default();
+        run(settle_billed_subscriptions(
+            &tables, billed, now, &mut tally,
+        ))?;
+        let increments = run(tally.write(&tables))?;
+        batch.count(|counted| counted.merge(increments));
     }
     Ok(())
 }

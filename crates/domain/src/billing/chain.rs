@@ -7,6 +7,8 @@ use super::{
 };
 use crate::app::BillingProvider;
 use crate::device::DeviceKey;
+use crate::ledger::{Revenue, UncountedReason};
+use crate::vocabulary::id::EventId;
 use crate::vocabulary::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +36,7 @@ pub(super) struct ChainEntry<'a> {
 /// Settles a subscription's notifications, which are sorted by time.
 pub(super) fn settle(
     chain: &[ChainEntry<'_>],
-    shared: &SharedPayments,
+    shared: &SharedPayments<'_>,
 ) -> Vec<SettledNotification> {
     let sorted: Vec<&Notification> = chain.iter().map(|entry| entry.one).collect();
     let positions = |matches_meaning: fn(&NotificationMeaning) -> bool| -> Vec<usize> {
@@ -63,11 +65,12 @@ pub(super) fn settle(
         } else {
             (None, None)
         };
-        let revenue = refunds
+        let (revenue, web_payment) = refunds
             .remove(&position)
-            .unwrap_or_else(|| one.money.clone());
+            .unwrap_or_else(|| money_of(one, shared));
         SettledNotification {
             revenue: revenue.filter(|_| name.is_some()),
+            web_payment: web_payment.filter(|_| name.is_some()),
             name: name.map(str::to_owned),
             cause: cause.map(str::to_owned),
             device: entry.device.clone(),
@@ -75,6 +78,18 @@ pub(super) fn settle(
         }
     };
     chain.iter().enumerate().map(settled).collect()
+}
+
+/// Returns the revenue of a notification that is not a refund, and the website's event for the same
+/// payment. If there is one, the website's event counts instead.
+fn money_of(one: &Notification, shared: &SharedPayments<'_>) -> (Option<Revenue>, Option<EventId>) {
+    let is_payment = matches!(one.content.meaning, NotificationMeaning::Payment(_));
+    let report = shared.web_report(one).filter(|_| is_payment);
+    let mut revenue = one.money.clone();
+    if let Some(revenue) = revenue.as_mut().filter(|_| report.is_some()) {
+        revenue.uncounted = Some(UncountedReason::DuplicateOfVerified);
+    }
+    (revenue, report.map(|report| report.id))
 }
 
 /// Returns the sort key by time. Ties are broken by provider id, so the order is deterministic.
@@ -94,7 +109,7 @@ enum PaymentReport<'a> {
 }
 
 impl<'a> PaymentReport<'a> {
-    fn of(one: &'a Notification, shared: &'a SharedPayments) -> Option<Self> {
+    fn of(one: &'a Notification, shared: &'a SharedPayments<'_>) -> Option<Self> {
         let refund = one.content.refund.as_deref();
         match one.content.meaning {
             NotificationMeaning::Payment(_) => shared.payment(one).map(Self::Payment),
@@ -112,7 +127,7 @@ impl<'a> PaymentReport<'a> {
 /// payment comes before one as a one-off purchase, because it says more. If a provider reports each
 /// refund of a payment with an id, another provider's refund of it without an id is a repeat.
 /// `sorted` is sorted by time.
-pub(super) fn first_reports(sorted: &[&Notification], shared: &SharedPayments) -> Vec<bool> {
+pub(super) fn first_reports(sorted: &[&Notification], shared: &SharedPayments<'_>) -> Vec<bool> {
     let mut first: BTreeMap<PaymentReport<'_>, (bool, usize)> = BTreeMap::new();
     let mut refunded = BTreeSet::new();
     let reports: Vec<_> = sorted

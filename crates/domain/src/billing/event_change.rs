@@ -3,7 +3,7 @@
 use super::RENEWAL;
 use crate::event::Event;
 use crate::event::duplicate::{EventReplacement, adopt_dedup_root};
-use crate::forwarding::lifecycle::{ATTRIBUTION_CHANGED, NOT_FIRST_PAYMENT};
+use crate::forwarding::lifecycle::{ATTRIBUTION_CHANGED, DUPLICATE_OF_VERIFIED, NOT_FIRST_PAYMENT};
 
 /// Event that the notification caused when it was last settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,8 @@ pub fn event_change(
 fn replaced(before: Event, mut after: Event, sdk_event: Option<&Event>) -> EventChange {
     let is_renamed = before.name != after.name;
     after.skipped.clone_from(&before.skipped);
-    after.first_payment = before.first_payment && before.device == after.device;
+    let is_flagged = before.first_payment && before.device == after.device;
+    after.first_payment = is_flagged && after.duplicate_of.is_none();
     after.dedup_root = before.dedup_root;
     after.consent = before.consent;
     if let Some(sdk_event) = sdk_event.filter(|_| is_renamed) {
@@ -83,7 +84,9 @@ fn replaced(before: Event, mut after: Event, sdk_event: Option<&Event>) -> Event
     }
     EventChange::Replace {
         withdraws: is_renamed && after.name != RENEWAL,
-        cancel_reason: if is_renamed {
+        cancel_reason: if after.duplicate_of.is_some() {
+            DUPLICATE_OF_VERIFIED
+        } else if is_renamed {
             NOT_FIRST_PAYMENT
         } else {
             ATTRIBUTION_CHANGED
@@ -173,6 +176,25 @@ mod tests {
             panic!("expected a replacement");
         };
         assert_eq!(event.after.first_payment, flagged);
+    }
+
+    #[test]
+    fn an_event_that_became_a_duplicate_loses_its_flag_and_its_deliveries() {
+        let mut before = billed(PURCHASE, "d");
+        before.first_payment = true;
+        let mut after = before.clone();
+        after.duplicate_of = Some(EventId::from_bytes([1; 16]));
+        let change = event_change(stored(&before), Some(after), None);
+        let EventChange::Replace {
+            event,
+            withdraws,
+            cancel_reason,
+        } = change
+        else {
+            panic!("expected a replacement");
+        };
+        assert!(!event.after.first_payment && !withdraws);
+        assert_eq!(cancel_reason, DUPLICATE_OF_VERIFIED);
     }
 
     #[rstest]

@@ -94,6 +94,7 @@ fn qualified_notification(start: &Notification, at: Timestamp) -> Notification {
         happened_at: at,
         received_at: at,
         settled: SettledNotification {
+            web_payment: None,
             name: Some(QUALIFIED_TRIAL.to_owned()),
             revenue: start.money.clone(),
             ..start.settled.clone()

@@ -99,11 +99,13 @@ impl IncomingNotification {
         }
     }
 
-    /// Returns the store transaction, if another source may report the same event. The transaction
-    /// id is reserved before the notification is settled.
-    pub fn transaction(&self) -> Option<&str> {
-        money_flow(&self.content.meaning)?;
-        self.content.transaction.as_deref()
+    /// Returns the store transactions that another source may report. Their ids are reserved before
+    /// the notification is settled. A payment that Stripe took has several.
+    pub fn transactions(&self) -> impl Iterator<Item = &str> {
+        let transaction = self.content.transaction.as_deref();
+        let has_money = money_flow(&self.content.meaning).is_some();
+        let transaction = transaction.filter(|_| has_money).into_iter();
+        transaction.chain(payment::shared_payment_ids(&self.content))
     }
 
     /// Returns the device that the notification names, if the notification can cause an event.
@@ -222,6 +224,7 @@ mod tests {
     use crate::billing::samples::{at, device, notification, person};
     use crate::device::AdvertisingId;
     use rstest::rstest;
+    use std::collections::BTreeSet;
 
     fn incoming(meaning: NotificationMeaning) -> IncomingNotification {
         let one = notification(1, meaning);
@@ -332,6 +335,10 @@ mod tests {
     ) {
         let mut incoming = incoming(meaning);
         incoming.content.transaction = Some("t".to_owned());
-        assert_eq!(incoming.transaction().is_some(), reserved);
+        assert_eq!(incoming.transactions().count(), usize::from(reserved));
+        incoming.content.store = Some("STRIPE".to_owned());
+        incoming.content.other_transactions = vec!["u".to_owned()];
+        let ids: BTreeSet<&str> = incoming.transactions().collect();
+        assert_eq!(ids, BTreeSet::from(["t", "u"]));
     }
 }

@@ -27,6 +27,7 @@ pub(crate) mod samples;
 pub use device_update::DeviceUpdate;
 pub use event_change::{EventChange, PreviousEvent, event_change, needs_sdk_event};
 pub use incoming::{IncomingNotification, RepeatKind, happened_at};
+pub use payment::WebPayment;
 pub use person::{PERSON_IDS_MAX, person_ids};
 
 use crate::access::Environment;
@@ -36,7 +37,7 @@ use crate::erasure::is_pseudonym;
 use crate::event::duplicate::is_verifiable;
 use crate::event::sdk::DeviceContext;
 use crate::event::{Event, EventSource};
-use crate::ledger::Revenue;
+use crate::ledger::{Revenue, UncountedReason};
 use crate::vocabulary::id::{AppId, EventId};
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
@@ -193,12 +194,23 @@ pub struct SettledNotification {
     pub user: Option<UserKey>,
     /// Revenue after settlement.
     pub revenue: Option<Revenue>,
+    /// The website's event for the same payment, or for the payment of a refund.
+    pub web_payment: Option<EventId>,
 }
 
 impl SettledNotification {
     /// Returns whether the notification causes an event.
     pub const fn makes_event(&self) -> bool {
         self.name.is_some()
+    }
+
+    /// Returns the website's event that counts instead. A refund counts as far as it exceeds those
+    /// that the website reported.
+    pub fn duplicate_of(&self) -> Option<EventId> {
+        let duplicate = Some(UncountedReason::DuplicateOfVerified);
+        let revenue = self.revenue.as_ref();
+        let is_duplicate = revenue.is_none_or(|revenue| revenue.uncounted == duplicate);
+        self.web_payment.filter(|_| is_duplicate)
     }
 
     /// Returns whether the notification causes an event with a known device.
@@ -325,6 +337,11 @@ impl Notification {
         !self.content.other_transactions.is_empty()
     }
 
+    /// Returns the ids under which a website may report the same payment.
+    pub fn shared_payment_ids(&self) -> impl Iterator<Item = &str> {
+        payment::shared_payment_ids(&self.content)
+    }
+
     /// Returns the lookup keys that connect subscriptions which may affect each other: users,
     /// devices, advertising ids, and the payments that Stripe took.
     pub fn keys(&self) -> BTreeSet<String> {
@@ -374,7 +391,7 @@ impl Notification {
             // The store sets this flag once all of the device's events are written.
             first_payment: false,
             is_service_install: false,
-            duplicate_of: None,
+            duplicate_of: self.settled.duplicate_of(),
             dedup_root: None,
             consent: None,
             skipped: Vec::new(),

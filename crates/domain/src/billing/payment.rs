@@ -3,10 +3,14 @@
 //! Stripe gives one payment several ids: an invoice, a payment intent and a charge. A refund names
 //! the charge, a subscription's payment names the invoice, and only some notifications name two of
 //! them. Another provider that reports Stripe's payments names one. All notifications that are
-//! connected by such ids belong together, in whatever order they arrive.
+//! connected by such ids belong together, in whatever order they arrive. A website's event whose id
+//! is one of them reports the same payment.
 
 use super::{Notification, ProviderNotification, chain_key, transaction_key};
-use std::collections::BTreeMap;
+use crate::event::Event;
+use crate::vocabulary::id::EventId;
+use crate::vocabulary::money::Amount;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Name of the store for payments that Stripe took, in any case of letters.
 const STRIPE: &str = "STRIPE";
@@ -15,11 +19,20 @@ const STRIPE: &str = "STRIPE";
 /// subscription, if Stripe took the payment. Other stores give a payment one id, within one
 /// subscription.
 pub(super) fn shared_ids(content: &ProviderNotification) -> impl Iterator<Item = &str> {
+    let subscription = content.original_transaction.as_deref();
+    shared_payment_ids(content).chain(subscription.filter(|_| is_shared(content)))
+}
+
+/// Returns the ids of a payment that Stripe took. A website may report the payment under each of
+/// them.
+pub(super) fn shared_payment_ids(content: &ProviderNotification) -> impl Iterator<Item = &str> {
+    let is_shared = is_shared(content);
+    payment_ids(content).filter(move |_| is_shared)
+}
+
+fn is_shared(content: &ProviderNotification) -> bool {
     let store = content.store.as_deref();
-    let is_shared = store.is_some_and(|store| store.eq_ignore_ascii_case(STRIPE));
-    payment_ids(content)
-        .chain(content.original_transaction.as_deref())
-        .filter(move |_| is_shared)
+    store.is_some_and(|store| store.eq_ignore_ascii_case(STRIPE))
 }
 
 fn payment_ids(content: &ProviderNotification) -> impl Iterator<Item = &str> {
@@ -30,15 +43,36 @@ fn payment_ids(content: &ProviderNotification) -> impl Iterator<Item = &str> {
     ids.map(String::as_str)
 }
 
-/// Which of a set of notifications are about the same payment, and about the same subscription.
-#[derive(Debug, Default)]
-pub(super) struct SharedPayments {
-    payments: IdGroups,
-    subscriptions: IdGroups,
+/// A website's event for a payment that Stripe took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebPayment {
+    /// The website's id of the event: one of the payment's ids.
+    pub external_id: String,
+    /// The event.
+    pub event: Event,
+    /// Sum of the refunds that the website reported; not negative.
+    pub refunded: Amount,
 }
 
-impl SharedPayments {
-    pub(super) fn of(notifications: &[&Notification]) -> Self {
+/// The website's event for a payment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WebReport<'a> {
+    pub(super) id: EventId,
+    /// `None` if retention removed the event.
+    pub(super) payment: Option<&'a WebPayment>,
+}
+
+/// Which of a set of notifications are about the same payment, and about the same subscription.
+#[derive(Debug, Default)]
+pub(super) struct SharedPayments<'a> {
+    payments: IdGroups,
+    subscriptions: IdGroups,
+    /// The website's events by their payments' ids.
+    web: BTreeMap<String, WebReport<'a>>,
+}
+
+impl<'a> SharedPayments<'a> {
+    pub(super) fn of(notifications: &[&Notification], web_payments: &'a [WebPayment]) -> Self {
         let mut shared = Self::default();
         for one in notifications {
             let chain = chain_key(one.provider, &one.chain());
@@ -50,13 +84,57 @@ impl SharedPayments {
                 shared.payments.join(pair[0], pair[1]);
             }
         }
+        let mut web = BTreeMap::new();
+        for payment in web_payments {
+            let report = WebReport {
+                id: payment.event.id,
+                payment: Some(payment),
+            };
+            shared.add_report(&mut web, &payment.external_id, report);
+        }
+        let stored: BTreeSet<EventId> = web_payments.iter().map(|web| web.event.id).collect();
+        for one in notifications {
+            let removed = one.settled.web_payment;
+            let removed = removed.filter(|id| !stored.contains(id));
+            if let (Some(id), Some(transaction)) = (removed, one.content.transaction.as_deref()) {
+                shared.add_report(&mut web, transaction, WebReport { id, payment: None });
+            }
+        }
+        shared.web = web;
         shared
     }
 
+    /// Adds the website's event for a payment. Of several, the earliest event is used, and a stored
+    /// one before one that was removed.
+    fn add_report(
+        &self,
+        web: &mut BTreeMap<String, WebReport<'a>>,
+        payment_id: &str,
+        report: WebReport<'a>,
+    ) {
+        let payment = self.payments.first(payment_id).to_owned();
+        let found = web.entry(payment).or_insert(report);
+        let rank = |report: &WebReport<'_>| (report.payment.is_none(), report.id);
+        if rank(&report) < rank(found) {
+            *found = report;
+        }
+    }
+
+    /// Returns the website's event for a notification's payment.
+    pub(super) fn web_report(&self, one: &Notification) -> Option<WebReport<'a>> {
+        let payment = self.payment(one).filter(|_| is_shared(&one.content))?;
+        self.web.get(payment).copied()
+    }
+
     /// Returns the id of a notification's payment, the same in all notifications about it.
-    pub(super) fn payment<'a>(&'a self, one: &'a Notification) -> Option<&'a str> {
+    pub(super) fn payment<'s>(&'s self, one: &'s Notification) -> Option<&'s str> {
         let transaction = one.content.transaction.as_deref()?;
         Some(self.payments.first(transaction))
+    }
+
+    /// Returns the id of the payment that has this id.
+    pub(super) fn payment_of_id<'s>(&'s self, id: &'s str) -> &'s str {
+        self.payments.first(id)
     }
 
     /// Returns the key of a notification's subscription, the same in all notifications about it.
@@ -129,7 +207,7 @@ mod tests {
         ) {
             let all = all();
             let shuffled: Vec<&Notification> = order.iter().map(|place| &all[*place]).collect();
-            let shared = SharedPayments::of(&shuffled);
+            let shared = SharedPayments::of(&shuffled, &[]);
             let payments: Vec<_> = all.iter().map(|one| shared.payment(one)).collect();
             prop_assert!(payments[..5].iter().all(|id| *id == Some("ch_1")), "{payments:?}");
             prop_assert_eq!(&payments[5..], &[Some("in_2"), Some("ch_9")]);

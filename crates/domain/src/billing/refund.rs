@@ -3,46 +3,106 @@
 //! The refunds of a payment never exceed it in total. They count only if the payment counts, and
 //! use the payment's exchange rate. A payment and its full refund therefore add up to zero, even if
 //! exchange rates changed in between.
+//!
+//! If a website reported the payment, refunds count against the website's event, and only the part
+//! by which they exceed the refunds that the website reported. In total, the larger of both sums
+//! counts, in whatever order they arrive.
 
-use super::payment::SharedPayments;
+use super::payment::{SharedPayments, WebPayment, WebReport};
 use super::{Notification, NotificationMeaning};
 use crate::ledger::{Revenue, UncountedReason};
+use crate::vocabulary::id::EventId;
 use crate::vocabulary::money::Amount;
 use std::collections::BTreeMap;
 
 /// Settles refunds and reversals in chronological order. `payments` and `refunds` are positions in
-/// `chain`. Returns the revenue of each refund by its position.
+/// `chain`. Returns the revenue of each refund by its position, and the website's event for its
+/// payment.
 pub(super) fn settle(
     chain: &[&Notification],
     payments: &[usize],
     refunds: &[usize],
-    shared: &SharedPayments,
-) -> BTreeMap<usize, Option<Revenue>> {
-    // Refunded part of each payment, in micros of its currency.
-    let mut refunded: BTreeMap<usize, i64> = BTreeMap::new();
+    shared: &SharedPayments<'_>,
+) -> BTreeMap<usize, (Option<Revenue>, Option<EventId>)> {
+    let mut totals: BTreeMap<RefundedPayment, RefundTotals> = BTreeMap::new();
     let mut settled = BTreeMap::new();
     for position in refunds {
         let one = chain[*position];
         let payment = payment_of(chain, payments, one, shared);
-        let revenue = one.money.clone().map(|money| match payment {
-            None => Revenue {
-                uncounted: Some(UncountedReason::PaymentNotCounted),
-                ..money
-            },
-            Some(payment) => {
-                let paid = chain[payment].money.as_ref();
-                let refunded = refunded.entry(payment).or_default();
-                refund_revenue(
-                    money,
-                    paid,
-                    refunded,
-                    one.content.meaning == NotificationMeaning::Refund,
-                )
+        let report = shared
+            .web_report(one)
+            .or_else(|| shared.web_report(chain[payment?]));
+        let revenue = one.money.clone().map(|money| match (report, payment) {
+            (Some(WebReport { payment: None, .. }), _) => removed_payment(one, money),
+            (
+                Some(WebReport {
+                    id,
+                    payment: Some(web),
+                }),
+                _,
+            ) => {
+                let totals = totals.entry(RefundedPayment::Web(id));
+                let totals = totals.or_insert_with(|| RefundTotals::of_website(web));
+                refund_revenue(money, web.event.revenue.as_ref(), totals, is_refund(one))
             }
+            (None, Some(payment)) => {
+                let totals = totals.entry(RefundedPayment::Billing(payment)).or_default();
+                refund_revenue(money, chain[payment].money.as_ref(), totals, is_refund(one))
+            }
+            (None, None) => not_counted(money),
         });
-        settled.insert(*position, revenue);
+        settled.insert(*position, (revenue, report.map(|report| report.id)));
     }
     settled
+}
+
+/// A payment with refunds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum RefundedPayment {
+    /// The payment at this position counts.
+    Billing(usize),
+    /// The website's event counts.
+    Web(EventId),
+}
+
+/// Refunded part of a payment, in micros of its currency.
+#[derive(Debug, Clone, Copy, Default)]
+struct RefundTotals {
+    /// As far as the notifications report.
+    notified: i64,
+    /// As the website reported.
+    by_website: i64,
+}
+
+impl RefundTotals {
+    const fn of_website(web: &WebPayment) -> Self {
+        Self {
+            notified: 0,
+            by_website: web.refunded.micros(),
+        }
+    }
+
+    fn total(self) -> i64 {
+        self.notified.max(self.by_website)
+    }
+}
+
+fn is_refund(one: &Notification) -> bool {
+    one.content.meaning == NotificationMeaning::Refund
+}
+
+fn not_counted(money: Revenue) -> Revenue {
+    Revenue {
+        uncounted: Some(UncountedReason::PaymentNotCounted),
+        ..money
+    }
+}
+
+/// Returns the revenue of a refund whose payment's event was removed by retention: the same as
+/// before. A new refund does not count.
+fn removed_payment(one: &Notification, money: Revenue) -> Revenue {
+    let before = one.settled.web_payment.and(one.settled.revenue.clone());
+    before.unwrap_or_else(|| not_counted(money))
 }
 
 /// Returns the payment with the same transaction, otherwise the latest one before the refund.
@@ -50,7 +110,7 @@ fn payment_of(
     chain: &[&Notification],
     payments: &[usize],
     refund: &Notification,
-    shared: &SharedPayments,
+    shared: &SharedPayments<'_>,
 ) -> Option<usize> {
     let refunded = shared.payment(refund);
     let same =
@@ -64,15 +124,12 @@ fn payment_of(
 fn refund_revenue(
     money: Revenue,
     paid: Option<&Revenue>,
-    refunded: &mut i64,
+    totals: &mut RefundTotals,
     is_refund: bool,
 ) -> Revenue {
     let counted = paid.filter(|paid| paid.uncounted.is_none() && paid.amount > Amount::ZERO);
     let Some((paid, usd_paid)) = counted.and_then(|paid| Some((paid, paid.usd?))) else {
-        return Revenue {
-            uncounted: Some(UncountedReason::PaymentNotCounted),
-            ..money
-        };
+        return not_counted(money);
     };
     let whole = paid.amount.micros();
     let requested = if money.currency == paid.currency {
@@ -81,22 +138,27 @@ fn refund_revenue(
         let usd = money.usd.map_or(0, |usd| usd.micros().saturating_abs());
         share(whole, usd, usd_paid.micros())
     };
-    let before = *refunded;
-    *refunded = if is_refund {
-        before.saturating_add(requested).min(whole)
+    let before = *totals;
+    totals.notified = if is_refund {
+        before.notified.saturating_add(requested).min(whole)
     } else {
-        before.saturating_sub(requested).max(0)
+        before.notified.saturating_sub(requested).max(0)
     };
     let part = |given| share(usd_paid.micros(), given, whole);
-    let usd = part(before) - part(*refunded);
+    let usd = part(before.total()) - part(totals.total());
+    let is_covered = part(before.notified) != part(totals.notified);
     Revenue {
         usd: Some(Amount::from_micros(usd)),
         rate_day: paid.rate_day,
         rate: paid.rate.clone(),
         rate_source: paid.rate_source.clone(),
-        // The refund exceeds the payment, or no refund is left to reverse: it is stored with zero
-        // value.
-        uncounted: (usd == 0).then_some(UncountedReason::Zero),
+        // The website reported the refund, or the refund exceeds the payment, or no refund is left
+        // to reverse: it is stored with zero value.
+        uncounted: (usd == 0).then_some(if is_covered {
+            UncountedReason::DuplicateOfVerified
+        } else {
+            UncountedReason::Zero
+        }),
         ..money
     }
 }

@@ -6,12 +6,15 @@
 //! arrives first. Billing events are compared by the store's transaction id. The later event takes
 //! the earlier event's id as the root of its deduplication ids, so that a network recognises an
 //! event that it already received.
+//!
+//! A payment that Stripe took may be reported by a website as well. The website's event counts,
+//! because it names the click (`billing::payment`).
 
 use super::name::money_kind;
 use super::{Event, EventSource};
 use crate::forwarding::plan::skips_for_all_networks;
 use crate::integration::Integration;
-use crate::ledger::{MoneyPolicy, UncountedReason};
+use crate::ledger::{MoneyPolicy, PaymentKind, UncountedReason};
 use crate::vocabulary::id::EventId;
 use std::collections::BTreeSet;
 
@@ -117,6 +120,31 @@ pub fn demote(
         return None;
     }
     Some(demoted(reported, verified.id, integrations))
+}
+
+/// Returns whether an event is a website's report of a payment.
+pub fn is_web_payment(event: &Event) -> bool {
+    event.source == EventSource::Web && PaymentKind::parse(&event.name).is_some()
+}
+
+/// Sets the deduplication root of a website's payment to that of the billing event that reported the
+/// payment earlier. Does not replace an existing root.
+pub fn adopt_billing_root(web: &mut Event, billed: &Event) {
+    if web.dedup_root.is_none() && is_web_payment(web) {
+        web.dedup_root = Some(billed.root());
+    }
+}
+
+/// Credits a billing provider's refund like the website's payment that it refunds. The refund
+/// belongs to no device, because the website's events are credited to their click. An erasure would
+/// not find it, so it names neither the user nor the transaction.
+pub fn credit_refund(refund: &mut Event, payment: &Event) {
+    refund.device = None;
+    refund.user = None;
+    refund.params = None;
+    refund.platform = payment.platform;
+    refund.country.clone_from(&payment.country);
+    refund.credit.clone_from(&payment.credit);
 }
 
 fn demoted(before: Event, verified: EventId, integrations: &[Integration]) -> EventReplacement {
@@ -255,6 +283,39 @@ mod tests {
         billing.dedup_root = Some(EventId::from_bytes([9; 16]));
         adopt_dedup_root(&mut billing, &of(EventSource::Sdk, "purchase", 2));
         assert_eq!(billing.dedup_root, Some(EventId::from_bytes([9; 16])));
+    }
+
+    #[test]
+    fn a_websites_payment_takes_the_root_of_the_billing_event() {
+        let mut billed = of(EventSource::Billing, "purchase", 1);
+        billed.dedup_root = Some(EventId::from_bytes([7; 16]));
+        for (name, root) in [
+            ("purchase", Some(7)),
+            ("renewal", Some(7)),
+            ("sign_up", None),
+        ] {
+            let mut web = of(EventSource::Web, name, 2);
+            adopt_billing_root(&mut web, &billed);
+            let expected = root.map(|number| EventId::from_bytes([number; 16]));
+            assert_eq!(web.dedup_root, expected, "{name}");
+            let mut reported = of(EventSource::Web, name, 2);
+            reported.dedup_root = Some(EventId::from_bytes([9; 16]));
+            adopt_billing_root(&mut reported, &billed);
+            assert_eq!(reported.dedup_root, Some(EventId::from_bytes([9; 16])));
+        }
+    }
+
+    #[test]
+    fn a_refund_is_credited_like_the_websites_payment() {
+        let mut refund = of(EventSource::Billing, "refund", 1);
+        refund.credit = None;
+        refund.params = Some("{}".to_owned());
+        let mut payment = of(EventSource::Web, "purchase", 2);
+        payment.country = Some("FR".to_owned());
+        credit_refund(&mut refund, &payment);
+        assert_eq!((&refund.device, &refund.credit), (&None, &payment.credit));
+        assert_eq!((&refund.user, &refund.params), (&None, &None));
+        assert_eq!(refund.country, payment.country);
     }
 
     /// The event that an SDK purchase duplicates, given stored verified events by number and name.

@@ -168,6 +168,7 @@ impl InMemoryEvents {
                 let reservation = Reservation {
                     event_id: by,
                     sdk_event: reported,
+                    billing_event: None,
                 };
                 facts.reservations.insert(key, reservation);
             }

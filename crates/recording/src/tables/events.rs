@@ -11,6 +11,7 @@ use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
+use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{PlannedRow, TerminalCounts};
 use tributary_store::{DeliveryWithEvent, QueueRef, SettledDelivery, StatusCheck};
@@ -40,6 +41,14 @@ pub trait EventTable: EngineTransaction {
         source: EventSource,
         ids: &[SharedId<'a>],
     ) -> Result<Vec<(SharedId<'a>, Event)>, Self::Failure>;
+
+    /// Returns the refunded amounts of an app's web payments, by external id. Payments without
+    /// refunds are absent.
+    async fn refunded_amounts<'a>(
+        &self,
+        app: AppId,
+        payments: &[&'a str],
+    ) -> Result<BTreeMap<&'a str, Amount>, Self::Failure>;
 
     /// Reserves the ids of store transactions for billing events. Other transactions that reserve
     /// the same ids wait until this one ends.

@@ -13,7 +13,7 @@ use tributary_domain::event::sdk::SdkEventOutcome;
 use tributary_domain::install::ConfigureCommand;
 use tributary_store::contract::fixtures::{SharedStore, at, join_all, join3};
 use tributary_store::contract::sdk_fixtures::{Tenant, event, payment, tenant};
-use tributary_store::contract::{billing_duplicates, duplicates};
+use tributary_store::contract::{billing_duplicates, billing_websites, duplicates};
 use tributary_store::{Devices, Events, StoreResult, TokenOutcome};
 
 type Racer<'a> = Pin<Box<dyn Future<Output = StoreResult<()>> + 'a>>;
@@ -286,6 +286,14 @@ async fn nodes_count_a_payment_reported_by_app_and_provider_once() {
     let [one, other] = nodes.nodes.clone();
     let (one, other): (SharedStore, SharedStore) = (one, other);
     billing_duplicates::nodes_at_once_count_once(&one, &other).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_count_a_payment_reported_by_website_and_stripe_once() {
+    let nodes = Nodes::start().await;
+    let [one, other] = nodes.nodes.clone();
+    let (one, other): (SharedStore, SharedStore) = (one, other);
+    billing_websites::nodes_at_once_count_once(&one, &other).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

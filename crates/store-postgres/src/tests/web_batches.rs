@@ -9,6 +9,7 @@ use super::web_site::{Site, accepted, conflict, refused};
 use crate::web_events;
 use std::collections::BTreeSet;
 use std::pin::Pin;
+use std::sync::atomic::AtomicBool;
 use tributary_domain::event::web::WebEvent;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
@@ -208,7 +209,8 @@ async fn posts_of_a_batch_see_each_other_and_fail_alone() {
         site.purchase("p2", 5, "visitor"),
     ];
     let node = &site.nodes[0];
-    let answers = node.run_write(async |tx| web_events::accept(tx, &posts).await);
+    let answers =
+        node.run_write(async |tx| web_events::accept(tx, &posts, &AtomicBool::new(false)).await);
     let answers = answers.await.expect("batch is written");
     let results: Vec<_> = answers
         .into_iter()

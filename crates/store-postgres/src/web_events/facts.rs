@@ -25,7 +25,7 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::web_url::PageUrl;
-use tributary_recording::duplicates::lock_sdk_events;
+use tributary_recording::duplicates::{find_billed_payment, lock_sdk_events};
 use tributary_store::StoreError;
 use tributary_store::records::{ClickRow, LinkRow};
 use uuid::Uuid;
@@ -45,7 +45,10 @@ pub(super) struct LockedWebFacts<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FactLocks {
     /// The decision is written, so its facts must stay valid until the commit.
-    UntilCommit,
+    UntilCommit {
+        /// Whether the events' apps are locked, so that the facts include the billing events.
+        is_app_locked: bool,
+    },
     /// Nothing is written.
     None,
 }
@@ -61,7 +64,7 @@ pub(super) async fn gather<'a>(
     let refunds = verifiable().filter(|post| post.kind == WebEventKind::Refund);
     let refunds: BTreeSet<_> = refunds.filter_map(WebEvent::parent_key).collect();
     let locked = match locks {
-        FactLocks::UntilCommit => lock_payments(tx, refunds).await?,
+        FactLocks::UntilCommit { .. } => lock_payments(tx, refunds).await?,
         FactLocks::None => refunds,
     };
 
@@ -92,17 +95,19 @@ pub(super) async fn gather<'a>(
         // Read again, because the devices may have changed before they were locked.
         paid = first_payments().await?;
     }
-    let reservation = |(key, (by, _))| {
-        let reported = reported.remove(&by).map(Box::new);
-        (
-            key,
-            Reservation {
-                event_id: by,
-                sdk_event: reported,
-            },
-        )
-    };
-    let reservations = reserved.into_iter().map(reservation).collect();
+    let mut reservations = BTreeMap::new();
+    for (key, (by, _)) in reserved {
+        let billed = match locks {
+            FactLocks::UntilCommit { is_app_locked } if !is_app_locked => None,
+            _ => find_billed_payment(tx, (key.0, ENVIRONMENT, key.1)).await?,
+        };
+        let reservation = Reservation {
+            event_id: by,
+            sdk_event: reported.remove(&by).map(Box::new),
+            billing_event: billed.map(Box::new),
+        };
+        reservations.insert(key, reservation);
+    }
     let new = verifiable().filter(|post| !events.contains_key(&post.key()));
     let rates: BTreeSet<_> = new
         .filter_map(WebEvent::exchange_day)
@@ -243,15 +248,15 @@ async fn find_events<'a>(
     Ok(found)
 }
 
-/// Finds the refunds of locked payments.
-async fn find_refunds<'a>(
+/// Finds the refunds of payments.
+pub(crate) async fn find_refunds<'a>(
     tx: &Tx,
-    locked: &BTreeSet<ExternalKey<'a>>,
+    payments: &BTreeSet<ExternalKey<'a>>,
 ) -> Result<BTreeMap<ExternalKey<'a>, RefundTotals>, Failure> {
-    if locked.is_empty() {
+    if payments.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let wanted: Vec<_> = locked.iter().copied().collect();
+    let wanted: Vec<_> = payments.iter().copied().collect();
     let (apps, ids) = columns(&wanted);
     let rows = tx
         .query(

@@ -8,10 +8,13 @@ use crate::params::column;
 use crate::rows::uuid;
 use crate::tx::Tx;
 use crate::{Failure, clicks, devices, duplicates, event_rows, outbox_table, rollups};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_postgres::Row;
 use tributary_domain::device::DeviceRef;
 use tributary_domain::event::web::{ExternalKey, RecordedWebEvent, RefundedPayment, WebChanges};
-use tributary_recording::duplicates::demote;
+use tributary_recording::duplicates::{
+    demote, find_billed_subscriptions, settle_billed_subscriptions,
+};
 use tributary_recording::{TransactionTally, settle_first_payment};
 use tributary_store::records::PlannedRow;
 
@@ -20,6 +23,7 @@ pub(super) async fn write_changes(
     tx: &Tx,
     facts: &LockedWebFacts<'_>,
     changes: &WebChanges<'_>,
+    needs_app_lock: &AtomicBool,
 ) -> Result<(), Failure> {
     if changes.recorded.is_empty() {
         return Ok(());
@@ -29,7 +33,9 @@ pub(super) async fn write_changes(
     take_over(tx, changes).await?;
     demote(tx, &changes.demotions, &mut tally).await?;
     changes.count(&mut tally.increments);
-    let is_settled = changes.unsettled.is_empty();
+    let mut recorded = changes.recorded.iter();
+    let may_be_billed = recorded.any(|recorded| recorded.billed_payment().is_some());
+    let is_settled = changes.unsettled.is_empty() && !may_be_billed;
     let keep = async {
         if is_settled {
             rollups::store_increments(tx, &tally.increments).await
@@ -64,10 +70,30 @@ pub(super) async fn write_changes(
             };
             settle_first_payment(tx, device, &mut tally).await?;
         }
+        settle_billed(tx, changes, needs_app_lock, &mut tally).await?;
         rollups::store_increments(tx, &tally.increments).await?;
     }
     tally.write(tx).await?;
     Ok(())
+}
+
+/// Settles the subscriptions with payments that the new events report or refund. Reports a conflict
+/// if the apps are not locked.
+async fn settle_billed(
+    tx: &Tx,
+    changes: &WebChanges<'_>,
+    needs_app_lock: &AtomicBool,
+    tally: &mut TransactionTally,
+) -> Result<(), Failure> {
+    let billed = find_billed_subscriptions(tx, &changes.recorded).await?;
+    let latest = changes.recorded.last().map(|last| last.event.received_at);
+    let Some(now) = latest.filter(|_| !billed.is_empty()) else {
+        return Ok(());
+    };
+    if !needs_app_lock.swap(true, Ordering::Relaxed) {
+        return Err(Failure::Conflict);
+    }
+    settle_billed_subscriptions(tx, billed, now, tally).await
 }
 
 fn planned_rows(recorded: &RecordedWebEvent) -> impl Iterator<Item = PlannedRow> {

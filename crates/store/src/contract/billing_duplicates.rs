@@ -230,8 +230,8 @@ pub async fn an_erased_transaction_is_still_known(store: &SharedStore) {
     }
 }
 
-/// A web event and a billing event with the same id are both verified, so both count. The SDK event
-/// with that id does not count.
+/// A web event and a billing event with the same id are both verified, so both count, unless Stripe
+/// took the payment. The SDK event with that id does not count.
 pub async fn two_verified_events_of_one_id_both_count(store: &SharedStore) {
     let orders = [
         [0, 1, 2],
@@ -260,7 +260,7 @@ pub async fn two_verified_events_of_one_id_both_count(store: &SharedStore) {
     assert_rebuild_changes_nothing(store).await;
 }
 
-type Reporting<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+pub(super) type Reporting<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// Reports many payments concurrently, each by the app through one node and by the billing provider
 /// through the other.

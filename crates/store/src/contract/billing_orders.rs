@@ -5,22 +5,28 @@
 //! on the app. Cancelled deliveries are omitted, because they depend on intermediate states.
 
 use super::billing_orders_reports::{StableNames, event_text, reports};
+use super::duplicates::forwarding_shop;
 use super::erasure_fixtures::{billing_notification, device, person};
-use super::fixtures::{SharedStore, at};
+use super::fixtures::{SharedStore, at, refusal, unique};
 use super::history_random::HistoryRandom;
 use super::outbox_fixtures::{ForwardingApp, forwarding_app};
 use super::sdk_fixtures::{Tenant, payment};
+use super::web_events::post;
 use crate::RollupDay;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
 use tributary_domain::billing::{IncomingNotification, NotificationMeaning, PaymentClaim};
+use tributary_domain::click::Click;
 use tributary_domain::device::{AdvertisingId, IdentityClaim};
-use tributary_domain::event::Event;
+use tributary_domain::event::web::{WebEvent, WebEventKind};
+use tributary_domain::event::{BILLING_PAYMENTS, Event, EventSource};
 use tributary_domain::forwarding::DeliveryStatus;
+use tributary_domain::refusal::Refusal;
 use tributary_domain::report::Figures;
 use tributary_domain::vocabulary::day::Day;
+use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::money::Amount;
 
 /// Number of histories in a normal test run.
@@ -45,8 +51,20 @@ enum Step {
     /// Configures the device with its own advertising id.
     Configure(&'static str, i64),
     Identify(&'static str, &'static str, i64),
+    /// The website reports or refunds a payment.
+    Post(GeneratedWebEvent),
     /// The app reports a transaction: device, transaction, event name, time.
     Report(&'static str, String, &'static str, i64),
+}
+
+#[derive(Debug, Clone)]
+struct GeneratedWebEvent {
+    id: String,
+    kind: WebEventKind,
+    usd: &'static str,
+    parent: Option<String>,
+    device: &'static str,
+    second: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -156,6 +174,10 @@ fn history(seed: u64) -> Vec<Step> {
             Step::Notify(Box::new(notified))
         })
         .collect();
+    // Half of the histories with payments that Stripe took have website events.
+    if matches!(seed % 8, 2 | 3) {
+        steps.extend(web_events(&mut random).into_iter().map(Step::Post));
+    }
     for (place, name) in DEVICES.into_iter().enumerate() {
         let second = i64::try_from(place).expect("a small number") * 300;
         if random.below(4) > 0 {
@@ -179,6 +201,78 @@ fn history(seed: u64) -> Vec<Step> {
         steps.push(Step::Report(device, transaction, name, second));
     }
     steps
+}
+
+/// Generates payments of a website, with refunds that do not exceed them.
+fn web_events(random: &mut HistoryRandom) -> Vec<GeneratedWebEvent> {
+    let mut events = Vec::new();
+    let first = format!("t-{}", random.below(2));
+    for number in 0..=random.below(3) {
+        let id = if number == 0 {
+            first.clone()
+        } else {
+            format!("t-{}", number * 2 + random.below(2))
+        };
+        let is_renewal = number > 0 && random.below(2) == 0;
+        let device = if random.below(2) == 0 {
+            "visitor"
+        } else {
+            random.of(&DEVICES)
+        };
+        // All times differ, because the earliest of several events for a payment is used.
+        let second = i64::try_from(random.below(8) * 100 + 1_030 + number * 3).expect("small");
+        events.push(GeneratedWebEvent {
+            id: id.clone(),
+            kind: if is_renewal {
+                WebEventKind::Renewal
+            } else {
+                WebEventKind::Purchase
+            },
+            usd: "8",
+            parent: is_renewal.then(|| first.clone()),
+            device,
+            second,
+        });
+        for refund in 0..random.below(3) {
+            events.push(GeneratedWebEvent {
+                id: format!("w-{number}-{refund}"),
+                kind: WebEventKind::Refund,
+                usd: "-3",
+                parent: Some(id.clone()),
+                device,
+                second: second + 1,
+            });
+        }
+    }
+    events
+}
+
+impl GeneratedWebEvent {
+    fn posted(&self, click: &Click) -> WebEvent {
+        let posted = post(click, self.kind, &self.id, self.usd, self.parent.as_deref());
+        WebEvent {
+            id: EventId::new(at(self.second), unique()),
+            occurred_at: at(self.second),
+            received_at: at(2_500),
+            device: device(self.device),
+            ..posted
+        }
+    }
+}
+
+/// Posts website events. Returns those whose payment is missing; a website repeats them.
+async fn post_all(store: &SharedStore, posted: Vec<WebEvent>) -> Vec<WebEvent> {
+    let mut waiting = Vec::new();
+    for one in posted {
+        match store.accept_web_event(one.clone()).await {
+            Ok(_) => {}
+            failed => {
+                assert_eq!(refusal(failed), Refusal::OriginalTransactionUnavailable);
+                waiting.push(one);
+            }
+        }
+    }
+    waiting
 }
 
 impl GeneratedNotification {
@@ -215,10 +309,72 @@ impl GeneratedNotification {
 /// The events, planned deliveries and figures that result from a history.
 type Outcome = (Vec<String>, Vec<String>, Vec<String>);
 
-async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
-    let one = forwarding_app(store).await;
+/// Takes a step. Returns the website event to post, if it is one.
+async fn take_step(one: &ForwardingApp, click: &Click, step: &Step) -> Option<WebEvent> {
     let tenant = &one.tenant;
-    let click = tenant.record_click(5).await;
+    let store = &tenant.store;
+    match step {
+        Step::Notify(notified) => {
+            let accepted = store.accept_notification(notified.arrival(one));
+            accepted.await.expect("a notification is stored");
+        }
+        Step::Post(event) => {
+            return Some(event.posted(click));
+        }
+        Step::Configure(name, second) => {
+            let mut command = if *name == "phone" {
+                tenant.configure_with_click(name, click, *second)
+            } else {
+                tenant.configure(name, *second)
+            };
+            command.advertising_id = advertising(name);
+            tenant.call_configure(command).await;
+        }
+        Step::Identify(name, who, second) => {
+            let identity = IdentityClaim {
+                user: Some(person(who)),
+                ..IdentityClaim::default()
+            };
+            let app = tenant.app.id;
+            let identified =
+                store.identify(app, Environment::Live, device(name), identity, at(*second));
+            identified.await.expect("a user is identified");
+        }
+        Step::Report(name, transaction, reported, second) => {
+            let mut event = payment(transaction, "7", "USD", *second);
+            event.name = (*reported).to_owned();
+            let arrival = tenant.arrival(name, *second);
+            let accepted = store.accept_sdk_events(arrival, vec![event]).await;
+            accepted.expect("events are accepted");
+        }
+    }
+    None
+}
+
+/// Repeats all notifications and website events.
+async fn repeat(one: &ForwardingApp, steps: &[Step], posted: Vec<WebEvent>) {
+    let store = &one.tenant.store;
+    for step in steps {
+        if let Step::Notify(notified) = step {
+            let repeated = store.accept_notification(notified.arrival(one)).await;
+            repeated.expect("a repeat is accepted");
+        }
+    }
+    assert!(post_all(store, posted).await.is_empty());
+}
+
+async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
+    let has_posts = steps.iter().any(|step| matches!(step, Step::Post(_)));
+    let (one, click) = if has_posts {
+        forwarding_shop(store).await
+    } else {
+        let one = forwarding_app(store).await;
+        let click = one.tenant.record_click(5).await;
+        (one, click)
+    };
+    let tenant = &one.tenant;
+    let mut posted = Vec::new();
+    let mut waiting = Vec::new();
     if pays {
         let arrival = tenant.arrival("tablet", 1_250);
         let events = vec![payment("sdk", "10", "USD", 1_250)];
@@ -228,38 +384,14 @@ async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
             .expect("events are accepted");
     }
     for step in steps {
-        match step {
-            Step::Notify(notified) => {
-                let accepted = store.accept_notification(notified.arrival(&one));
-                accepted.await.expect("a notification is stored");
-            }
-            Step::Configure(name, second) => {
-                let mut command = if *name == "phone" {
-                    tenant.configure_with_click(name, &click, *second)
-                } else {
-                    tenant.configure(name, *second)
-                };
-                command.advertising_id = advertising(name);
-                tenant.call_configure(command).await;
-            }
-            Step::Identify(name, who, second) => {
-                let identity = IdentityClaim {
-                    user: Some(person(who)),
-                    ..IdentityClaim::default()
-                };
-                let app = tenant.app.id;
-                let identified =
-                    store.identify(app, Environment::Live, device(name), identity, at(*second));
-                identified.await.expect("a user is identified");
-            }
-            Step::Report(name, transaction, reported, second) => {
-                let mut event = payment(transaction, "7", "USD", *second);
-                event.name = (*reported).to_owned();
-                let arrival = tenant.arrival(name, *second);
-                let accepted = store.accept_sdk_events(arrival, vec![event]).await;
-                accepted.expect("events are accepted");
-            }
+        if let Some(event) = take_step(&one, &click, step).await {
+            posted.push(event.clone());
+            waiting.push(event);
         }
+        waiting = post_all(store, waiting).await;
+    }
+    while !waiting.is_empty() {
+        waiting = post_all(store, waiting).await;
     }
     while store
         .settle_trials(at(5_000), 100)
@@ -268,7 +400,7 @@ async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
         > 0
     {}
     let has_reports = steps.iter().any(|step| matches!(step, Step::Report(..)));
-    let detail = if has_reports {
+    let detail = if has_reports || has_posts {
         Detail::Figures
     } else {
         Detail::Everything
@@ -284,7 +416,32 @@ async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
         result,
         "a rebuild changes nothing"
     );
+    if has_posts {
+        repeat(&one, steps, posted).await;
+        assert_eq!(
+            read(store, &one, detail).await,
+            result,
+            "repeats change nothing"
+        );
+        assert_web_payments_count_once(&one).await;
+    }
     result
+}
+
+/// Asserts that no payment that Stripe reported counts beside that of the website for the same id.
+async fn assert_web_payments_count_once(one: &ForwardingApp) {
+    let log = one.log().await;
+    let of_source = |source| log.iter().filter(move |event| event.source == source);
+    for web in of_source(EventSource::Web).filter(|event| event.name != "refund") {
+        let named = format!("\"transactionId\":\"{}\"", web.external_id);
+        let counted = of_source(EventSource::Billing).filter(|billed| {
+            let params = billed.params.as_deref().unwrap_or_default();
+            BILLING_PAYMENTS.contains(&billed.name.as_str())
+                && params.contains(&named)
+                && billed.duplicate_of.is_none()
+        });
+        assert_eq!(counted.count(), 0, "{web:?}");
+    }
 }
 
 /// Rebuilds the days in a history. Returns the number of corrected rows.

@@ -16,6 +16,7 @@ pub mod billing_cohorts;
 pub mod billing_duplicates;
 pub mod billing_orders;
 mod billing_orders_reports;
+pub mod billing_websites;
 pub mod campaign_names;
 mod cases;
 pub mod clicks;

@@ -115,6 +115,8 @@ struct SettledJson {
     user: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revenue: Option<RevenueJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    web_payment: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -283,6 +285,7 @@ impl NotificationRow {
                 device: text(one.settled.device.as_ref()),
                 user: one.settled.user.as_ref().map(|it| it.as_str().to_owned()),
                 revenue: one.settled.revenue.as_ref().map(RevenueJson::write),
+                web_payment: one.settled.web_payment.map(|id| id.to_string()),
             },
         };
         Self {
@@ -342,6 +345,10 @@ impl FactsJson {
             Some(revenue) => Some(revenue.read()?),
             None => None,
         };
+        let web_payment = match self.standing.web_payment {
+            Some(id) => Some(EventId::parse(&id).ok()?),
+            None => None,
+        };
         let advertising = self.advertising.into_iter().map(AdvertisingId::stored);
         Some(Notification {
             app: AppId::from_bytes(row.app_id),
@@ -383,6 +390,7 @@ impl FactsJson {
                 device: self.standing.device.map(DeviceKey::stored),
                 user: self.standing.user.map(UserKey::stored),
                 revenue,
+                web_payment,
             },
         })
     }

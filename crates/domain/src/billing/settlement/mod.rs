@@ -6,7 +6,7 @@
 use super::chain::{ChainEntry, EarlierPayment, by_time, first_reports, settle as settle_chain};
 use super::hold::{self, Trial};
 use super::join::{AdvertisingLink, DeviceClaim, PersonLink, devices, find_claim, pick};
-use super::payment::SharedPayments;
+use super::payment::{SharedPayments, WebPayment};
 use super::{
     Chain, JOIN_WINDOW, Notification, NotificationMeaning, PERSON_IDS_MAX, SettledNotification,
     device_key, person_key,
@@ -14,7 +14,7 @@ use super::{
 use crate::access::Environment;
 use crate::app::BillingProvider;
 use crate::device::{DeviceKey, UserKey};
-use crate::vocabulary::id::AppId;
+use crate::vocabulary::id::{AppId, EventId};
 use crate::vocabulary::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +30,8 @@ pub struct ConnectedSubscriptions {
     pub advertising: Vec<AdvertisingLink>,
     /// Held trials.
     pub trials: BTreeMap<Chain, Trial>,
+    /// Website events for the payments.
+    pub web_payments: Vec<WebPayment>,
 }
 
 /// A notification whose effect differs from what is stored.
@@ -129,6 +131,26 @@ impl ConnectedSubscriptions {
         starts.map(Chain::of).collect()
     }
 
+    /// Returns the ids under which a website may report the payments.
+    pub fn shared_payment_ids(&self) -> BTreeSet<&str> {
+        let all = self.notifications.iter();
+        all.flat_map(Notification::shared_payment_ids).collect()
+    }
+
+    /// Returns the events that report the payment with this id, which Stripe took.
+    pub fn payment_events(&self, id: &str) -> BTreeSet<EventId> {
+        let all: Vec<&Notification> = self.notifications.iter().collect();
+        let shared = SharedPayments::of(&all, &[]);
+        let payment = shared.payment_of_id(id);
+        let reports = all.iter().filter(|one| {
+            one.settled.makes_event()
+                && matches!(one.content.meaning, NotificationMeaning::Payment(_))
+                && one.shared_payment_ids().next().is_some()
+                && shared.payment(one) == Some(payment)
+        });
+        reports.map(|one| one.event).collect()
+    }
+
     /// Settles all notifications as of `now`. `device` is a device whose properties changed. Its
     /// notifications are returned even if they are unchanged, because their events contain copies
     /// of these properties.
@@ -179,7 +201,7 @@ impl ConnectedSubscriptions {
             .iter()
             .map(|one| self.claim(one, &transfers))
             .collect();
-        let shared = SharedPayments::of(&sorted);
+        let shared = SharedPayments::of(&sorted, &self.web_payments);
         let subscriptions: Vec<String> =
             sorted.iter().map(|one| shared.subscription(one)).collect();
         let mut chains: BTreeMap<&str, Vec<usize>> = BTreeMap::new();

@@ -476,3 +476,109 @@ fn a_payment_of_two_providers_counts_once_if_stripe_took_it(
     assert_eq!(settled[2].name.as_deref(), Some(RENEWAL));
     assert_eq!(settled[2].device.is_some(), once);
 }
+
+/// A website's event for the payment `pi_1`: 20 USD, of which the website refunded this amount.
+fn web_payment(external_id: &str, number: u8, refunded: &str) -> WebPayment {
+    let mut event = crate::forwarding::plan::samples::event("purchase");
+    event.id = EventId::from_bytes([number; 16]);
+    event.source = crate::event::EventSource::Web;
+    event.revenue = payment(1, PaymentClaim::Start, "pi_1", "20").money;
+    WebPayment {
+        external_id: external_id.to_owned(),
+        event,
+        refunded: Amount::parse(refunded).unwrap(),
+    }
+}
+
+fn of_shop(mut one: Notification, number: usize) -> Notification {
+    one.content.external_id = format!("s{number}");
+    one.content.store = Some("STRIPE".to_owned());
+    one.content.refund =
+        (one.content.meaning == NotificationMeaning::Refund).then(|| format!("re_{number}"));
+    one
+}
+
+/// A payment, the receipt that links its ids, and its refunds.
+fn paid_in_shop(refunds: &[&str]) -> Vec<Notification> {
+    let mut link = money(4, NotificationMeaning::Receipt, "in_1", "0");
+    link.content.other_transactions = vec!["pi_1".to_owned()];
+    let mut all = vec![payment(3, PaymentClaim::Start, "in_1", "10"), link];
+    let refund = |usd: &&str| money(9, NotificationMeaning::Refund, "pi_1", usd);
+    all.extend(refunds.iter().map(refund));
+    let all = all.into_iter().enumerate();
+    all.map(|(number, one)| of_shop(one, number)).collect()
+}
+
+fn settle_with_website(all: &[Notification], web: &[WebPayment]) -> Vec<Notification> {
+    let connected = ConnectedSubscriptions {
+        notifications: all.to_vec(),
+        web_payments: web.to_vec(),
+        ..ConnectedSubscriptions::default()
+    };
+    let (after, _) = connected.outcome(at(1_000));
+    all.iter().map(|one| after[&id(one)].clone()).collect()
+}
+
+/// The refunds that count, in USD, besides those that the website reported.
+#[rstest]
+#[case::only_stripe_reports_them("0", &["-5", "-3"], &["-5", "-3"])]
+#[case::both_report_all("8", &["-5", "-3"], &["", ""])]
+#[case::stripe_reports_more("6", &["-5", "-3"], &["", "-2"])]
+#[case::the_website_reports_more("9", &["-5"], &[""])]
+#[case::more_than_the_payment("5", &["-15", "-15"], &["-10", "-5"])]
+fn the_larger_sum_of_refunds_counts(
+    #[case] by_website: &str,
+    #[case] refunds: &[&str],
+    #[case] expected: &[&str],
+) {
+    let web = [web_payment("pi_1", 5, by_website)];
+    let settled = settle_with_website(&paid_in_shop(refunds), &web);
+    assert_eq!(settled[0].settled.duplicate_of(), Some(web[0].event.id));
+    for (one, expected) in settled[2..].iter().zip(expected) {
+        let settled = &one.settled;
+        let revenue = settled.revenue.as_ref().unwrap();
+        let usd = Amount::parse(expected).unwrap_or(Amount::ZERO);
+        assert_eq!(revenue.counted_usd(), usd);
+        assert_eq!(settled.web_payment, Some(web[0].event.id));
+        let covered = expected.is_empty().then_some(web[0].event.id);
+        assert_eq!(settled.duplicate_of(), covered);
+    }
+}
+
+#[test]
+fn the_earliest_event_of_a_website_is_used() {
+    let web = [
+        web_payment("pi_1", 5, "0"),
+        web_payment("in_1", 4, "0"),
+        web_payment("other", 3, "0"),
+    ];
+    let settled = settle_with_website(&paid_in_shop(&[]), &web);
+    assert_eq!(settled[0].settled.duplicate_of(), Some(web[1].event.id));
+}
+
+#[test]
+fn payments_of_other_stores_are_not_shared_with_a_website() {
+    let mut all = paid_in_shop(&["-5"]);
+    for one in &mut all {
+        one.content.store = Some("PLAY_STORE".to_owned());
+    }
+    let web = [web_payment("in_1", 4, "0"), web_payment("pi_1", 5, "0")];
+    for one in settle_with_website(&all, &web) {
+        assert_eq!(one.settled.web_payment, None);
+    }
+}
+
+/// Retention may remove the website's event before the billing events.
+#[test]
+fn a_removed_website_event_still_counted() {
+    let web = [web_payment("pi_1", 5, "3")];
+    let mut before = settle_with_website(&paid_in_shop(&["-5"]), &web);
+    let after = settle_with_website(&before, &[]);
+    assert_eq!(after, before);
+    let late = money(12, NotificationMeaning::Refund, "pi_1", "-2");
+    before.push(of_shop(late, 9));
+    let after = settle_with_website(&before, &[]);
+    let revenue = after[3].settled.revenue.as_ref().unwrap();
+    assert_eq!(revenue.uncounted, Some(UncountedReason::PaymentNotCounted));
+    assert_eq!(after[..3], before[..3]);
+}

@@ -39,8 +39,8 @@ pub fn check(imported: &ImportedEvent, faults: &mut Faults) {
         let message = "Web events are always `live`.";
         fault("environment", FaultCode::NotAllowed, message);
     }
-    if event.source != EventSource::Sdk && event.duplicate_of.is_some() {
-        let message = "Only SDK events can be duplicates.";
+    if event.source == EventSource::Web && event.duplicate_of.is_some() {
+        let message = "Web events are never duplicates.";
         fault("duplicateOf", FaultCode::NotAllowed, message);
     }
     if let Some(revenue) = &event.revenue {

@@ -262,6 +262,14 @@ fn pay(one: &mut ImportedEvent, name: &str, amount: &str, usd: &str) {
     },
     &["duplicateOf"]
 )]
+#[case::a_billing_duplicate(
+    |one: &mut ImportedEvent| {
+        one.event.source = EventSource::Billing;
+        one.event.duplicate_of = Some(EventId::from_bytes([1; 16]));
+        one.event.revenue = None;
+    },
+    &[]
+)]
 #[case::a_duplicate_that_counts(
     |one: &mut ImportedEvent| one.event.duplicate_of = Some(EventId::from_bytes([1; 16])),
     &["revenue.reason"]

@@ -17,7 +17,7 @@ pub use check::{WebEventFields, check};
 pub use conflict::ExistingEvent;
 pub use preview::{PreviewedClick, UncreditedReason, WebEventPreview, preview};
 
-use super::duplicate::{EventReplacement, demote};
+use super::duplicate::{EventReplacement, adopt_billing_root, demote};
 use super::{Credit, Event, EventSource, WebEventDetails};
 use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
@@ -254,6 +254,8 @@ struct WebEventFacts {
     parent: Option<ParentEvent>,
     /// The SDK event with this id.
     sdk_event: Option<Box<Event>>,
+    /// A billing event that reported the same payment.
+    billing_event: Option<Box<Event>>,
     /// The event's amount in USD.
     exchanged: Option<ConvertedAmount>,
     /// Whether the event's device has an earlier counted payment.
@@ -328,6 +330,9 @@ fn accept(web_event: &WebEvent, facts: WebEventFacts) -> Result<WebAcceptance, R
     let demotion = facts
         .sdk_event
         .and_then(|reported| demote(&mut event, *reported, &facts.integrations));
+    if let Some(billed) = &facts.billing_event {
+        adopt_billing_root(&mut event, billed);
+    }
     let plan = plan_event(web_event, click, &event, &facts.integrations);
     event.skipped = plan.skipped;
     Ok(WebAcceptance::Recorded(Box::new(WebRecord {

@@ -34,6 +34,14 @@ macro_rules! money_cases {
                 two_verified_events_of_one_id_both_count,
                 concurrent_reports_of_transactions_count_once,
             }
+            billing_websites: {
+                a_website_and_stripe_report_one_payment,
+                a_website_takes_over_the_deduplication_id,
+                a_website_and_stripe_report_one_renewal,
+                refunds_of_a_website_and_stripe_count_once,
+                only_payments_that_stripe_took_are_shared,
+                concurrent_reports_of_a_website_and_stripe_count_once,
+            }
             rates: {
                 a_later_import_replaces_an_earlier_one,
                 a_long_history_is_imported,

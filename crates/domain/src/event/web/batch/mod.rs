@@ -8,7 +8,7 @@ mod tests;
 
 use super::{ExistingEvent, WebAcceptance, WebClick, WebEvent, WebEventFacts, WebRecord, accept};
 use crate::device::{DeviceKey, DeviceRef};
-use crate::event::duplicate::EventReplacement;
+use crate::event::duplicate::{EventReplacement, is_web_payment};
 use crate::event::{Event, EventKey};
 use crate::exchange::{ImportedRates, exchange};
 use crate::forwarding::plan::PlannedDelivery;
@@ -61,6 +61,8 @@ pub struct Reservation {
     pub event_id: EventId,
     /// That event, if it is a stored SDK event.
     pub sdk_event: Option<Box<Event>>,
+    /// A billing event that reported the payment with this id, if Stripe took it.
+    pub billing_event: Option<Box<Event>>,
 }
 
 /// A stored click with its link.
@@ -121,6 +123,17 @@ pub struct RecordedWebEvent {
 }
 
 impl RecordedWebEvent {
+    /// Returns the id of the payment that the event reports or refunds, if a billing provider may
+    /// report it too. Billing events reserve their ids.
+    pub fn billed_payment(&self) -> Option<&str> {
+        if is_web_payment(&self.event) {
+            let reserved = self.reserved_by.is_some();
+            return reserved.then_some(self.event.external_id.as_str());
+        }
+        let website = self.event.website.as_deref()?;
+        website.parent.as_deref()
+    }
+
     /// Returns the id to claim.
     pub fn key(&self) -> EventKey<'_> {
         EventKey::of(&self.event, Some(&self.fingerprint))
@@ -248,6 +261,7 @@ impl<'f, 'a> WebBatchState<'f, 'a> {
                 .parent_key()
                 .and_then(|parent| self.parent(parent)),
             sdk_event: reservation.and_then(|reservation| reservation.sdk_event.clone()),
+            billing_event: reservation.and_then(|reservation| reservation.billing_event.clone()),
             exchanged: web_event
                 .exchange_day()
                 .and_then(|(amount, currency, day)| {
