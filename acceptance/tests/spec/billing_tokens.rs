@@ -2,8 +2,12 @@
 
 use crate::billing::{SECRET, Shop, with};
 use crate::website::START;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
-use tributary_testkit::{TestServer, on_both_engines};
+use std::collections::BTreeMap;
+use tributary_testkit::{Engine, TestServer, on_both_engines};
 
 const PROVIDERS: [&str; 2] = ["adapty", "qonversion"];
 
@@ -49,6 +53,62 @@ fn story(provider: &str) -> [Value; 3] {
             with(test, json!({"environment": "sandbox"})),
         ]
     }
+}
+
+/// Returns a subscription from its trial to its end, one notification per minute.
+fn lifecycle(provider: &str) -> Vec<Value> {
+    let steps = [
+        ("trial_started", 0),
+        ("trial_converted", 1),
+        ("subscription_renewed", 2),
+        ("subscription_refunded", 2),
+        ("subscription_renewed", 3),
+    ];
+    let (cancelled, expired) = if provider == "adapty" {
+        ("subscription_renewal_cancelled", "subscription_expired")
+    } else {
+        ("subscription_canceled", "subscription_expired")
+    };
+    let steps = steps.into_iter().chain([(cancelled, 3), (expired, 3)]);
+    let one = |(minute, (kind, transaction)): (i64, (&str, i64))| {
+        if provider == "adapty" {
+            let at = format!("2026-01-01T00:0{minute}:00.000000+0000");
+            let mut one = adapty(kind, &format!("n-{minute}"), &format!("t-{transaction}"));
+            one["event_datetime"] = json!(at);
+            one["event_properties"]["purchase_date"] = json!(at);
+            one
+        } else {
+            qonversion(kind, minute * 60, 70 + transaction)
+        }
+    };
+    (0..).zip(steps).map(one).collect()
+}
+
+/// Sends notifications to a new server. Returns its billing events, and the revenue by network.
+async fn replay(
+    engine: Engine,
+    provider: &str,
+    all: &[Value],
+) -> (Vec<String>, BTreeMap<String, i64>) {
+    let server = TestServer::start(engine).await;
+    let shop = Shop::without_billing(&server).await;
+    shop.update_app(json!({"billing": {provider: {"secret": SECRET}}}))
+        .await;
+    let authorization = header(provider, SECRET);
+    for one in all {
+        let headers = [("authorization", authorization.as_str())];
+        shop.post(provider, &headers, &one.to_string())
+            .await
+            .expect(200);
+    }
+    let text = |one: &Value| {
+        let (revenue, at) = (&one["revenue"], &one["timestampMs"]);
+        let counted = (&revenue["amount"], &revenue["counted"]);
+        format!("{at} {} {counted:?} {}", one["name"], one["deviceId"])
+    };
+    let mut log: Vec<String> = shop.log().await.iter().map(text).collect();
+    log.sort();
+    (log, shop.net().await)
 }
 
 /// Returns the value of the header for a secret.
@@ -117,6 +177,25 @@ on_both_engines! {
             assert_eq!(shop.log_with_key(&shop.test_key).await.len(), 1);
             for (text, code) in [("{", "malformed_json"), ("[]", "malformed_notification"), (r#"{"event_type": 5, "event_name": 5}"#, "malformed_notification")] {
                 assert_eq!(post(text).await.expect(400).code(), code, "{provider} {text}");
+            }
+        }
+    }
+    async fn the_order_of_notifications_does_not_matter(engine: Engine) {
+        for provider in PROVIDERS {
+            let lifecycle = lifecycle(provider);
+            let expected = replay(engine, provider, &lifecycle).await;
+            let names: Vec<&str> = expected.0.iter().filter_map(|one| one.split('"').nth(1)).collect();
+            let in_order = ["start_trial", "subscribe", "renewal", "refund", "renewal", "cancellation", "expiration"];
+            assert_eq!(names, in_order, "{provider}");
+            assert_eq!(expected.1.values().sum::<i64>(), 2 * 9_990_000, "{provider}");
+            let mut reversed = lifecycle.clone();
+            reversed.reverse();
+            assert_eq!(replay(engine, provider, &reversed).await, expected, "{provider} in reverse");
+            let twice: Vec<Value> = lifecycle.iter().chain(&lifecycle).cloned().collect();
+            let mut runner = TestRunner::deterministic();
+            for _ in 0..2 {
+                let shuffled = Just(twice.clone()).prop_shuffle().new_tree(&mut runner).unwrap().current();
+                assert_eq!(replay(engine, provider, &shuffled).await, expected, "{provider}: {shuffled:#?}");
             }
         }
     }

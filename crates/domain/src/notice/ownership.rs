@@ -38,17 +38,14 @@ impl Notice {
     fn inherited(self, heir: Option<UserId>, now: Timestamp) -> AuditedChange<Self> {
         let mut changes = Changes::new();
         let mut after = self;
-        match heir {
-            Some(heir) => {
-                let before = after.owner.replace(heir);
-                let text = |owner: UserId| owner.to_string();
-                changes.compare("owner", before.map(text), Some(text(heir)));
-            }
-            None => {
-                after.settings.active = false;
-                let text = |active: bool| Some(active.to_string());
-                changes.compare("active", text(true), text(false));
-            }
+        if let Some(heir) = heir {
+            let before = after.owner.replace(heir);
+            let text = |owner: UserId| owner.to_string();
+            changes.compare("owner", before.map(text), Some(text(heir)));
+        } else {
+            after.settings.active = false;
+            let text = |active: bool| Some(active.to_string());
+            changes.compare("active", text(true), text(false));
         }
         after.revision = after.revision.next();
         after.updated_at = now;
