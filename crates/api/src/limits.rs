@@ -97,8 +97,9 @@ impl<K: Hash + Eq> Bucket<K> {
         }
         // Never earlier, because another thread may have counted with a later time.
         *empty_at = (*empty_at).max(next.min(now + self.window * 2));
+        // A request at that time fits: it may move the time by one interval.
+        let wait = (*empty_at + self.interval).saturating_duration_since(now + self.window);
         // Rounded up, because `Retry-After: 0` would invite an immediate retry.
-        let wait = empty_at.saturating_duration_since(now + self.window);
         Err(self.error(wait.as_secs().saturating_add(1)))
     }
 
@@ -189,6 +190,7 @@ impl RateLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::response::IntoResponse as _;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -215,6 +217,31 @@ mod tests {
         assert_eq!(refused.code(), Code::RateLimited);
         assert!(bucket.count("b", now).is_ok(), "another caller");
         assert!(bucket.count("a", now + SECOND).is_ok());
+    }
+
+    #[test]
+    fn a_request_after_the_requested_wait_succeeds() {
+        for (quota, window, refused) in [1, 2, 3, 20, 1_000]
+            .into_iter()
+            .flat_map(|quota| [(quota, SECOND), (quota, SECOND * 60)])
+            .flat_map(|(quota, window)| [1, 2, 50].map(|refused| (quota, window, refused)))
+        {
+            let bucket = Bucket::new("key", quota, window).unwrap();
+            let begun = Instant::now();
+            for _ in 0..quota {
+                assert!(bucket.count("a", begun).is_ok());
+            }
+            let refusals = (0..refused).map(|_| bucket.count("a", begun).unwrap_err());
+            let last = refusals.last().unwrap().into_response();
+            let seconds = last.headers()[header::RETRY_AFTER].to_str().unwrap();
+            let wait = Duration::from_secs(seconds.parse().unwrap());
+            assert!(wait <= window * 2 + SECOND, "{quota}: {wait:?}");
+            let repeated = bucket.count("a", begun + wait);
+            assert!(
+                repeated.is_ok(),
+                "{quota} per {window:?}, {refused}: {wait:?}"
+            );
+        }
     }
 
     #[test]
