@@ -2,17 +2,23 @@
 //! `deliveries`.
 
 use crate::command_line::{command, tributary};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Output, Stdio};
 use std::time::Duration;
+use tokio::task::JoinSet;
 use tributary_testkit::{
     Engine, ServerProcess, TestDatabase, client, test_authority, test_certificate,
 };
 
 /// More events than a page of the API contains.
 const EVENTS: usize = 620;
+/// Clients that use up a limit of requests.
+const BUSY_CLIENTS: usize = 4;
+/// Rounds until a command has met the limit. Its request may come first when a second begins.
+const BUSY_ROUNDS_MAX: usize = 5;
 
 /// A server with an app, a link and events.
 struct ClientFixture {
@@ -290,34 +296,56 @@ async fn a_command_waits_for_a_busy_server() {
         ("TRIBUTARY_SERVER", server.base_url()),
         ("TRIBUTARY_API_KEY", &key),
     ];
-    // Another client uses up the limit until the command has met it.
-    let url = format!("{}/api/v1/apps", server.base_url());
-    let busy = tokio::spawn({
-        let key = key.clone();
-        async move {
-            let client = client();
-            loop {
-                client.get(&url).bearer_auth(&key).send().await.unwrap();
-            }
+    for _ in 0..BUSY_ROUNDS_MAX {
+        // Another client uses up the limit until the command has met it.
+        let busy = UsedUpLimit::start(&server, &key).await;
+        let mut process = command(&["apps"], &environment)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let notes = BufReader::new(process.stderr.take().unwrap());
+        let ended = tokio::task::spawn_blocking(move || {
+            let mut notes = notes.lines().map(Result::unwrap);
+            let has_waited = notes.any(|note| note.contains("(429); trying again in "));
+            drop(busy);
+            let rest: Vec<String> = notes.collect();
+            let status = process.wait().unwrap();
+            assert!(status.success(), "{rest:?}");
+            has_waited
+        });
+        if ended.await.unwrap() {
+            return;
         }
-    });
-    let mut command = command(&["apps"], &environment);
-    let mut process = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let notes = BufReader::new(process.stderr.take().unwrap());
-    let ended = tokio::task::spawn_blocking(move || {
-        let mut notes = notes.lines().map(Result::unwrap);
-        let waits = notes.find(|note| note.contains("trying again in 1 s"));
-        busy.abort();
-        let rest: Vec<String> = notes.collect();
-        assert!(waits.is_some(), "the command did not wait: {rest:?}");
-        (process.wait().unwrap(), rest)
-    });
-    let (status, rest) = ended.await.unwrap();
-    assert!(status.success(), "{rest:?}");
+    }
+    panic!("no command met the limit");
+}
+
+/// Clients that send requests with a key as fast as they can, until it is dropped.
+struct UsedUpLimit {
+    _clients: JoinSet<()>,
+}
+
+impl UsedUpLimit {
+    /// Starts the clients. Returns when the first request is refused.
+    async fn start(server: &ServerProcess, key: &str) -> Self {
+        let client = client();
+        let url = format!("{}/api/v1/apps", server.base_url());
+        let request = client.get(url).bearer_auth(key);
+        let again = || request.try_clone().unwrap();
+        while again().send().await.unwrap().status() != StatusCode::TOO_MANY_REQUESTS {}
+        let mut clients = JoinSet::new();
+        for _ in 0..BUSY_CLIENTS {
+            let request = again();
+            clients.spawn(async move {
+                loop {
+                    let sent = request.try_clone().unwrap().send().await;
+                    sent.unwrap();
+                }
+            });
+        }
+        Self { _clients: clients }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
