@@ -127,7 +127,7 @@ impl Setup {
         self.answer_without(begun, "").await
     }
 
-    /// Like `answer_of`, but somebody removes a part of the request from the address bar.
+    /// Like `answer_of`, but the user removes a part of the request from the address bar.
     async fn answer_without(&self, begun: TestResponse, removed: &str) -> Answer {
         let begun = begun.expect(200);
         let attempt = cookie(&begun, ATTEMPT).unwrap();

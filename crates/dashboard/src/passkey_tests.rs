@@ -260,7 +260,7 @@ async fn a_new_account_needs_no_password() {
     assert_eq!(again.status, StatusCode::NOT_FOUND, "the link is used");
 }
 
-/// Sets a first password with a link, as somebody does who lost the passkey.
+/// Sets a first password with a link, like a person who lost the passkey.
 async fn set_password(dashboard: &TestDashboard, email: &Email) {
     let token = dashboard.source.new_key(KeyKind::Reset, Environment::Live);
     let new = NewPasswordReset {

@@ -145,7 +145,7 @@ async fn failed_sign_ins_are_in_the_audit_log() {
     assert!(log.contains("you@example.com"), "{log}");
 }
 
-/// Whoever has one IPv6 address usually has its whole /64.
+/// A client with one IPv6 address usually has its whole /64.
 #[tokio::test]
 async fn guesses_from_one_network_are_counted_together() {
     let dashboard = TestDashboard::start().await;

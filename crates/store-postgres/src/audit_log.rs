@@ -69,7 +69,7 @@ impl AuditLog for PostgresStore {
     ) -> StoreResult<Vec<OrganizationId>> {
         self.read("audited_organizations", async move |tx| {
             let after = after.map_or(Uuid::nil(), |after| uuid(after.as_bytes()));
-            // Not from the chains: one that somebody removed must be found.
+            // Not from the chains: a chain that was removed must be found.
             let sql = "select organization_id from organizations
                        where organization_id > $1 order by organization_id limit $2";
             let rows = tx.query(sql, &[&after, &i64::from(limit)]).await?;

@@ -101,7 +101,7 @@ impl AuditLog for SqliteStore {
     ) -> StoreResult<Vec<OrganizationId>> {
         self.read("audited_organizations", move |connection| {
             let after = after.map_or([0; 16], |after| *after.as_bytes());
-            // Not from the chains: one that somebody removed must be found.
+            // Not from the chains: a chain that was removed must be found.
             let sql = "select organization_id from organizations
                        where organization_id > ?1 order by organization_id limit ?2";
             let mut statement = connection.prepare_cached(sql)?;

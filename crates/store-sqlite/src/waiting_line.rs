@@ -13,7 +13,7 @@ pub(crate) struct WaitingLine(Mutex<Waiting>);
 #[derive(Default)]
 struct Waiting {
     jobs: usize,
-    /// No waiting job has waited longer than since then. `None` while nobody has waited yet.
+    /// No waiting job has waited longer than since then. `None` until a job has waited.
     since: Option<Instant>,
 }
 

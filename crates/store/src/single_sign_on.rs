@@ -58,7 +58,7 @@ pub trait SingleSignOns: Send + Sync {
         origin: AuditContext,
     ) -> StoreResult<()>;
 
-    /// Decides which account somebody gets (`domain::access::single_sign_on::decide`), and links or
+    /// Decides which account a person gets (`domain::access::single_sign_on::decide`), and links or
     /// creates it. The session is begun separately.
     async fn sign_on(&self, sign_on: SignOn, origin: AuditContext) -> StoreResult<User>;
 

@@ -116,7 +116,7 @@ pub(crate) async fn redeem(
         is_done: true,
     };
     let done = page(StatusCode::OK, &done);
-    // Guesses from a known browser are counted separately. Otherwise somebody who tried several
+    // Guesses from a known browser are counted separately. Otherwise a person who tried several
     // passwords before the reset would have to wait.
     Ok(match users.first() {
         Some(user) => {

@@ -69,7 +69,7 @@ pub enum ResetAnswer {
 impl ResetAnswer {
     /// Decides for the accounts of an email address. One account with a password is enough, because
     /// the others still do not accept it. Without a provider, a first password is the only way back for
-    /// somebody who lost the passkey, or whose organization removed its provider.
+    /// a person who lost the passkey, or whose organization removed its provider.
     pub fn of(accounts: &[ResettableAccount]) -> Self {
         let gets_link = |one: &ResettableAccount| {
             one.allows_password && (one.has_password || !one.has_provider)

@@ -1,8 +1,8 @@
 //! Sensitive actions in the dashboard need a recent proof that the user is there, not only the
 //! user's open browser. API keys are not affected.
 //!
-//! A sign-in is a proof, except at a provider that does not say when it last asked. The form that changes a password is not listed, because it always asks for the
-//! current one.
+//! A sign-in is a proof, except at a provider that does not say when it last asked. The form that
+//! changes a password is not listed, because it always asks for the current one.
 
 use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeSet;

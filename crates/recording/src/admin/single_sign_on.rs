@@ -88,7 +88,7 @@ async fn unlink_all<T: Tables>(tables: &T, organization: OrganizationId) -> Resu
     tables.end_member_sessions(organization, None, method).await
 }
 
-/// Decides which account somebody gets, and links or creates it.
+/// Decides which account a person gets, and links or creates it.
 pub async fn sign_on<T: Tables>(
     tables: &T,
     sign_on: &SignOn,

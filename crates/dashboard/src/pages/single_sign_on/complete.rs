@@ -219,7 +219,7 @@ impl Callback<'_> {
                  application.",
                 Some("access_denied"),
             ),
-            // The provider is down: nobody's guess.
+            // The provider is down, so nothing was guessed.
             "server_error" | "temporarily_unavailable" => {
                 let text =
                     "The provider does not work at the moment. Start again in a few minutes.";

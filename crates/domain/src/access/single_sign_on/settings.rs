@@ -260,7 +260,7 @@ pub fn parse_email_domains(text: &str) -> Result<Vec<HostName>, Problem> {
     Ok(domains)
 }
 
-/// Parses the role of new members. The provider makes nobody an owner.
+/// Parses the role of new members. The provider cannot make owners.
 pub fn parse_default_role(text: &str) -> Result<Role, Problem> {
     Role::parse(text)
         .filter(|role| *role != Role::Owner)

@@ -197,7 +197,7 @@ pub fn decide(
             MemberFacts {
                 is_linked: true, ..
             } => Err(SignOnRefusal::AccountTaken),
-            // Whoever manages the provider must not become an owner by naming an owner's address.
+            // A person who manages the provider must not become an owner by naming an owner's address.
             MemberFacts {
                 role: Role::Owner, ..
             } => Err(SignOnRefusal::OwnerNotConnected),
