@@ -232,7 +232,7 @@ mod tests {
                 assert!(bucket.count("a", begun).is_ok());
             }
             let refusals = (0..refused).map(|_| bucket.count("a", begun).unwrap_err());
-            let last = refusals.last().unwrap().into_response();
+            let last = refusals.reduce(|_, last| last).unwrap().into_response();
             let seconds = last.headers()[header::RETRY_AFTER].to_str().unwrap();
             let wait = Duration::from_secs(seconds.parse().unwrap());
             assert!(wait <= window * 2 + SECOND, "{quota}: {wait:?}");
