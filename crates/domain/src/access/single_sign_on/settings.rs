@@ -80,7 +80,7 @@ impl Issuer {
     }
 }
 
-/// Returns whether nobody on the way can read or change what is sent to a provider's URL: https, or,
+/// Returns whether no network on the way can read or change what is sent to a provider's URL: https, or,
 /// if it is allowed, plain http to this machine.
 pub fn is_protected(url: &Url, allows_http: bool) -> bool {
     let is_loopback = match url.host() {

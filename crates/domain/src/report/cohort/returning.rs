@@ -46,7 +46,7 @@ pub struct InstallStage {
 /// lived through the whole day of that age count, both in `installs` and in `devices`, so that recent
 /// installs do not lower the share. `rows` are the cohorts of `periods`, up to [`STAGE_AGE_MAX`].
 /// `payers_from` is the time from which on the payers of all installs are counted; `None` if all are.
-/// Without them, there is no stage of payers.
+/// If the range begins earlier, the stage of payers is left out.
 pub fn install_stages(
     periods: &[Period],
     rows: &[CohortRow],
