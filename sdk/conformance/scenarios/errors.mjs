@@ -16,7 +16,8 @@ async function serverErrors(t) {
   await driver.advance(60 * MINUTE);
   const attempts = t.server.to("events").length;
   assert.ok(attempts <= 40, `${attempts} attempts in an hour; double the delay up to five minutes`);
-  assert.ok(attempts >= 12, `${attempts} attempts in an hour; the delay is at most five minutes`);
+  // With delays of at most five minutes there are at least 19; with delays that only double, at most 14.
+  assert.ok(attempts >= 18, `${attempts} attempts in an hour; the delay is at most five minutes`);
   ids.push(await driver.track("b"));
   t.server.play("*", "ok");
   await driver.advance(6 * MINUTE);
