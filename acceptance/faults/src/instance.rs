@@ -1,6 +1,6 @@
 //! An instance under test: a database, one or more nodes, a simulator of the networks, and an app.
 
-use crate::requests::{LoadRequest, WebEvent, now_ms};
+use crate::requests::{LoadRequest, WebEvent};
 use crate::site::Site;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -159,7 +159,7 @@ impl Instance {
     /// [`RECOVERY_MAX`].
     pub async fn wait_until_accepting(&mut self, since: Instant) -> Option<Duration> {
         let id = format!("probe-{}", self.probes.len());
-        let probe = WebEvent::purchase(&id, 1_000_000).request(&self.site, 0, now_ms());
+        let probe = WebEvent::purchase(&id, 1_000_000).request(&self.site, 0, self.site.now_ms());
         let mut recovered = None;
         while recovered.is_none() && since.elapsed() < RECOVERY_MAX {
             if probe

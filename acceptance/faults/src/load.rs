@@ -3,8 +3,8 @@
 
 use crate::instance::{Addresses, Instance};
 use crate::requests::{
-    CreatedEvent, LoadRequest, Outcome, WebEvent, configure, in_test_environment, now_ms,
-    sdk_events, subscription,
+    CreatedEvent, LoadRequest, Outcome, WebEvent, configure, in_test_environment, sdk_events,
+    subscription,
 };
 use crate::site::{NETWORKS, Site};
 use rand::{RngExt as _, SeedableRng as _};
@@ -234,20 +234,25 @@ impl LoadClient {
         self.tap(format!("/w/{}", self.site.funnel)).await;
         let network = self.random.random_range(0..NETWORKS.len());
         let order = format!("{id}-order");
-        let request = WebEvent::purchase(&order, PAYMENT).request(&self.site, network, now_ms());
+        let request =
+            WebEvent::purchase(&order, PAYMENT).request(&self.site, network, self.site.now_ms());
         if !self.send(request).await {
             return;
         }
         let child = format!("{id}-child");
         if self.random.random_bool(0.5) {
             let renewal = WebEvent::renewal(&child, RENEWAL, &order);
-            let request = renewal.request(&self.site, network, now_ms());
+            let request = renewal.request(&self.site, network, self.site.now_ms());
             self.send(request).await;
             return;
         }
         let other = format!("{id}-other");
         let refunds = [&child, &other].map(|refund| {
-            WebEvent::refund(refund, REFUND, &order).request(&self.site, network, now_ms())
+            WebEvent::refund(refund, REFUND, &order).request(
+                &self.site,
+                network,
+                self.site.now_ms(),
+            )
         });
         let nodes = [self.addresses.next(), self.addresses.next()];
         let outcomes = futures_util::future::join(
@@ -279,7 +284,7 @@ impl LoadClient {
         if !self.send(configure(&device, None)).await {
             return;
         }
-        let mut notifications = subscription(&self.site, &device, now_ms());
+        let mut notifications = subscription(&self.site, &device, self.site.now_ms());
         if self.random.random_bool(0.5) {
             notifications.reverse();
         }

@@ -1,7 +1,10 @@
 //! The app under load: its keys, links, integrations and billing secret.
 
+use crate::requests::now_ms;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 use tributary_simulator::SimulatedNetwork;
 
@@ -48,6 +51,8 @@ pub struct Site {
     pub store_link: String,
     /// Ids of a click per network, for web events.
     pub clicks: Vec<String>,
+    /// How far the clocks of the clients are ahead, in milliseconds. They agree with the server's.
+    pub ahead_ms: Arc<AtomicI64>,
 }
 
 /// Creates a client for requests to servers under test.
@@ -73,6 +78,7 @@ impl Site {
             funnel: String::new(),
             store_link: String::new(),
             clicks: Vec::new(),
+            ahead_ms: Arc::default(),
         };
         // Clients install within seconds of a tap, which the default policy would hold.
         let app = json!({"name": "Faults", "attribution": {"fraud": "refuse"}});
@@ -101,6 +107,11 @@ impl Site {
             site.clicks.push(click.expect("a click id"));
         }
         site
+    }
+
+    /// Returns the time of the clients' clocks in milliseconds.
+    pub fn now_ms(&self) -> i64 {
+        now_ms() + self.ahead_ms.load(Ordering::Relaxed)
     }
 
     /// Calls an endpoint below the app's path, which must succeed. Returns the data.

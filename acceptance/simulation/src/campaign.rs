@@ -2,9 +2,10 @@
 
 use crate::generate::generate;
 use crate::run::{RunReport, run};
-use crate::scenario::{Scenario, Weakening};
+use crate::scenario::{End, EndKind, Scenario, Weakening};
 use crate::totals::Totals;
 use crate::vfs;
+use clap::ValueEnum as _;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -18,25 +19,53 @@ pub enum Extent {
     Duration(Duration),
 }
 
-/// A seed that failed.
+/// The scenarios of a seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    /// The generated one.
+    Generated,
+    /// The generated one without ends of processes, and with a kill and a power cut at each point of
+    /// its first process.
+    EveryCrash,
+}
+
+impl Selection {
+    /// Returns the scenarios of a seed, with the options that repeat each of them.
+    fn scenarios(self, seed: u64, weakening: Weakening) -> Vec<(Scenario, String)> {
+        let scenario = generate(seed);
+        if self == Self::Generated {
+            return vec![(scenario, String::new())];
+        }
+        let calm = scenario.with_end(None);
+        let points = run_caught(&calm, weakening, false).points;
+        let crashes = [(EndKind::Kill, "kill"), (EndKind::PowerCut, "cut-power")];
+        let crashes = crashes.into_iter().flat_map(|(kind, name)| {
+            (1..=points).map(move |point| (End { kind, point }, format!(" --{name}-at {point}")))
+        });
+        crashes
+            .map(|(end, options)| (calm.with_end(Some(end)), options))
+            .collect()
+    }
+}
+
+/// A run that failed.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// The seed.
-    pub seed: u64,
+    /// The command that repeats the run.
+    pub command: String,
     /// What the checks found.
     pub violations: Vec<String>,
 }
 
-impl Failure {
-    /// Returns the command that repeats the run.
-    pub fn command(&self) -> String {
-        command(self.seed)
-    }
-}
-
 /// Returns the command that runs a seed.
-fn command(seed: u64) -> String {
-    format!("cargo run -p tributary-simulation -- --seed {seed}")
+fn command(seed: u64, weakening: Weakening) -> String {
+    let command = format!("cargo run -p tributary-simulation -- --seed {seed}");
+    match weakening.to_possible_value() {
+        Some(value) if weakening != Weakening::None => {
+            format!("{command} --weaken {}", value.get_name())
+        }
+        _ => command,
+    }
 }
 
 /// The result of a campaign.
@@ -48,10 +77,11 @@ pub struct CampaignReport {
     pub failures: Vec<Failure>,
 }
 
-/// Runs seeds from `first` on. `progress` is called after each seed.
+/// Runs seeds from `first` on. `progress` is called after each run.
 pub fn run_campaign(
     first: u64,
     extent: Extent,
+    selection: Selection,
     weakening: Weakening,
     mut progress: impl FnMut(&CampaignReport),
 ) -> CampaignReport {
@@ -65,15 +95,17 @@ pub fn run_campaign(
         if is_over {
             break;
         }
-        let one = run_caught(&generate(seed), weakening, false);
-        report.totals.add(&one.totals);
-        if !one.violations.is_empty() {
-            report.failures.push(Failure {
-                seed,
-                violations: one.violations,
-            });
+        for (scenario, options) in selection.scenarios(seed, weakening) {
+            let one = run_caught(&scenario, weakening, false);
+            report.totals.add(&one.totals);
+            if !one.violations.is_empty() {
+                report.failures.push(Failure {
+                    command: command(seed, weakening) + &options,
+                    violations: one.violations,
+                });
+            }
+            progress(&report);
         }
-        progress(&report);
     }
     report
 }
@@ -94,6 +126,7 @@ pub fn run_caught(scenario: &Scenario, weakening: Weakening, logs: bool) -> RunR
             },
             violations: vec![violation],
             trace_hash: String::new(),
+            points: 0,
         }
     })
 }
@@ -138,17 +171,19 @@ pub fn shrink(scenario: &Scenario, weakening: Weakening) -> Scenario {
 
 /// Returns the first word of the first violation.
 fn failure_kind(scenario: &Scenario, weakening: Weakening) -> Option<String> {
-    let report = run_caught(scenario, weakening, false);
-    let first = report.violations.first()?;
-    first.split([' ', ':']).next().map(str::to_owned)
+    run_caught(scenario, weakening, false).kind()
 }
 
 /// Returns the command that repeats a scenario that was made smaller.
-pub fn command_for(scenario: &Scenario) -> String {
+pub fn command_for(scenario: &Scenario, weakening: Weakening) -> String {
     let numbers: Vec<String> = scenario
         .elements
         .iter()
         .map(|(number, _)| number.to_string())
         .collect();
-    format!("{} --only {}", command(scenario.seed), numbers.join(","))
+    format!(
+        "{} --only {}",
+        command(scenario.seed, weakening),
+        numbers.join(",")
+    )
 }

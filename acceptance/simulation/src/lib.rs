@@ -33,7 +33,7 @@ mod vfs;
 mod world;
 
 pub use campaign::{
-    CampaignReport, Extent, Failure, command_for, run_campaign, run_caught, shrink,
+    CampaignReport, Extent, Failure, Selection, command_for, run_campaign, run_caught, shrink,
 };
 pub use disk::{DiskCall, DiskError, DiskFault, FileKind};
 pub use generate::generate;

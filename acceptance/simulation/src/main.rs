@@ -1,18 +1,18 @@
 //! Runs the simulation: `cargo run -p tributary-simulation -- --for 10m`.
 
 use anyhow::{Context as _, bail};
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 use tributary_simulation::{
-    CampaignReport, Extent, Scenario, Weakening, command_for, generate, run_campaign, run_caught,
-    shrink,
+    CampaignReport, End, EndKind, Extent, Scenario, Selection, Weakening, command_for, generate,
+    run_campaign, run_caught, shrink,
 };
 
-/// Seeds between two lines of progress.
-const PROGRESS_SEEDS: u64 = 50;
+/// Runs between two lines of progress.
+const PROGRESS_RUNS: u64 = 50;
 /// Violations shown per seed.
 const VIOLATIONS_SHOWN: usize = 10;
 
@@ -25,6 +25,12 @@ struct Options {
     /// With --seed: keep only these elements of the scenario.
     #[arg(long, value_delimiter = ',', requires = "seed")]
     only: Vec<u32>,
+    /// With --seed: kill the first process at this point, and end no other one.
+    #[arg(long, requires = "seed", conflicts_with_all = ["only", "shrink"])]
+    kill_at: Option<u64>,
+    /// With --seed: cut the power of the first process at this point, and end no other one.
+    #[arg(long, requires = "seed", conflicts_with_all = ["only", "shrink", "kill_at"])]
+    cut_power_at: Option<u64>,
     /// With --seed: find a smaller scenario that fails in the same way.
     #[arg(long, requires = "seed")]
     shrink: bool,
@@ -37,41 +43,20 @@ struct Options {
     /// Run for this long, such as 90s, 10m or 2h.
     #[arg(long = "for", conflicts_with_all = ["seed", "seeds"])]
     duration: Option<String>,
+    /// For each seed, kill and cut the power of the first process at each point, and end no other one.
+    #[arg(long, conflicts_with = "seed")]
+    sweep: bool,
     /// First seed.
     #[arg(long, default_value_t = 1)]
     from: u64,
     /// Make a deliberate error, which the checks must find.
-    #[arg(long, value_enum, default_value_t = WeakeningOption::None)]
-    weaken: WeakeningOption,
-}
-
-/// A deliberate error.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum WeakeningOption {
-    /// No error.
-    None,
-    /// The disk ignores syncs of the WAL.
-    IgnoreLogSyncs,
-    /// The writer answers before it commits.
-    AnswerBeforeCommit,
-    /// Deduplication ids change when an event is sent again.
-    ChangeDedupIds,
-}
-
-impl From<WeakeningOption> for Weakening {
-    fn from(option: WeakeningOption) -> Self {
-        match option {
-            WeakeningOption::None => Self::None,
-            WeakeningOption::IgnoreLogSyncs => Self::IgnoreLogSyncs,
-            WeakeningOption::AnswerBeforeCommit => Self::AnswerBeforeCommit,
-            WeakeningOption::ChangeDedupIds => Self::ChangeDedupIds,
-        }
-    }
+    #[arg(long, value_enum, default_value_t = Weakening::None)]
+    weaken: Weakening,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     let options = Options::parse();
-    let weakening = options.weaken.into();
+    let weakening = options.weaken;
     let failed = match options.seed {
         Some(seed) => run_seed(seed, &options, weakening)?,
         None => run_seeds(&options, weakening)?,
@@ -90,9 +75,18 @@ fn run_seed(seed: u64, options: &Options, weakening: Weakening) -> anyhow::Resul
         let kept: BTreeSet<u32> = options.only.iter().copied().collect();
         scenario = scenario.only(&kept);
     }
+    let crashes = [
+        (EndKind::Kill, options.kill_at),
+        (EndKind::PowerCut, options.cut_power_at),
+    ];
+    for (kind, point) in crashes {
+        if let Some(point) = point {
+            scenario = scenario.with_end(Some(End { kind, point }));
+        }
+    }
     if options.shrink {
         scenario = shrink(&scenario, weakening);
-        print(&format!("{}\n", command_for(&scenario)))?;
+        print(&format!("{}\n", command_for(&scenario, weakening)))?;
     }
     if options.shrink || !options.only.is_empty() {
         print(&describe(&scenario))?;
@@ -111,8 +105,13 @@ fn run_seeds(options: &Options, weakening: Weakening) -> anyhow::Result<bool> {
         (Some(duration), _) => Extent::Duration(parse_duration(duration)?),
         (None, seeds) => Extent::Seeds(seeds.unwrap_or(100)),
     };
+    let selection = if options.sweep {
+        Selection::EveryCrash
+    } else {
+        Selection::Generated
+    };
     let mut shown = 0;
-    let report = run_campaign(options.from, extent, weakening, |report| {
+    let report = run_campaign(options.from, extent, selection, weakening, |report| {
         // Without standard output, only the exit code tells the result.
         let _lost = show_progress(report, &mut shown);
     });
@@ -122,16 +121,16 @@ fn run_seeds(options: &Options, weakening: Weakening) -> anyhow::Result<bool> {
 
 fn show_progress(report: &CampaignReport, shown: &mut usize) -> anyhow::Result<()> {
     for failure in &report.failures[*shown..] {
-        print(&format!("failed: {}\n", failure.command()))?;
+        print(&format!("failed: {}\n", failure.command))?;
         for violation in failure.violations.iter().take(VIOLATIONS_SHOWN) {
             print(&format!("  {violation}\n"))?;
         }
     }
     *shown = report.failures.len();
     let totals = &report.totals;
-    if totals.seeds.is_multiple_of(PROGRESS_SEEDS) {
+    if totals.seeds.is_multiple_of(PROGRESS_RUNS) {
         print(&format!(
-            "{} seeds, {} crashes, {} disk errors, {} violations\n",
+            "{} runs, {} crashes, {} disk errors, {} violations\n",
             totals.seeds,
             totals.crashes,
             totals.disk_errors,

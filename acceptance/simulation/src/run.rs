@@ -29,6 +29,16 @@ pub struct RunReport {
     pub violations: Vec<String>,
     /// Hash of everything that happened, in order.
     pub trace_hash: String,
+    /// Points at which the first process might have died.
+    pub points: u64,
+}
+
+impl RunReport {
+    /// Returns the kind of the first violation: its first word.
+    pub fn kind(&self) -> Option<String> {
+        let first = self.violations.first()?;
+        first.split([' ', ':']).next().map(str::to_owned)
+    }
 }
 
 /// How a process ended.
@@ -106,6 +116,7 @@ pub fn run(scenario: &Scenario, weakening: Weakening, logs: bool) -> RunReport {
         totals,
         violations,
         trace_hash: world.trace_hash(),
+        points: world.first_life_points(),
     }
 }
 

@@ -1,10 +1,11 @@
 //! A scenario: the load and the faults of one run, as data that can be made smaller.
 
 use crate::disk::DiskFault;
+use clap::ValueEnum;
 use std::collections::BTreeSet;
 
 /// A deliberate error that the checks must find.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Weakening {
     /// No error.
     #[default]
@@ -48,6 +49,21 @@ impl Scenario {
                 .filter(|(number, _)| kept.contains(number))
                 .cloned()
                 .collect(),
+            ..self.clone()
+        }
+    }
+}
+
+impl Scenario {
+    /// Replaces the ends of all processes by this end of the first one.
+    #[must_use]
+    pub fn with_end(&self, end: Option<End>) -> Self {
+        let is_end = |element: &Element| matches!(element, Element::End(_));
+        let others = self.elements.iter().filter(|(_, one)| !is_end(one));
+        let number = self.elements.iter().map(|(number, _)| number + 1).max();
+        let end = end.map(|end| (number.unwrap_or(0), Element::End(end)));
+        Self {
+            elements: others.cloned().chain(end).collect(),
             ..self.clone()
         }
     }

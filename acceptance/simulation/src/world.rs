@@ -25,6 +25,8 @@ struct WorldState {
     life: usize,
     /// Points reached in this life.
     points: u64,
+    /// Points reached in the first life, once it has ended.
+    first_life_points: u64,
     is_down: bool,
     is_stopping: bool,
     /// No more faults.
@@ -69,6 +71,7 @@ impl World {
         let state = WorldState {
             life: 0,
             points: 0,
+            first_life_points: 0,
             is_down: false,
             is_stopping: false,
             is_repaired: false,
@@ -140,7 +143,15 @@ impl World {
         let mut state = self.lock();
         state.started_ms = now;
         state.started_at = None;
+        if state.life == 0 {
+            state.first_life_points = state.points;
+        }
         state.life += 1;
+    }
+
+    /// Returns the number of points that the first process reached.
+    pub(crate) fn first_life_points(&self) -> u64 {
+        self.lock().first_life_points
     }
 
     /// Returns whether the process has died.

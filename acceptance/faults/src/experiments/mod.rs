@@ -9,7 +9,7 @@ mod overload;
 mod power_cut;
 
 pub use backup::back_up_to_failing_disk;
-pub use clock_steps::clock_steps;
+pub use clock_steps::{clock_days, clock_steps};
 pub use disk_condition::disk_conditions;
 pub use kill::{kill_in_turn, kill_node};
 pub use networks::hostile_networks;
@@ -85,7 +85,7 @@ macro_rules! experiment {
 }
 
 /// All experiments.
-pub const ALL: [Experiment; 24] = [
+pub const ALL: [Experiment; 26] = [
     experiment!("SIGKILL, 1 node", Sqlite, 2, |episode| kill_node(
         Engine::Sqlite,
         episode
@@ -123,6 +123,14 @@ pub const ALL: [Experiment; 24] = [
     )),
     experiment!("steps of the clock", Sqlite, 1, |episode| clock_steps(
         Engine::Sqlite,
+        episode
+    )),
+    experiment!("clock a day off", Sqlite, 1, |episode| clock_days(
+        Engine::Sqlite,
+        episode
+    )),
+    experiment!("clock a day off", Postgres, 1, |episode| clock_days(
+        Engine::Postgres,
         episode
     )),
     experiment!("overload", Postgres, 1, |episode| overload(

@@ -3,7 +3,7 @@
 
 use crate::instance::Instance;
 use crate::load::Ledger;
-use crate::requests::{Outcome, WebEvent, now_ms};
+use crate::requests::{Outcome, WebEvent};
 use std::time::{Duration, Instant};
 
 /// Longest time until a request is answered. The longest sequence of limits is that of a queued event:
@@ -46,7 +46,8 @@ async fn send(instance: &Instance, name: String, time: Duration) -> Probes {
     let begun = Instant::now();
     for number in 0.. {
         let id = format!("{name}-{number}");
-        let event = WebEvent::purchase(&id, AMOUNT).request(&instance.site, 0, now_ms());
+        let event =
+            WebEvent::purchase(&id, AMOUNT).request(&instance.site, 0, instance.site.now_ms());
         let sent = Instant::now();
         let outcome = event.send(&instance.site, &instance.addresses.next()).await;
         let took = sent.elapsed();

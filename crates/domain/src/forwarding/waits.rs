@@ -44,27 +44,51 @@ impl LatestEnds {
     }
 }
 
-/// Notices that a node's clock was set back.
+/// How far the wall clock may fall behind between two comparisons: more than a smeared second.
+const STEP_BACK_MIN: Duration = Duration::from_secs(5);
+/// When a node looks for mistaken waits once more after its clock was set back. A request to a network
+/// that began before may store a wait when it ends, after its timeout at the latest.
+const SECOND_LOOK: Duration = Duration::from_mins(1);
+/// How often it looks without such a reason: the clock may have been ahead only between two
+/// comparisons. Rare, because a look reads all queues.
+const LOOK_INTERVAL: Duration = Duration::from_hours(1);
+
+/// Decides when a node looks for mistaken waits.
 ///
 /// It compares the wall clock with one that is never set.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClockWatch {
     /// The wall clock and the time since the start of the process, when last compared.
     last: Option<(Timestamp, Duration)>,
+    /// Whether the clock was set back since the last look.
+    was_set_back: bool,
+    /// Time from the start of the process to the next look without a reason.
+    next_look: Duration,
 }
 
-/// How far the wall clock may fall behind between two comparisons: more than a smeared second.
-const STEP_BACK_MIN: Duration = Duration::from_secs(5);
-
 impl ClockWatch {
-    /// Compares the clocks. Returns true the first time, because the clock may have been ahead before
-    /// the start, and when the wall clock was set back.
-    pub fn was_set_back(&mut self, now: Timestamp, since_start: Duration) -> bool {
-        let Some((wall, monotonic)) = self.last.replace((now, since_start)) else {
-            return true;
+    /// Compares the clocks. Returns whether to look now: the first time, because the clock may have been
+    /// ahead before the start, when the wall clock was set back, and now and then.
+    pub fn is_look_due(&mut self, now: Timestamp, since_start: Duration) -> bool {
+        self.was_set_back |= match self.last.replace((now, since_start)) {
+            None => true,
+            Some((wall, monotonic)) => {
+                let expected = wall.plus(since_start.saturating_sub(monotonic));
+                expected.since(now) >= STEP_BACK_MIN
+            }
         };
-        let expected = wall.plus(since_start.saturating_sub(monotonic));
-        expected.since(now) >= STEP_BACK_MIN
+        self.was_set_back || since_start >= self.next_look
+    }
+
+    /// Notes a look that succeeded. Until then, one stays due.
+    pub fn looked(&mut self, since_start: Duration) {
+        let pause = if self.was_set_back {
+            SECOND_LOOK
+        } else {
+            LOOK_INTERVAL
+        };
+        self.was_set_back = false;
+        self.next_look = since_start + pause;
     }
 }
 
@@ -91,16 +115,41 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_is_noticed_once() {
-        let at = |seconds: i64| Timestamp::from_millis(HOUR + seconds * 1_000);
+    fn looks_after_a_start_a_step_back_and_an_hour() {
         let second = Duration::from_secs;
+        let (minute, hour) = (SECOND_LOOK.as_secs(), LOOK_INTERVAL.as_secs());
+        let (right, ahead) = (0, 25 * 60 * 60);
+        let cases = [
+            ("the start", 0, right, true),
+            ("nothing happened", 1, right, false),
+            ("the clock was set ahead", 2, ahead, false),
+            ("it was set back", 3, right, true),
+            ("nothing happened since", 2 + minute, right, false),
+            ("requests have ended", 3 + minute, right, true),
+            ("a smeared second", 4 + minute, -1, false),
+            ("just before an hour", 2 + minute + hour, right, false),
+            ("ahead unnoticed", 3 + minute + hour, right, true),
+            ("an hour begins again", 4 + minute + hour, right, false),
+            ("it stood still", 10 + minute + hour, -6, true),
+        ];
         let mut watch = ClockWatch::default();
-        assert!(watch.was_set_back(at(0), second(0)), "at the start");
-        assert!(!watch.was_set_back(at(5), second(5)));
-        assert!(!watch.was_set_back(at(10_005), second(10)), "set forward");
-        assert!(watch.was_set_back(at(15), second(15)), "set back");
-        assert!(!watch.was_set_back(at(20), second(20)));
-        assert!(!watch.was_set_back(at(24), second(25)), "a smeared second");
-        assert!(watch.was_set_back(at(24), second(30)), "it stood still");
+        for (what, seconds, off, expected) in cases {
+            let now = Timestamp::from_millis(HOUR + (seconds.cast_signed() + off) * 1_000);
+            let is_due = watch.is_look_due(now, second(seconds));
+            assert_eq!(is_due, expected, "{what}");
+            if is_due {
+                watch.looked(second(seconds));
+            }
+        }
+    }
+
+    #[test]
+    fn a_look_that_fails_stays_due() {
+        let mut watch = ClockWatch::default();
+        for seconds in 0..3 {
+            let since_start = Duration::from_secs(seconds);
+            let now = Timestamp::from_millis(HOUR).plus(since_start);
+            assert!(watch.is_look_due(now, since_start));
+        }
     }
 }

@@ -16,8 +16,6 @@ pub(super) struct ClockWorker {
     runtime: Runtime,
     started_at: Instant,
     watch: ClockWatch,
-    /// Whether the clock was set back, and the waits have not been ended yet.
-    has_to_look: bool,
 }
 
 impl ClockWorker {
@@ -27,7 +25,6 @@ impl ClockWorker {
             runtime,
             started_at: Instant::now(),
             watch: ClockWatch::default(),
-            has_to_look: false,
         }
     }
 }
@@ -35,16 +32,15 @@ impl ClockWorker {
 impl Worker for ClockWorker {
     const NAME: &'static str = "clock";
     /// Comparing the clocks costs nothing.
-    const PERIOD: Duration = Duration::from_secs(5);
+    const PERIOD: Duration = Duration::from_secs(1);
 
     async fn run_once(&mut self) -> anyhow::Result<WorkerActivity> {
-        let now = self.runtime.now();
-        self.has_to_look |= self.watch.was_set_back(now, self.started_at.elapsed());
-        if !self.has_to_look {
+        let (now, since_start) = (self.runtime.now(), self.started_at.elapsed());
+        if !self.watch.is_look_due(now, since_start) {
             return Ok(WorkerActivity::Idle);
         }
         let ended = self.store.end_mistaken_waits(now).await?;
-        self.has_to_look = false;
+        self.watch.looked(since_start);
         if ended > 0 {
             tracing::warn!(
                 ended,
