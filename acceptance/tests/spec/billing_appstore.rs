@@ -1,6 +1,6 @@
 //! App Store Server Notifications, verified against a test certificate chain instead of Apple's.
 
-use crate::billing::{MINUTE, Shop};
+use crate::billing::{MINUTE, SECRET, Shop, event, with_payment};
 use crate::website::START;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -259,6 +259,50 @@ on_both_engines! {
         assert_eq!(shown["billing"]["appstore"]["configured"], true, "a valid notification marks it as configured");
     }
 
+    async fn a_store_has_one_source(engine: Engine) {
+        let server = server(engine).await;
+        let shop = shop(&server).await;
+        server.clock.advance(std::time::Duration::from_mins(30));
+        let set = async |provider: &str, secret: Value| {
+            let change = json!({"billing": {provider: {"secret": secret}}});
+            server.patch(&shop.app, &shop.key, change).await.expect(200).data()["billing"].clone()
+        };
+        let overlaps = async |provider: &str| shop.health(provider).await["overlapsWith"].clone();
+        let send = async |id: &str, minute: i64| {
+            post(&shop, &notification("DID_RENEW", None, id, &transaction(id, minute))).await
+        };
+        // Stripe reports no payments of the App Store.
+        set("stripe", json!("whsec_0123456789abcdef")).await;
+        send("t1", 2).await.expect(200);
+        assert_eq!(overlaps("appstore").await, json!([]));
+
+        let shown = set("revenuecat", json!(SECRET)).await;
+        assert_eq!(shown["appstore"]["overlapsWith"], json!(["revenuecat"]));
+        assert_eq!(shown["revenuecat"].get("overlapsWith"), None);
+        let refused = send("t2", 3).await.expect(401);
+        assert_eq!(refused.code(), "webhook_unauthorized");
+        assert!(refused.text.contains("Another billing provider"), "{refused:?}");
+        assert_eq!(shop.health("appstore").await["unauthorized"], 1);
+        assert!(!shop.send_accepted(&with_payment(event("RENEWAL", "r1", 4), "r1", 9.99)).await);
+
+        // Each of two providers may report another store, so both are accepted.
+        let shown = set("superwall", json!("whsec_0123456789abcdef")).await;
+        assert_eq!(shown["revenuecat"]["overlapsWith"], json!(["superwall"]));
+        assert_eq!(overlaps("superwall").await, json!(["revenuecat"]));
+        assert_eq!(overlaps("stripe").await, json!([]));
+        assert!(!shop.send_accepted(&with_payment(event("RENEWAL", "r2", 5), "r2", 9.99)).await);
+        let document = server.get(&shop.app, &shop.key).await.expect(200).data();
+        server.patch(&shop.app, &shop.key, document).await.expect(200);
+
+        for provider in ["revenuecat", "superwall"] {
+            set(provider, Value::Null).await;
+        }
+        send("t3", 6).await.expect(200);
+        let log = shop.log().await;
+        let ids: Vec<&Value> = log.iter().map(|one| &one["eventId"]).collect();
+        assert_eq!(ids, ["t1", "r1", "r2", "t3"]);
+    }
+
     async fn rejects_signatures_that_do_not_chain_to_the_root(engine: Engine) {
         let server = server(engine).await;
         let shop = shop(&server).await;
@@ -311,7 +355,7 @@ on_both_engines! {
         assert_eq!(shop.log().await, Vec::<Value>::new());
         post(&shop, &good.sign(&body)).await.expect(200);
         // With another provider configured, each payment would be reported twice.
-        shop.update_app(json!({"billing": {"revenuecat": {"secret": crate::billing::SECRET}}})).await;
+        shop.update_app(json!({"billing": {"revenuecat": {"secret": SECRET}}})).await;
         assert_rejected("while another provider is configured", good.sign(&body)).await;
         shop.update_app(json!({"billing": {"revenuecat": {"secret": null}}, "ios": {"bundleId": null}})).await;
         assert_rejected("without a bundle id", good.sign(&body)).await;

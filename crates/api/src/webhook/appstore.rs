@@ -7,7 +7,7 @@ use crate::json::{self, JsonNode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tributary_domain::access::Environment;
-use tributary_domain::app::{App, BillingProvider};
+use tributary_domain::app::App;
 use tributary_domain::billing::certificate::{TrustedRoots, is_signed};
 use tributary_domain::billing::money::ReportedPrice;
 use tributary_domain::billing::{
@@ -34,14 +34,7 @@ const MICROS_PER_MILLI: i64 = 1_000;
 const WHOLE_PERCENTAGE: i64 = 100_000;
 
 impl Provider for AppStore {
-    fn check_headers(&self, head: &WebhookHead<'_>) -> Result<HeaderProof, WebhookRejection> {
-        // Another provider reports the same payments, so accepting both would count them twice.
-        let has_other = BillingProvider::ALL
-            .iter()
-            .any(|one| one.reports_app_store() && head.app.has_provider(*one));
-        if has_other {
-            return Err(WebhookRejection::Unauthorized);
-        }
+    fn check_headers(&self, _head: &WebhookHead<'_>) -> Result<HeaderProof, WebhookRejection> {
         Ok(HeaderProof::NeedsBody)
     }
 

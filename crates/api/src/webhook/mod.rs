@@ -131,6 +131,8 @@ struct ProviderSecrets {
 /// Reason for rejecting a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WebhookRejection {
+    /// Another provider of the app reports the same payments, which would count twice.
+    OtherSource,
     /// Authentication failed. The response does not say why.
     Unauthorized,
     /// The body is not JSON.
@@ -197,7 +199,12 @@ async fn accept(
         app: &found.app,
         secrets: &secrets,
     };
-    let proof = match provider(named).check_headers(&head) {
+    let checked = if found.app.refuses_source(named) {
+        Err(WebhookRejection::OtherSource)
+    } else {
+        provider(named).check_headers(&head)
+    };
+    let proof = match checked {
         Ok(proof) => proof,
         Err(reason) => return Err(reject(&state, address, app, named, reason).await),
     };
@@ -301,13 +308,24 @@ async fn reject(
             let message = "Not a notification from this provider: it must have an id and a type.";
             ApiError::new(Code::MalformedNotification, message)
         }
-        WebhookRejection::Unauthorized => {
+        WebhookRejection::OtherSource | WebhookRejection::Unauthorized => {
             metrics::count_notification(provider.as_str(), "unauthorized");
             count_unauthorized(state, address, app, provider).await;
-            ApiError::new(Code::WebhookUnauthorized, unauthorized_message(provider))
+            let message = if reason == WebhookRejection::OtherSource {
+                OTHER_SOURCE
+            } else {
+                unauthorized_message(provider)
+            };
+            ApiError::new(Code::WebhookUnauthorized, message)
         }
     }
 }
+
+/// Tells the operator to decide for one source. Names no provider, because the sender is not
+/// authenticated yet.
+const OTHER_SOURCE: &str = "Another billing provider of this app reports the same payments, which \
+                            would count twice. Remove the secret of that provider, or stop sending \
+                            notifications to this URL.";
 
 /// Counts a rejected notification in the app's figures, up to a daily quota.
 async fn count_unauthorized(

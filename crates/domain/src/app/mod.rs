@@ -270,6 +270,12 @@ impl App {
             || self.secrets.contains(&AppSecret::BillingSigning(provider))
     }
 
+    /// Returns the billing providers that are set up or connected.
+    pub fn providers(&self) -> impl Iterator<Item = BillingProvider> {
+        let all = BillingProvider::ALL.iter().copied();
+        all.filter(|provider| self.has_provider(*provider))
+    }
+
     /// Returns the link domain if the organization has proven that it controls it.
     pub fn verified_link_domain(&self) -> Option<&HostName> {
         let domain = self.link_domain.as_ref()?;

@@ -61,14 +61,6 @@ impl BillingProvider {
         matches!(self, Self::Stripe)
     }
 
-    /// Returns whether the provider reports App Store payments, which Apple would report again.
-    pub const fn reports_app_store(self) -> bool {
-        matches!(
-            self,
-            Self::Revenuecat | Self::Superwall | Self::Adapty | Self::Qonversion
-        )
-    }
-
     /// Returns whether this service can create the provider's secret.
     pub fn has_created_secret(self) -> bool {
         Self::WITH_SECRET.contains(&self) && !self.issues_secret()

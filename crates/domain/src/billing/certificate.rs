@@ -167,6 +167,15 @@ mod tests {
         assert!(!has_extension(&roots[0], INTERMEDIATE_OID));
     }
 
+    #[test]
+    fn apples_root_expires_in_2039() {
+        let TrustedRoots(roots) = TrustedRoots::apple();
+        let expires_at = crate::vocabulary::certificate::expires_at(&roots[0]);
+        let expected = Timestamp::from_millis(2_187_800_346_000);
+        assert_eq!(expected.rfc3339(), "2039-04-30T18:19:06.000Z");
+        assert_eq!(expires_at, Some(expected));
+    }
+
     fn accepts(chain: &[Vec<u8>]) -> bool {
         let jws = Jws::split("e30.e30.AP-_").unwrap();
         is_signed(

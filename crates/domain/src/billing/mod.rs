@@ -20,6 +20,7 @@ mod person;
 mod refund;
 pub mod settlement;
 pub mod signature;
+pub mod source;
 
 #[cfg(test)]
 pub(crate) mod samples;
@@ -43,6 +44,7 @@ use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 use join::Join;
 use money::ReportedPrice;
+use source::PaymentStore;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -402,10 +404,10 @@ impl Notification {
 
 /// Returns the platform of a store.
 fn platform(store: Option<&str>) -> Option<Platform> {
-    match store? {
-        "APP_STORE" | "MAC_APP_STORE" => Some(Platform::Ios),
-        "PLAY_STORE" => Some(Platform::Android),
-        _ => None,
+    match PaymentStore::named(store?) {
+        PaymentStore::AppStore => Some(Platform::Ios),
+        PaymentStore::PlayStore => Some(Platform::Android),
+        PaymentStore::Stripe | PaymentStore::Other => None,
     }
 }
 

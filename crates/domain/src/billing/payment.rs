@@ -6,14 +6,12 @@
 //! connected by such ids belong together, in whatever order they arrive. A website's event whose id
 //! is one of them reports the same payment.
 
+use super::source::PaymentStore;
 use super::{Notification, ProviderNotification, chain_key, transaction_key};
 use crate::event::Event;
 use crate::vocabulary::id::EventId;
 use crate::vocabulary::money::Amount;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Name of the store for payments that Stripe took, in any case of letters.
-const STRIPE: &str = "STRIPE";
 
 /// Returns the ids that connect subscriptions of all providers: those of the payment and the
 /// subscription, if Stripe took the payment. Other stores give a payment one id, within one
@@ -32,7 +30,7 @@ pub(super) fn shared_payment_ids(content: &ProviderNotification) -> impl Iterato
 
 fn is_shared(content: &ProviderNotification) -> bool {
     let store = content.store.as_deref();
-    store.is_some_and(|store| store.eq_ignore_ascii_case(STRIPE))
+    store.is_some_and(|store| PaymentStore::named(store) == PaymentStore::Stripe)
 }
 
 fn payment_ids(content: &ProviderNotification) -> impl Iterator<Item = &str> {

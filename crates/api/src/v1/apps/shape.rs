@@ -4,6 +4,7 @@ use crate::body::Envelope;
 use crate::page::List;
 use crate::state::ApiState;
 use crate::time_text::rfc3339;
+use crate::v1::billing::get::overlapping_sources;
 use serde::Serialize;
 use tributary_domain::app::{App, AppSecret, BillingProvider};
 use tributary_domain::keyring::Keyring;
@@ -156,11 +157,17 @@ struct BillingOut {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 struct BillingProviderOut {
     /// True if a secret is set. For the App Store, true once the first notification has arrived.
     configured: bool,
     /// URL that the provider must send notifications to.
     url: String,
+    /// Connected providers that report the same payments, so that these count twice. While there is
+    /// one for `appstore`, Apple's notifications are rejected. Omitted if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    overlaps_with: Vec<&'static str>,
 }
 
 impl AppOut {
@@ -170,6 +177,7 @@ impl AppOut {
         let billing = |provider: BillingProvider| BillingProviderOut {
             configured: app.has_provider(provider),
             url: format!("{base_url}/api/webhook/{}/{}", provider.as_str(), app.id),
+            overlaps_with: overlapping_sources(&app, provider),
         };
         let secret = |secret: AppSecret| SecretOut {
             set: app.secrets.contains(&secret),

@@ -40,6 +40,9 @@ struct ProviderOut {
     configured: bool,
     /// URL that the provider must send notifications to.
     url: String,
+    /// Connected providers that report the same payments, so that these count twice. While there is
+    /// one for `appstore`, Apple's notifications are rejected. Connect one provider per store.
+    overlaps_with: Vec<&'static str>,
     /// Number of stored notifications.
     notifications: i64,
     /// Number of notifications that became events.
@@ -59,6 +62,12 @@ struct ProviderOut {
     id_reuse: i64,
 }
 
+/// Returns the names of the connected providers that report the same payments.
+pub(crate) fn overlapping_sources(app: &App, provider: BillingProvider) -> Vec<&'static str> {
+    let others = app.overlapping_sources(provider).into_iter();
+    others.map(BillingProvider::as_str).collect()
+}
+
 type BillingEnvelope = Envelope<BillingFiguresOut>;
 
 impl ProviderOut {
@@ -70,6 +79,7 @@ impl ProviderOut {
             provider: provider.as_str(),
             configured: app.has_provider(provider),
             url: format!("{base_url}/api/webhook/{}/{}", provider.as_str(), app.id),
+            overlaps_with: overlapping_sources(app, provider),
             notifications: count(|it| it.notifications),
             events,
             matched,
@@ -93,6 +103,7 @@ impl ProviderOut {
         example = json!({"data": {"days": 30, "providers": [{
             "provider": "revenuecat", "configured": true,
             "url": "https://t.example.com/api/webhook/revenuecat/app_01k9z3v7q8e4r9m2x5c6b7n8d0",
+            "overlapsWith": [],
             "notifications": 1200, "events": 1000, "matched": 980, "unmatched": 20, "joinRate": 0.98,
             "unauthorized": 0, "idReuse": 0
         }]}})))

@@ -40,8 +40,10 @@ pub(super) struct BillingCard {
     /// device.
     pub(super) events: String,
     pub(super) joined: String,
-    /// Notifications rejected because of a wrong secret or signature.
+    /// Notifications rejected because of a wrong secret or signature, or another source.
     pub(super) refused: String,
+    /// Names of the connected providers that report the same payments; empty if there are none.
+    pub(super) overlaps: String,
 }
 
 /// A newly generated secret.
@@ -71,6 +73,11 @@ const fn console(provider: BillingProvider) -> &'static str {
         BillingProvider::Appstore => "App Store Connect",
         _ => name(provider),
     }
+}
+
+fn overlapping_names(app: &App, provider: BillingProvider) -> String {
+    let others = app.overlapping_sources(provider).into_iter();
+    others.map(name).collect::<Vec<_>>().join(", ")
 }
 
 fn field(provider: BillingProvider) -> String {
@@ -107,6 +114,7 @@ impl BillingCard {
                 events => text::percent(counted(*provider, |one| one.matched), events),
             },
             refused: text::count(counted(*provider, |one| one.unauthorized)),
+            overlaps: overlapping_names(app, *provider),
             provider: provider.as_str(),
             name: name(*provider),
             console: console(*provider),
@@ -210,6 +218,27 @@ mod tests {
             let hint = format!("Enter this webhook URL in {website}:");
             assert!(page.text.contains(&hint), "{hint}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_second_source_of_a_store_is_named_when_it_is_saved() {
+        const TWICE: &str = "count twice";
+        const REJECTED: &str = "Apple's notifications are rejected";
+        let dashboard = TestDashboard::start().await;
+        let owner = dashboard.sign_in_as(Role::Owner).await;
+        let app = owner.create_app().await;
+        let integrations = format!("/apps/{app}/integrations");
+        let save = async |provider: &str| {
+            let path = format!("{integrations}/billing/{provider}");
+            let form = format!("billing.{provider}.secret=whsec_0123456789abcdef");
+            let saved = owner.post(&path, &form).await;
+            assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
+            let page = owner.get(&integrations).await.text;
+            (page.matches(TWICE).count(), page.contains(REJECTED))
+        };
+        assert_eq!(save("stripe").await, (0, false));
+        assert_eq!(save("revenuecat").await, (0, true));
+        assert_eq!(save("adapty").await, (2, true), "on both cards");
     }
 
     #[tokio::test]
