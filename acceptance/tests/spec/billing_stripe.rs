@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tributary_testkit::{Engine, TestServer, on_both_engines};
 
-const STRIPE_SECRET: &str = "whsec_0123456789abcdef";
+pub(super) const STRIPE_SECRET: &str = "whsec_0123456789abcdef";
 const NEW_SECRET: &str = "whsec_fedcba9876543210";
 const TEST_SECRET: &str = "whsec_test_0123456789";
 /// How far the clock is ahead of the test's start when the events are sent.
@@ -26,7 +26,7 @@ fn change(id: &str, kind: &str, minute: i64, object: Value) -> Value {
     })
 }
 
-fn invoice(id: &str, minute: i64, reason: &str, cents: i64) -> Value {
+pub(super) fn invoice(id: &str, minute: i64, reason: &str, cents: i64) -> Value {
     let object = json!({
         "id": id, "object": "invoice", "amount_paid": cents, "currency": "usd", "customer": "cus_1",
         "billing_reason": reason, "customer_email": "joe@example.com",
@@ -126,17 +126,27 @@ async fn open(server: &TestServer) -> Shop<'_> {
 
 /// Posts an event, signed at the current time of the server.
 async fn send(shop: &Shop<'_>, event: &Value) -> bool {
-    let (at, body) = (now(shop), event.to_string());
-    let header = format!("t={at},v1={}", hex_mac(STRIPE_SECRET, at, &body));
+    let body = event.to_string();
+    let header = signature(shop.server, &body);
     let answer = shop
         .post("stripe", &[("stripe-signature", &header)], &body)
         .await;
     answer.expect(200).data()["duplicate"].as_bool().unwrap()
 }
 
+/// Signs a body at the current time of the server.
+pub(super) fn signature(server: &TestServer, body: &str) -> String {
+    let at = seconds(server);
+    format!("t={at},v1={}", hex_mac(STRIPE_SECRET, at, body))
+}
+
 fn now(shop: &Shop<'_>) -> i64 {
+    seconds(shop.server)
+}
+
+fn seconds(server: &TestServer) -> i64 {
     use tributary_domain::runtime::Clock as _;
-    shop.server.clock.now().as_millis() / 1_000
+    server.clock.now().as_millis() / 1_000
 }
 
 type StripeResult = (

@@ -1,5 +1,6 @@
 //! Trying out web events: `POST /api/v1/apps/{appId}/web-events/validate`, and test links.
 
+use super::billing_stripe::{STRIPE_SECRET, invoice, signature};
 use crate::outbox::connect;
 use crate::website::{BROWSER, SHOP, Website, with, without};
 use serde_json::{Value, json};
@@ -132,6 +133,37 @@ on_both_engines! {
         assert_eq!(refund["event"]["revenue"]["usd"], -9.9);
         assert_eq!(refund["event"]["deliveries"][0]["reason"], "reporting_only");
         assert_eq!(refund["click"]["reason"], "original_transaction");
+    }
+
+    async fn a_valid_event_names_the_events_that_stop_counting(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let (site, tester) = open(&server).await;
+        let secret = json!({"billing": {"stripe": {"secret": STRIPE_SECRET}}});
+        site.call("PATCH", "", secret).await.expect(200);
+        let body = invoice("in_1", 0, "subscription_create", 999).to_string();
+        let path = format!("/api/webhook/stripe/{}", site.app.rsplit('/').next().unwrap());
+        let request = server.request(reqwest::Method::POST, &path);
+        let request = request.header("stripe-signature", signature(&server, &body));
+        server.send(request.body(body)).await.expect(200);
+        let billed = site.logged_event("evt_in_1").await;
+        assert_eq!(billed["duplicateOf"], Value::Null);
+
+        let (order, before) = (site.purchase("in_1", "9.99"), all_rows(&server).await);
+        let answer = tester.validate(&order).await.expect(200).data();
+        assert_eq!(answer["replaces"], json!([
+            {"id": billed["id"], "eventId": "evt_in_1", "source": "billing", "name": "purchase"},
+        ]));
+        assert_eq!(answer["event"]["revenue"]["counted"], true);
+        let other = tester.validate(&site.purchase("order-1", "9.99")).await.expect(200).data();
+        assert_eq!(other["replaces"], json!([]));
+        assert_eq!(all_rows(&server).await, before);
+
+        site.send_accepted(&order).await;
+        let replaced = site.logged_event("evt_in_1").await;
+        assert_eq!(replaced["duplicateOf"], site.logged_event("in_1").await["id"]);
+        assert_eq!(replaced["revenue"]["reason"], "duplicate_of_verified");
+        let repeated = tester.validate(&order).await.expect(200).data();
+        assert_eq!((&repeated["duplicate"], &repeated["replaces"]), (&json!(true), &json!([])));
     }
 
     async fn validation_stores_nothing(engine: Engine) {

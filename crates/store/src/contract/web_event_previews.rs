@@ -38,6 +38,10 @@ pub async fn a_preview_is_what_is_recorded(store: &SharedStore) {
         let previewed = validate(store, &posted).await;
         assert_eq!(validate(store, &posted).await, previewed, "{id}");
         assert_eq!((one.log().await, one.total().await), before, "{id}");
+        let replaced = previewed.replaced.iter().map(|event| event.source);
+        let replaced: Vec<EventSource> = replaced.collect();
+        let expected: &[EventSource] = if id == "o2" { &[EventSource::Sdk] } else { &[] };
+        assert_eq!(replaced, expected, "{id}");
 
         one.post_web_event(posted.clone()).await;
         let stored = one.event(EventSource::Web, id).await;
@@ -68,6 +72,7 @@ pub async fn a_preview_is_what_is_recorded(store: &SharedStore) {
 
         let repeated = validate(store, &posted).await;
         assert!(repeated.accepted.is_duplicate && repeated.planned.is_empty());
+        assert!(repeated.replaced.is_empty(), "{id}");
         assert_eq!(
             repeated.accepted.received_at,
             previewed.accepted.received_at

@@ -5,6 +5,7 @@ use crate::time_text::rfc3339;
 use crate::v1::events::shape::{self, EventOut};
 use serde::Serialize;
 use tributary_domain::click::token::ClickTokens;
+use tributary_domain::event::Event;
 use tributary_domain::event::web::{PreviewedClick, UncreditedReason, WebEventPreview};
 use tributary_domain::integration::Network;
 use utoipa::ToSchema;
@@ -27,8 +28,25 @@ pub(crate) struct ValidatedWebEvent {
     event: Option<EventOut>,
     /// Whether this would be the first payment of the device.
     first_payment: bool,
+    /// Stored events of other sources that report the same, and would stop counting: those of an
+    /// SDK under the same `eventId`, and Stripe's of the payment whose id is the `eventId`. They
+    /// would get `duplicateOf` and would not be forwarded.
+    replaces: Vec<ReplacedEvent>,
     /// The click that the event names; null for a duplicate whose click is not stored any more.
     click: Option<ValidatedClick>,
+}
+
+/// A stored event that a validated web event would replace.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReplacedEvent {
+    /// The event's id in Tributary.
+    id: String,
+    /// The sender's event id.
+    event_id: String,
+    /// `sdk` or `billing`.
+    source: &'static str,
+    name: String,
 }
 
 /// The click that a validated web event names.
@@ -64,7 +82,23 @@ impl ValidatedWebEvent {
             received_at: rfc3339(preview.accepted.received_at),
             first_payment: event.as_ref().is_some_and(|event| event.first_payment),
             event: event.map(|event| EventOut::of_preview(event, planned, tokens)),
+            replaces: preview
+                .replaced
+                .into_iter()
+                .map(ReplacedEvent::from)
+                .collect(),
             click: preview.click.map(|click| ValidatedClick::of(click, tokens)),
+        }
+    }
+}
+
+impl From<Event> for ReplacedEvent {
+    fn from(event: Event) -> Self {
+        Self {
+            id: event.id.to_string(),
+            event_id: event.external_id,
+            source: event.source.as_str(),
+            name: event.name,
         }
     }
 }
@@ -91,6 +125,12 @@ pub(super) fn example() -> serde_json::Value {
         "receivedAt": "2026-01-01T00:00:01.000Z",
         "event": shape::example(),
         "firstPayment": true,
+        "replaces": [{
+            "id": "evt_01k9z3v7q8e4r9m2x5c6b7n8d6",
+            "eventId": "evt_1SVqk2LkdIwHu7ixUEgbFdYF",
+            "source": "billing",
+            "name": "purchase"
+        }],
         "click": {
             "id": "clk_030c1g60r30c1g60r30c1g60r354nfv34zghh9c074ps0hgy06",
             "linkId": "lnk_01k9z3v7q8e4r9m2x5c6b7n8d1",

@@ -20,7 +20,8 @@ use tributary_domain::access::WebEventsValidate;
     operation_id = "validateWebEvent",
     summary = "Try out a web event",
     description = "Checks an event like `web-events`, with the same errors, and returns what would \
-                   be recorded and forwarded. Nothing is stored, so the same `eventId` can be \
+                   be recorded and forwarded, and which events of other sources would stop \
+                   counting. Nothing is stored, so the same `eventId` can be \
                    validated any number of times. Clicks on test links pass here only. Requires \
                    `apps:write` and `webEvents.enabled`; a test key will do.",
     params(("appId" = String, Path, description = "App id.")),

@@ -1,9 +1,10 @@
 //! Says what a web event would cause, for websites that try out the endpoint. Nothing is recorded.
 
-use super::batch::decide_unrecorded;
+use super::batch::{UnrecordedDecision, decide_unrecorded};
 use super::{AcceptedWebEvent, WebEvent, WebFacts};
 use crate::click::Click;
 use crate::event::Event;
+use crate::event::duplicate::is_web_payment;
 use crate::forwarding::plan::PlannedDelivery;
 use crate::refusal::Refusal;
 
@@ -17,6 +18,9 @@ pub struct WebEventPreview {
     pub event: Option<Event>,
     /// Deliveries that would be planned. A duplicate causes none.
     pub planned: Vec<PlannedDelivery>,
+    /// Stored events of other sources that report the same as this one, and would stop counting. A
+    /// duplicate replaces none.
+    pub replaced: Vec<Event>,
     /// The click that the event names. `None` if the event is a duplicate whose click is not stored
     /// any more.
     pub click: Option<PreviewedClick>,
@@ -53,7 +57,11 @@ crate::keywords! {
 /// Decides a web event like [`decide`](super::decide), but accepts clicks on test links. Returns
 /// what the event would cause.
 pub fn preview(web_event: &WebEvent, facts: &WebFacts<'_>) -> Result<WebEventPreview, Refusal> {
-    let (accepted, recorded) = decide_unrecorded(web_event, facts)?;
+    let UnrecordedDecision {
+        accepted,
+        recorded,
+        demoted: mut replaced,
+    } = decide_unrecorded(web_event, facts)?;
     let click = web_event.click.map(|click| (web_event.app, click));
     let click = click.and_then(|click| facts.clicks.get(&click));
     let click = click.map(|stored| PreviewedClick {
@@ -62,9 +70,13 @@ pub fn preview(web_event: &WebEvent, facts: &WebFacts<'_>) -> Result<WebEventPre
     });
     let (event, planned) = if let Some(recorded) = recorded {
         let mut event = recorded.event;
+        replaced.extend(replaced_billing_event(web_event, &event, facts).cloned());
         // The flag moves to an earlier payment once that is recorded.
         let first = facts.first_payments.get(&web_event.device_ref()).copied();
         event.first_payment |= event.displaces_first_payment(first);
+        // It also moves if the first payment is a replaced one.
+        let is_vacated = first.is_some_and(|first| replaced.iter().any(|one| one.id == first));
+        event.first_payment |= is_vacated && event.payer().is_some();
         (Some(event), recorded.planned)
     } else {
         let stored = facts.events.get(&web_event.key());
@@ -75,8 +87,21 @@ pub fn preview(web_event: &WebEvent, facts: &WebFacts<'_>) -> Result<WebEventPre
         accepted,
         event,
         planned,
+        replaced,
         click,
     })
+}
+
+/// Returns the billing event that would stop counting, because the website reports the same payment.
+fn replaced_billing_event<'f>(
+    web_event: &'f WebEvent,
+    event: &Event,
+    facts: &'f WebFacts<'_>,
+) -> Option<&'f Event> {
+    let reservation = facts.reservations.get(&web_event.key())?;
+    let billed = reservation.billing_event.as_deref()?;
+    let counts = billed.duplicate_of.is_none();
+    (counts && is_web_payment(event)).then_some(billed)
 }
 
 fn uncredited_reason(
@@ -97,9 +122,10 @@ fn uncredited_reason(
 #[cfg(test)]
 mod tests {
     use super::super::samples::{APP, CLICK, web_click, web_event};
-    use super::super::{StoredWebClick, WebEventKind, decide};
+    use super::super::{Reservation, StoredWebClick, WebEventKind, decide};
     use super::*;
     use crate::click::BotReason;
+    use crate::event::EventSource;
     use crate::forwarding::SkipReason;
     use crate::integration::Network;
     use crate::vocabulary::id::EventId;
@@ -185,6 +211,45 @@ mod tests {
         facts.first_payments.extend(first);
         let previewed = preview(&event, &facts).unwrap();
         assert_eq!(previewed.event.unwrap().first_payment, expected);
+    }
+
+    /// Whether a preview names Stripe's event of the payment as one that stops counting, and whether
+    /// the payment stays the first of its device.
+    #[rstest]
+    #[case::purchase(WebEventKind::Purchase, "49.9", None, true)]
+    #[case::replaced_before(WebEventKind::Purchase, "49.9", Some(5), false)]
+    #[case::no_payment(WebEventKind::StartTrial, "0", None, false)]
+    fn names_the_billing_event_that_stops_counting(
+        #[case] kind: WebEventKind,
+        #[case] amount: &str,
+        #[case] duplicate_of: Option<u8>,
+        #[case] is_replaced: bool,
+    ) {
+        let event = web_event(kind, Some(amount));
+        let mut facts = facts(None);
+        let decisions = decide(std::slice::from_ref(&event), &facts);
+        let billed = Event {
+            id: EventId::from_bytes([1; 16]),
+            source: EventSource::Billing,
+            external_id: "evt_in_1".to_owned(),
+            duplicate_of: duplicate_of.map(|number| EventId::from_bytes([number; 16])),
+            ..decisions.changes.recorded[0].event.clone()
+        };
+        facts.first_payments.insert(event.device_ref(), billed.id);
+        let reservation = Reservation {
+            event_id: billed.id,
+            sdk_event: None,
+            billing_event: Some(Box::new(billed.clone())),
+        };
+        facts.reservations.insert((APP, "order-1"), reservation);
+        let previewed = preview(&event, &facts).unwrap();
+        let expected = if is_replaced {
+            vec![billed]
+        } else {
+            Vec::new()
+        };
+        assert_eq!(previewed.replaced, expected);
+        assert_eq!(previewed.event.unwrap().first_payment, is_replaced);
     }
 
     #[rstest]

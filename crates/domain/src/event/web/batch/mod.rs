@@ -186,18 +186,37 @@ pub fn decide<'a>(web_events: &'a [WebEvent], facts: &WebFacts<'a>) -> WebDecisi
     WebDecisions { answers, changes }
 }
 
-/// Decides an event that is only validated, so that its click may be on a test link. Returns the
-/// event to record as well; `None` if it is a duplicate.
+/// The decision about an event that is only validated.
+pub(super) struct UnrecordedDecision {
+    /// The answer that the event would get.
+    pub(super) accepted: AcceptedWebEvent,
+    /// The event to record; `None` if it is a duplicate.
+    pub(super) recorded: Option<RecordedWebEvent>,
+    /// Stored SDK events that would become duplicates of the event.
+    pub(super) demoted: Vec<Event>,
+}
+
+/// Decides an event that is only validated, so that its click may be on a test link.
 pub(super) fn decide_unrecorded<'a>(
     web_event: &'a WebEvent,
     facts: &WebFacts<'a>,
-) -> Result<(AcceptedWebEvent, Option<RecordedWebEvent>), Refusal> {
+) -> Result<UnrecordedDecision, Refusal> {
     let mut batch = WebBatchState {
         accepts_test_clicks: true,
         ..WebBatchState::new(facts)
     };
     let accepted = batch.decide(web_event)?;
-    Ok((accepted, batch.changes.recorded.pop()))
+    let WebChanges {
+        mut recorded,
+        demotions,
+        ..
+    } = batch.changes;
+    let demoted = demotions.into_iter().map(|(demotion, _)| demotion.before);
+    Ok(UnrecordedDecision {
+        accepted,
+        recorded: recorded.pop(),
+        demoted: demoted.collect(),
+    })
 }
 
 /// Facts plus the effects of the decisions made so far.
