@@ -1,5 +1,6 @@
 //! TLS without a proxy: the certificate, its replacement, and the redirect from http.
 
+use super::metric;
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
@@ -30,6 +31,9 @@ impl Files<'_> {
     }
 }
 
+/// When the certificates expire, as `/metrics` shows it: 2120-01-01.
+const EXPIRY: &str = "4733510400";
+
 /// Returns a client that trusts only the test authority.
 fn https_client() -> reqwest::Client {
     let authority = reqwest::Certificate::from_pem(test_authority()).unwrap();
@@ -45,6 +49,19 @@ async fn is_trusted(url: &str) -> bool {
     // A new client, because an open connection keeps its certificate.
     let response = https_client().get(url).send().await;
     response.is_ok_and(|response| response.status().is_success())
+}
+
+/// When the certificate was last read successfully, and when it last failed, in seconds since 1970.
+async fn reload_times(base_url: &str) -> (f64, f64) {
+    let response = https_client().get(format!("{base_url}/metrics")).send();
+    let metrics = response.await.unwrap().text().await.unwrap();
+    let name = "tributary_tls_certificate_expiry_timestamp_seconds";
+    assert_eq!(metric(&metrics, name), Some(EXPIRY), "{metrics}");
+    let time = |outcome: &str| -> f64 {
+        let name = format!("tributary_tls_reload_timestamp_seconds{{outcome=\"{outcome}\"}}");
+        metric(&metrics, &name).unwrap().parse().unwrap()
+    };
+    (time("ok"), time("failed"))
 }
 
 async fn wait_until(what: &str, mut is_reached: impl AsyncFnMut() -> bool) {
@@ -101,6 +118,8 @@ async fn a_server_speaks_https_with_a_certificate_that_may_be_replaced() {
         is_trusted(&health).await
     })
     .await;
+    let (loaded, failed) = reload_times(&base_url).await;
+    assert!(loaded > failed, "{loaded} {failed}");
 
     files.write("certificate.pem", b"unfinished");
     let is_logged = async || server.log().contains("keeping the previous one");
@@ -109,6 +128,11 @@ async fn a_server_speaks_https_with_a_certificate_that_may_be_replaced() {
         is_trusted(&health).await,
         "the previous certificate stays in use"
     );
+    let is_measured = async || {
+        let (loaded, failed) = reload_times(&base_url).await;
+        failed > loaded
+    };
+    wait_until("the metrics show the failure", is_measured).await;
     assert!(!server.log().contains("PRIVATE KEY"));
     assert!(server.terminate().success());
 

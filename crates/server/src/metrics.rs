@@ -6,6 +6,7 @@
 
 use crate::{process_metrics, workers};
 use metrics_exporter_prometheus::PrometheusHandle;
+use std::time::Duration;
 use tributary_domain::cost_source::REPORTING_NETWORKS;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -59,6 +60,33 @@ pub(crate) fn count_removed_rows(what: &'static str, count: u64) {
 pub(crate) fn set_paused_integrations(network: Network, count: u64) {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     metrics::gauge!("tributary_integrations_paused", "network" => network.as_str()).set(count);
+}
+
+/// Sets when the TLS certificate that is now in use expires, and when it was read.
+pub(crate) fn set_certificate(expires_at: Option<Timestamp>, read_at: Timestamp) {
+    let expiry = metrics::gauge!("tributary_tls_certificate_expiry_timestamp_seconds");
+    match expires_at {
+        Some(at) => expiry.set(unix_time(at)),
+        // No alert fires for an unknown time.
+        None => expiry.set(f64::NAN),
+    }
+    metrics::gauge!("tributary_tls_reload_timestamp_seconds", "outcome" => "ok")
+        .set(unix_time(read_at));
+}
+
+/// Sets when a TLS certificate could not be used.
+pub(crate) fn set_failed_certificate(at: Timestamp) {
+    metrics::gauge!("tributary_tls_reload_timestamp_seconds", "outcome" => "failed")
+        .set(unix_time(at));
+}
+
+/// Sets that no certificate has failed yet, so that alerts can compare both outcomes.
+pub(crate) fn set_no_failed_certificate() {
+    set_failed_certificate(Timestamp::from_millis(0));
+}
+
+fn unix_time(at: Timestamp) -> Duration {
+    at.since(Timestamp::from_millis(0))
 }
 
 /// Sets the labels for the version and the database engine.
@@ -162,6 +190,17 @@ pub fn describe() {
     metrics::describe_gauge!(
         "tributary_integrations_paused",
         "Paused integrations by network. All nodes that share a database report the same value."
+    );
+    metrics::describe_gauge!(
+        "tributary_tls_certificate_expiry_timestamp_seconds",
+        metrics::Unit::Seconds,
+        "Time at which the TLS certificate in use expires, in seconds since 1970."
+    );
+    metrics::describe_gauge!(
+        "tributary_tls_reload_timestamp_seconds",
+        metrics::Unit::Seconds,
+        "Time at which the TLS certificate was last read, in seconds since 1970, by outcome: ok, \
+         failed (the previous certificate stays in use; 0 if none has failed)."
     );
     metrics::describe_gauge!(
         "tributary_build_info",

@@ -3,6 +3,7 @@
 pub mod address_range;
 pub mod calendar;
 pub(crate) mod cbor;
+pub mod certificate;
 pub mod change;
 pub mod country;
 pub mod currency;

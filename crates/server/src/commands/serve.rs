@@ -204,7 +204,8 @@ async fn load_certificates(config: &Config) -> anyhow::Result<Option<Arc<Certifi
         return Ok(None);
     };
     let (certificate, key) = (certificate.to_owned(), key.to_owned());
-    let load = move || Certificates::load(&certificate, &key);
+    let now = system::runtime().now();
+    let load = move || Certificates::load(&certificate, &key, now);
     Ok(Some(Arc::new(tokio::task::spawn_blocking(load).await??)))
 }
 
@@ -367,8 +368,8 @@ async fn watch_certificates(certificates: Arc<Certificates>, stop: impl Future<O
             () = &mut stop => return,
             () = tokio::time::sleep(CERTIFICATE_INTERVAL) => {}
         }
-        let refreshed = certificates.clone();
-        if let Err(error) = tokio::task::spawn_blocking(move || refreshed.refresh()).await {
+        let (refreshed, now) = (certificates.clone(), system::runtime().now());
+        if let Err(error) = tokio::task::spawn_blocking(move || refreshed.refresh(now)).await {
             tracing::error!(%error, "failed to check the TLS certificate");
         }
     }

@@ -1,5 +1,6 @@
 //! TLS with a certificate that may be replaced while the server runs.
 
+use crate::metrics;
 use crate::watched_file::{FileState, observe, read_file};
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
@@ -13,6 +14,8 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tributary_domain::vocabulary::certificate::expires_at;
+use tributary_domain::vocabulary::time::Timestamp;
 
 /// Far more than any certificate chain or key needs.
 const PEM_BYTES_MAX: u64 = 1024 * 1024;
@@ -42,16 +45,19 @@ impl ResolvesServerCert for CurrentCertificate {
 
 impl Certificates {
     /// Reads both files, or says which one is wrong. Blocks.
-    pub fn load(certificate: &Path, key: &Path) -> anyhow::Result<Self> {
+    pub fn load(certificate: &Path, key: &Path, now: Timestamp) -> anyhow::Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let state = [observe(certificate), observe(key)];
         let pair = read_pair(certificate, key, &provider).map_err(anyhow::Error::msg)?;
+        let expiry = expiry_of(&pair);
         let current = Arc::new(CurrentCertificate(RwLock::new(Arc::new(pair))));
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_cert_resolver(current.clone());
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        metrics::set_certificate(expiry, now);
+        metrics::set_no_failed_certificate();
         Ok(Self {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
@@ -63,7 +69,7 @@ impl Certificates {
 
     /// Reads the files if one of them changed. A pair that is not valid, for example because only one
     /// file has been replaced yet, is logged once, and the previous certificate stays in use. Blocks.
-    pub fn refresh(&self) {
+    pub fn refresh(&self, now: Timestamp) {
         let mut last_state = self
             .last_state
             .lock()
@@ -80,6 +86,7 @@ impl Certificates {
             self.acceptor.config().crypto_provider(),
         ) {
             Ok(pair) => {
+                metrics::set_certificate(expiry_of(&pair), now);
                 let mut current = self
                     .current
                     .0
@@ -89,6 +96,7 @@ impl Certificates {
                 tracing::info!("loaded the new TLS certificate");
             }
             Err(error) => {
+                metrics::set_failed_certificate(now);
                 tracing::warn!(
                     error,
                     "cannot use the new TLS certificate; keeping the previous one"
@@ -111,6 +119,11 @@ impl Certificates {
             }
         }
     }
+}
+
+/// Returns when the server's own certificate expires, which is the first of the chain.
+fn expiry_of(pair: &CertifiedKey) -> Option<Timestamp> {
+    expires_at(pair.cert.first()?)
 }
 
 /// Reads a certificate chain and its key, or returns what is wrong with which setting. Parts of the
