@@ -3,7 +3,10 @@
 
 use super::track::SdkFixture;
 use crate::command_line::tributary;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::json;
+use std::io::Write as _;
 use std::path::Path;
 use tributary_testkit::{TestDatabase, TestServer, on_both_engines};
 
@@ -65,6 +68,11 @@ on_both_engines! {
         let imported = import(&sdk.server, &copy, &[], &file);
         assert_eq!(imported, (0, format!("{}{revenue}", account(4, 0))));
         assert_eq!(import(&sdk.server, &copy, &[], &file), (0, account(0, 4)));
+        let compressed = folder.path().join("events.ndjson.gz");
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(lines.as_bytes()).unwrap();
+        std::fs::write(&compressed, encoder.finish().unwrap()).unwrap();
+        assert_eq!(import(&sdk.server, &copy, &[], &compressed), (0, account(0, 4)));
 
         assert_eq!(sdk.exported(&copy).await, lines);
         for report in [

@@ -1,9 +1,10 @@
 //! Reads and parses the lines of export files.
 
 use anyhow::Context as _;
+use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -15,6 +16,8 @@ use tributary_store::IMPORT_BATCH_EVENTS_MAX;
 
 /// Path argument for standard input.
 const STANDARD_INPUT: &str = "-";
+/// First bytes of a gzip file. No line of an export begins with them.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Bytes read from a file at a time.
 const READ_BYTES: usize = 256 * 1_024;
 
@@ -44,6 +47,32 @@ pub(super) fn open(files: &[PathBuf]) -> anyhow::Result<Vec<LineInput>> {
         })
     };
     files.iter().enumerate().map(open).collect()
+}
+
+/// The content of a file.
+struct Content {
+    bytes: Box<dyn Read + Send>,
+    is_compressed: bool,
+}
+
+impl Content {
+    /// Decompresses the bytes if they are compressed with gzip. Only the bytes decide, so that
+    /// standard input and files with any name can be compressed.
+    fn of(mut bytes: Box<dyn Read + Send>) -> io::Result<Self> {
+        let mut head = Vec::new();
+        let head_bytes = GZIP_MAGIC.len() as u64;
+        bytes.by_ref().take(head_bytes).read_to_end(&mut head)?;
+        let is_compressed = head == GZIP_MAGIC;
+        let whole = Cursor::new(head).chain(bytes);
+        Ok(Self {
+            bytes: if is_compressed {
+                Box::new(MultiGzDecoder::new(whole))
+            } else {
+                Box::new(whole)
+            },
+            is_compressed,
+        })
+    }
 }
 
 /// Where a line is.
@@ -107,16 +136,22 @@ impl LineReader {
         let LineInput {
             position,
             name,
-            mut bytes,
+            bytes,
         } = input;
-        let mut input = BufReader::with_capacity(READ_BYTES, &mut bytes);
+        let content = Content::of(bytes).with_context(|| format!("cannot read {name}"))?;
+        let problem = if content.is_compressed {
+            "cannot decompress; copy or export it again:"
+        } else {
+            "cannot read"
+        };
+        let mut input = BufReader::with_capacity(READ_BYTES, content.bytes);
         let file: Arc<str> = name.as_str().into();
         let mut line_bytes = Vec::new();
         let mut line = 0;
         loop {
             line_bytes.clear();
             let is_complete = read_limited(&mut input, &mut line_bytes)
-                .with_context(|| format!("cannot read {name}"))?;
+                .with_context(|| format!("{problem} {name}"))?;
             if line_bytes.is_empty() || self.has_failed_lane() {
                 return Ok(());
             }

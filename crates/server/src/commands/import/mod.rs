@@ -1,7 +1,8 @@
 //! `tributary import`: stores the events of an NDJSON export in an app, in bulk.
 //!
 //! One thread reads and parses lines while other tasks store earlier batches. The server may be
-//! running. The import can be repeated: events that are stored already are skipped.
+//! running. The import can be repeated: events that are stored already are skipped. Files may be
+//! compressed with gzip.
 
 mod account;
 mod lines;
@@ -80,7 +81,7 @@ async fn import(store: Arc<dyn Store>, options: &ImportOptions) -> anyhow::Resul
 }
 
 /// Returns the organization of the app. Fails if the app does not exist.
-async fn find_owner(store: &dyn Store, app: AppId) -> anyhow::Result<OrganizationId> {
+pub(super) async fn find_owner(store: &dyn Store, app: AppId) -> anyhow::Result<OrganizationId> {
     for organization in store.organizations().await? {
         let reader: Authorized<AppsRead> = Authorized::operator(organization.id);
         match store.app(&reader, app).await {

@@ -1,5 +1,7 @@
 use super::*;
 use crate::testing;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use std::path::PathBuf;
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -69,6 +71,63 @@ async fn an_account_says_what_became_of_each_line() {
         assert_eq!(imported(&tenant, path.clone(), mode).await, expected);
     }
     assert_eq!(tenant.figures().await[0].1.revenue_micros, 1_500_000);
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    io::Write::write_all(&mut encoder, bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// The limit on a line applies to its decompressed bytes. A file may consist of several gzip members,
+/// which divide it anywhere.
+#[tokio::test]
+async fn a_compressed_file_is_read_like_a_plain_one() {
+    let (store, folder) = testing::store().await;
+    let tenant = tenant(&store).await;
+    let lines = [
+        line("a", "1.25"),
+        "x".repeat(tributary_api::EXPORT_LINE_BYTES_MAX + 1),
+        "{".to_owned(),
+        line("a", "1.25"),
+    ];
+    let plain = file(&folder, &lines);
+    let expected = imported(&tenant, plain.clone(), ImportMode::DryRun).await;
+    let counts = [
+        "lines read: 4",
+        "new events: 1",
+        "already stored: 1",
+        "rejected: 2",
+    ];
+    assert_eq!(expected[..4], counts);
+    let bytes = std::fs::read(&plain).unwrap();
+    let (first, second) = bytes.split_at(100);
+    let members = [gzip(first), gzip(second)].concat();
+    for compressed in [gzip(&bytes), members] {
+        std::fs::write(&plain, compressed).unwrap();
+        let account = imported(&tenant, plain.clone(), ImportMode::DryRun).await;
+        assert_eq!(account, expected);
+    }
+    std::fs::write(&plain, []).unwrap();
+    let empty = imported(&tenant, plain, ImportMode::DryRun).await;
+    assert_eq!(empty[0], "lines read: 0");
+}
+
+/// The end of the file is not taken for the end of the export.
+#[tokio::test]
+async fn a_damaged_compressed_file_ends_the_import() {
+    let (store, folder) = testing::store().await;
+    let tenant = tenant(&store).await;
+    let whole = gzip(format!("{}\n", line("a", "1.25")).as_bytes());
+    for size in [2, whole.len() / 2, whole.len() - 1] {
+        let path = folder.path().join("events.ndjson.gz");
+        std::fs::write(&path, &whole[..size]).unwrap();
+        let app = tenant.app.id;
+        let mut import = RunningImport::new(tenant.store.clone(), app, ImportMode::Write);
+        let error = import.run(lines::open(&[path]).unwrap()).await.unwrap_err();
+        let error = error.to_string();
+        assert!(error.starts_with("cannot decompress; "), "{error}");
+    }
 }
 
 #[tokio::test]
