@@ -36,14 +36,19 @@ impl Selection {
         if self == Self::Generated {
             return vec![(scenario, String::new())];
         }
-        let calm = scenario.with_end(None);
-        let points = run_caught(&calm, weakening, false).points;
+        // Clients finish their work in the last process only, so the process whose points are counted
+        // must not be the last one.
+        let never = End {
+            kind: EndKind::Kill,
+            point: u64::MAX,
+        };
+        let points = run_caught(&scenario.with_end(never), weakening, false).points;
         let crashes = [(EndKind::Kill, "kill"), (EndKind::PowerCut, "cut-power")];
         let crashes = crashes.into_iter().flat_map(|(kind, name)| {
             (1..=points).map(move |point| (End { kind, point }, format!(" --{name}-at {point}")))
         });
         crashes
-            .map(|(end, options)| (calm.with_end(Some(end)), options))
+            .map(|(end, options)| (scenario.with_end(end), options))
             .collect()
     }
 }

@@ -81,7 +81,7 @@ fn run_seed(seed: u64, options: &Options, weakening: Weakening) -> anyhow::Resul
     ];
     for (kind, point) in crashes {
         if let Some(point) = point {
-            scenario = scenario.with_end(Some(End { kind, point }));
+            scenario = scenario.with_end(End { kind, point });
         }
     }
     if options.shrink {

@@ -57,13 +57,13 @@ impl Scenario {
 impl Scenario {
     /// Replaces the ends of all processes by this end of the first one.
     #[must_use]
-    pub fn with_end(&self, end: Option<End>) -> Self {
+    pub fn with_end(&self, end: End) -> Self {
         let is_end = |element: &Element| matches!(element, Element::End(_));
         let others = self.elements.iter().filter(|(_, one)| !is_end(one));
         let number = self.elements.iter().map(|(number, _)| number + 1).max();
-        let end = end.map(|end| (number.unwrap_or(0), Element::End(end)));
+        let end = (number.unwrap_or(0), Element::End(end));
         Self {
-            elements: others.cloned().chain(end).collect(),
+            elements: others.cloned().chain([end]).collect(),
             ..self.clone()
         }
     }
