@@ -97,6 +97,7 @@ mod spec {
     mod web_events_money;
     mod web_events_validate;
     mod what_if;
+    mod wipe;
 }
 
 mod backup;

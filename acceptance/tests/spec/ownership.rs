@@ -58,7 +58,7 @@ impl Claimant {
 }
 
 /// Runs an `admin` command on the server's database. Returns its output, or its errors if it fails.
-fn run_command(server: &TestServer, line: &str) -> Result<String, String> {
+pub(super) fn run_command(server: &TestServer, line: &str) -> Result<String, String> {
     let (url, folder) = (server.database.url(), server.database.folder());
     let environment = [
         ("TRIBUTARY_DATABASE_URL", url.as_str()),

@@ -51,6 +51,8 @@ pub mod personal_data;
 
 pub mod retention;
 
+pub mod wipe;
+
 pub mod partitioning;
 
 pub mod skan;

@@ -34,6 +34,7 @@ mod rollups;
 mod settle;
 mod tables;
 mod tally;
+mod wipe;
 
 pub use ad_services::settle_token;
 pub use billing::{accept_notifications, settle_trials};
@@ -56,3 +57,4 @@ pub use replay::replay_part;
 pub use rollups::{merge, unmerged_cohorts, unmerged_figures};
 pub use tables::*;
 pub use tally::{BillingDay, BillingDayCounts, TransactionTally};
+pub use wipe::wipe_test_data;

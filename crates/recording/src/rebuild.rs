@@ -154,7 +154,7 @@ const fn device(day: RollupDay, key: &DeviceKey) -> DeviceRef<'_> {
 
 /// Counts the events of a day. Returns the increments, the devices installed on that day, and the
 /// number of events.
-async fn count<T: Tables>(
+pub(crate) async fn count<T: Tables>(
     tables: &T,
     day: RollupDay,
     (mut from, until): (EventId, EventId),
@@ -181,7 +181,7 @@ async fn count<T: Tables>(
 }
 
 /// Rebuilds the cohorts of the devices installed on a day.
-async fn rebuild_cohorts<T: Tables>(
+pub(crate) async fn rebuild_cohorts<T: Tables>(
     tables: &T,
     day: RollupDay,
     installed: &BTreeSet<DeviceKey>,

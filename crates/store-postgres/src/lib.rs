@@ -24,8 +24,8 @@
 //!   that loses the race is retried.
 //! * All transactions update the same roll-ups. Each stores its increments in a separate row, so
 //!   none waits for another. Merging locks increments in id order and holds no other lock, except
-//!   for the app and the device when a device is being erased. Roll-up rows are locked last, in key
-//!   order.
+//!   for the app and the devices when devices are being erased or wiped. Roll-up rows are locked
+//!   last, in key order.
 //! * Clicks, `configure` calls and events are written in batches, many per transaction. A batch locks its devices in
 //!   key order and claims event ids in order.
 //! * Postbacks take no locks. Their deduplication keys and bodies are inserted in order; a
@@ -123,6 +123,7 @@ mod values_insert;
 mod views;
 mod web_events;
 mod what_if;
+mod wipe;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod server_pair;

@@ -76,6 +76,7 @@ mod traffic;
 mod views;
 mod web_events;
 mod what_if;
+mod wipe;
 mod write_batch;
 
 use execution::Execution;

@@ -65,6 +65,7 @@ mod traffic;
 mod views;
 mod web_events;
 mod what_if;
+mod wipe;
 
 pub use accounts::{AccountSummary, Accounts, LastOwner, NewPasswordReset};
 pub use alerts::{Alerts, DueAlert};
@@ -126,6 +127,10 @@ pub use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
 pub use views::{NewShareLink, Views};
 pub use web_events::WebEvents;
 pub use what_if::{ReplayPart, ReplaySpan, Replays, WhatIfRequest, run_what_if};
+pub use wipe::{
+    AppTableWipe, TestData, WIPE_CLICKS_SCANNED_MAX, WIPE_REQUEST_TIME_MAX, WIPE_TABLES,
+    WIPED_AT_ONCE_MAX, WipeBatch, WipeReport, WipeScope, run_wipe, wipe_transaction,
+};
 
 /// All operations on a database.
 pub trait Store:
@@ -158,6 +163,7 @@ pub trait Store:
     + Notices
     + Traffic
     + PersonalData
+    + TestData
     + SkanConfigurations
     + Postbacks
     + Reports
@@ -199,6 +205,7 @@ impl<T> Store for T where
         + Notices
         + Traffic
         + PersonalData
+        + TestData
         + SkanConfigurations
         + Postbacks
         + Reports

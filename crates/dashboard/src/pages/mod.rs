@@ -34,3 +34,4 @@ pub(crate) mod sdk_keys;
 pub(crate) mod settings;
 pub(crate) mod undelivered;
 pub(crate) mod what_if;
+pub(crate) mod wipe;

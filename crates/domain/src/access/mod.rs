@@ -156,6 +156,9 @@ pub struct AuditExport;
 /// Scope for erasing personal data.
 #[derive(Debug, Clone, Copy)]
 pub struct PeopleErase;
+/// Scope for wiping an app's test data.
+#[derive(Debug, Clone, Copy)]
+pub struct TestDataWipe;
 /// Scope for validating web events. It needs the same permission as sending them.
 #[derive(Debug, Clone, Copy)]
 pub struct WebEventsValidate;
@@ -193,6 +196,11 @@ impl Scope for AuditExport {
 impl Scope for PeopleErase {
     const NAME: ScopeName = ScopeName::AppsWrite;
     // Live and test devices are separate, so a test key cannot erase live data.
+    const LIVE_ONLY: bool = false;
+}
+impl Scope for TestDataWipe {
+    const NAME: ScopeName = ScopeName::AppsWrite;
+    // A wipe removes test data only, so a test key changes no live data.
     const LIVE_ONLY: bool = false;
 }
 impl Scope for WebEventsValidate {

@@ -115,6 +115,8 @@ pub enum Action {
     AppUserExported,
     /// A device was erased. The entry records the device's pseudonym.
     DeviceErased,
+    /// The test data of an app was wiped.
+    TestDataWiped,
     /// Events, installs or clicks of an app were exported.
     DataExported,
     /// Events were imported into an app.
@@ -176,6 +178,7 @@ crate::keywords! {
         DeviceExported => "device.exported",
         AppUserExported => "app_user.exported",
         DeviceErased => "device.erased",
+        TestDataWiped => "test_data.wiped",
         DataExported => "data.exported",
         EventsImported => "events.imported",
         AuditLogExported => "audit_log.exported",
@@ -350,6 +353,7 @@ impl Action {
             | Self::DeviceExported
             | Self::AppUserExported
             | Self::DeviceErased
+            | Self::TestDataWiped
             | Self::DataExported
             | Self::EventsImported
             | Self::AuditLogExported => false,

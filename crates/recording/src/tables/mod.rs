@@ -26,6 +26,7 @@ mod secret_keys;
 mod sessions;
 mod single_sign_on;
 mod store_ids;
+mod wipe;
 
 pub use accounts::AccountTable;
 pub use admin::{
@@ -55,6 +56,7 @@ pub use sessions::SessionTable;
 pub use single_sign_on::SingleSignOnTable;
 pub use store_ids::StoreIdTable;
 pub use tributary_domain::event::SharedId;
+pub use wipe::{WipeTable, WipedEvent};
 
 use std::sync::Arc;
 use tributary_domain::app::{App, AppSecret};

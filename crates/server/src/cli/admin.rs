@@ -1,4 +1,4 @@
-//! `tributary admin …`: organizations, users, API keys and domains.
+//! `tributary admin …`: organizations, users, API keys, domains and test data.
 
 use super::{EnvironmentArgument, PermissionArgument, RoleArgument, arguments};
 use clap::{Args, Subcommand};
@@ -13,7 +13,7 @@ use tributary_domain::vocabulary::web_url::HostName;
 /// Longest life of a key, in the type that clap compares with.
 const KEY_DAYS_RANGE_MAX: i64 = KEY_DAYS_MAX as i64;
 
-/// Organizations, users, API keys and domains.
+/// Organizations, users, API keys, domains and test data.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum AdminCommand {
     /// Organizations: the tenants of this server.
@@ -31,6 +31,27 @@ pub enum AdminCommand {
     /// App Store ids of apps.
     #[command(subcommand)]
     StoreId(StoreIdCommand),
+    /// Test data of apps.
+    #[command(subcommand)]
+    TestData(TestDataCommand),
+}
+
+/// Test data commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+pub enum TestDataCommand {
+    /// Wipe the test data of an app for good.
+    ///
+    /// Removes everything that test keys and billing sandboxes recorded: devices, events, clicks,
+    /// subscriptions and figures. Live data, links, keys and settings stay. Like `DELETE
+    /// /api/v1/apps/{appId}/test-data`, but without a time limit. Repeat it after an interruption.
+    Wipe {
+        /// App id (`app_…`), as the dashboard and `GET /api/v1/apps` show it.
+        #[arg(long, value_name = "ID", value_parser = arguments::app_id)]
+        app: AppId,
+        /// Confirm that the data is removed. Without it, nothing is.
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 /// Link domain commands.

@@ -10,7 +10,7 @@ mod mcp;
 
 pub use admin::{
     AdminCommand, CreateKey, CreateUser, DomainCommand, KeyCommand, OrganizationCommand,
-    RemoveUser, StoreIdCommand, UserCommand,
+    RemoveUser, StoreIdCommand, TestDataCommand, UserCommand,
 };
 pub(crate) use arguments::server_url;
 pub use arguments::{EnvironmentArgument, PermissionArgument, RoleArgument};
@@ -65,7 +65,7 @@ pub enum Command {
     /// Prints the address and how to sign in. Nothing leaves this machine. The demo does not touch
     /// a real server's settings or data, and removes its own data when you stop it (Ctrl-C).
     Demo(DemoOptions),
-    /// Manage organizations, users, API keys and domains. The server may be running.
+    /// Manage organizations, users, API keys, domains and test data. The server may be running.
     #[command(subcommand)]
     Admin(AdminCommand),
     /// Verify or export the audit log. The server may be running.
@@ -199,7 +199,7 @@ pub struct ImportOptions {
     /// Check every line and print the account, without storing anything.
     #[arg(long)]
     pub dry_run: bool,
-    /// Files to import; `-` is standard input.
+    /// Files to import, which may be compressed with gzip; `-` is standard input.
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 }

@@ -113,6 +113,7 @@ fn parses_commands(#[case] line: &str, #[case] expected: Command) {
 #[case("tributary admin domain verify go.example.com --organization Acme")]
 #[case("tributary admin domain release go.example.com")]
 #[case("tributary admin store-id assign 123456789 --organization Acme")]
+#[case("tributary admin test-data wipe --app app_01k9z3v7q8e4r9m2x5c6b7n8d5 --yes")]
 fn accepts_admin_commands(#[case] line: &str) {
     assert!(
         matches!(parse(line), Ok(Command::Admin(_))),

@@ -1,10 +1,11 @@
-//! `tributary admin …`: manages organizations, users, API keys and domains on the server's machine.
-//! The server may be running, because the database serialises the writes.
+//! `tributary admin …`: manages organizations, users, API keys, domains and test data on the server's
+//! machine. The server may be running, because the database serialises the writes.
 
 use super::ownership::{assign_store_id, release_domain, verify_domain};
-use super::{print_line, users};
+use super::{print_line, users, wipe};
 use crate::cli::{
     AdminCommand, CreateKey, DomainCommand, KeyCommand, OrganizationCommand, StoreIdCommand,
+    TestDataCommand,
 };
 use crate::config::Config;
 use crate::{first_run, system, wiring};
@@ -57,6 +58,9 @@ async fn execute(
         }
         AdminCommand::StoreId(StoreIdCommand::Assign { id, organization }) => {
             assign_store_id(store, runtime, &id, organization.as_deref()).await
+        }
+        AdminCommand::TestData(TestDataCommand::Wipe { app, yes }) => {
+            wipe::wipe(store, runtime, app, yes).await
         }
     }
 }

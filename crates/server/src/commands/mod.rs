@@ -21,6 +21,7 @@ pub mod secret_key;
 pub mod serve;
 pub mod simulator;
 mod users;
+mod wipe;
 
 use std::io::Write as _;
 

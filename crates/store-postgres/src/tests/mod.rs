@@ -34,6 +34,7 @@ mod standby;
 mod statistics;
 mod web_batches;
 mod web_site;
+mod wiped_tables;
 
 use crate::PostgresStore;
 pub(crate) use database::server_url;

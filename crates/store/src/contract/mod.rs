@@ -77,6 +77,8 @@ pub mod views;
 pub mod web_event_previews;
 pub mod web_events;
 pub mod what_if;
+pub mod wipe;
+pub mod wipe_fixtures;
 
 /// What opening a store for a case returns.
 pub trait OpenedStore {

@@ -152,6 +152,13 @@ macro_rules! tracking_cases {
                 other_devices_of_the_user_stay,
                 erasing_a_busy_device_keeps_figures_right,
             }
+            wipe: {
+                a_wipe_removes_test_data_and_nothing_else,
+                wiped_ids_are_accepted_again,
+                an_interrupted_wipe_is_finished_by_the_next,
+                data_that_arrives_during_a_wipe_counts_right,
+                a_wipe_stays_within_its_tenant_and_is_logged,
+            }
             retention: {
                 an_active_device_keeps_its_attribution_data,
                 an_inactive_device_keeps_its_id_and_credit_only,

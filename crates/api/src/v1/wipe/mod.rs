@@ -1,0 +1,3 @@
+//! `/api/v1/apps/{appId}/test-data`.
+
+pub(super) mod delete;
