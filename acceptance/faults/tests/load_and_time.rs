@@ -1,6 +1,6 @@
 //! Short versions of the experiments with overload, hostile networks and clocks.
 
-use tributary_faults::experiments::{Episode, clock_days, clock_steps, hostile_networks, overload};
+use tributary_faults::experiments::{Episode, clock_steps, hostile_networks, overload};
 use tributary_testkit::Engine;
 
 /// An episode with one burst beside 2,000 idle connections.
@@ -45,16 +45,4 @@ async fn the_clock_may_step_under_load_on_sqlite() {
 async fn the_clock_may_step_under_load_on_postgres() {
     let totals = clock_steps(Engine::Postgres, Episode::short(26)).await;
     totals.assert_clean("steps of the clock, PostgreSQL");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_clock_may_be_a_day_off_on_sqlite() {
-    let totals = clock_days(Engine::Sqlite, Episode::short(27)).await;
-    totals.assert_clean("clock a day off, SQLite");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_clock_may_be_a_day_off_on_postgres() {
-    let totals = clock_days(Engine::Postgres, Episode::short(28)).await;
-    totals.assert_clean("clock a day off, PostgreSQL");
 }

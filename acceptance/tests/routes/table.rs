@@ -511,7 +511,7 @@ pub(crate) const ROUTES: &[Route] = &[
         None,
         204,
     ),
-    // Last, because they delete the notice, the devices and the link.
+    // Last, because they delete the notice, the device and the link.
     route(
         "DELETE",
         "/api/v1/apps/{appId}/notices/{noticeId}",
@@ -525,13 +525,6 @@ pub(crate) const ROUTES: &[Route] = &[
         Needs::PeopleErase,
         None,
         204,
-    ),
-    route(
-        "DELETE",
-        "/api/v1/apps/{appId}/test-data",
-        Needs::PeopleErase,
-        None,
-        200,
     ),
     route(
         "POST",

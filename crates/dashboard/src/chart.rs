@@ -9,6 +9,8 @@ use tributary_domain::vocabulary::day::Day;
 /// Size of the drawing in view-box units.
 const WIDTH: i64 = 1_000;
 const HEIGHT: i64 = 240;
+/// Half the length of a line that stands for one value, in hundredths.
+const SHORT_LINE_HALF: i64 = 10 * 100;
 /// Free space above the highest value.
 const TOP: i64 = 8;
 /// Horizontal grid lines above the baseline.
@@ -173,15 +175,35 @@ fn y_of(value: i64, ceiling: i64) -> i64 {
     HEIGHT * 100 - height_of(value, ceiling)
 }
 
-/// Returns the points of a line that has values at these indexes.
+/// Returns the points of a line that has values at these indexes. If it has one value in all, it becomes
+/// a short line, because a line of one point is not drawn: an app's first day would look empty.
 fn points(values: &[Option<i64>], range: std::ops::Range<usize>, count: usize, top: i64) -> String {
     let point = |index: usize| {
         let value = (*values.get(index)?)?;
         let (x, y) = (x_of(index, count), y_of(value, top));
         Some(format!("{},{}", coordinate(x), coordinate(y)))
     };
+    if let Some((index, value)) = only_value(values).filter(|(index, _)| range.contains(index)) {
+        return short_line(x_of(index, count), y_of(value, top));
+    }
     let points: Vec<String> = range.filter_map(point).collect();
     points.join(" ")
+}
+
+/// Returns the index and value of a line that has one value.
+fn only_value(values: &[Option<i64>]) -> Option<(usize, i64)> {
+    let mut known = (0..)
+        .zip(values)
+        .filter_map(|(index, value)| Some((index, (*value)?)));
+    known.next().filter(|_| known.next().is_none())
+}
+
+/// Returns a level line around a point, within the chart.
+fn short_line(x: i64, y: i64) -> String {
+    let [from, until] =
+        [-SHORT_LINE_HALF, SHORT_LINE_HALF].map(|by| (x + by).clamp(0, WIDTH * 100));
+    let y = coordinate(y);
+    format!("{},{y} {},{y}", coordinate(from), coordinate(until))
 }
 
 fn highest(series: &ChartSeries) -> i64 {
@@ -310,7 +332,7 @@ impl ChartData {
         Chart {
             line: points(values, 0..solid, count, top),
             dashed: points(values, solid.saturating_sub(1)..known, count, top),
-            area: if whole.is_empty() {
+            area: if whole.is_empty() || only_value(values).is_some() {
                 String::new()
             } else {
                 format!("{first},{floor} {whole} {end},{floor}")

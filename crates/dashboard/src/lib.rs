@@ -68,7 +68,7 @@ use pages::{
     account, app, audit_log, confirm, conversion_values, deliveries, device, device_erasure,
     events, factors, forgot, front, held, home, integrations, keys, links, notices, passkeys,
     personal_data, portfolio, reset, sdk_keys, second_step, settings, setup, sign_in, sign_out,
-    single_sign_on, team, undelivered, what_if, wipe,
+    single_sign_on, team, undelivered, what_if,
 };
 use state::DashboardHandles;
 
@@ -325,7 +325,6 @@ fn settings_routes() -> Router<DashboardHandles> {
         )
         .route("/settings/sdk-keys/rotate", post(sdk_keys::rotate))
         .route("/settings/sdk-keys/revoke", post(sdk_keys::revoke))
-        .route("/settings/test-data/wipe", post(wipe::wipe))
         .route("/settings/what-if", get(what_if::show))
         .route("/settings/mapping", get(integrations::mapping::show))
         .route(

@@ -175,8 +175,6 @@ pub(crate) fn notice(word: &str) -> Option<&'static str> {
         "deleted" => "Deleted.",
         "removed" => "Removed.",
         "erased" => "Erased. Figures stay the same; the events continue under a pseudonym.",
-        "wiped" => "Test data wiped. Live data and settings stay as they were.",
-        "wiped-partly" => "A part of the test data is wiped. Wipe again to continue.",
         "revoked" => "Revoked.",
         "taken-over" => "Taken over. If another person knows the key, rotate it.",
         "retried" => "Queued for delivery again.",

@@ -56,7 +56,6 @@ pub(crate) const FORMS: &[(&str, Role)] = &[
     ("/apps/{app}/settings/identity-secret", Role::Admin),
     ("/apps/{app}/settings/sdk-keys/rotate", Role::Admin),
     ("/apps/{app}/settings/sdk-keys/revoke", Role::Admin),
-    ("/apps/{app}/settings/test-data/wipe", Role::Admin),
     ("/apps/{app}/settings/link-domain", Role::Admin),
     ("/apps/{app}/settings/mapping/network_a", Role::Admin),
     ("/apps/{app}/conversion-values", Role::Admin),

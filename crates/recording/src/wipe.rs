@@ -46,10 +46,23 @@ pub async fn wipe_test_data<T: Tables + WipeTable>(
             removed.events = wipe_events(tables, app, origin.at, &events).await?;
             next_unless(events.len() < WIPED_AT_ONCE_MAX, step)
         }
-        WipeStep::Clicks(from) => wipe_clicks(tables, app, from, &mut removed).await?,
+        WipeStep::Clicks(from) => {
+            // Only a device reports clicks, so without one there are none.
+            let first = tables.first_test_device_at(app).await?;
+            let from = from.or_else(|| first.map(first_click_reported_at));
+            let next = wipe_clicks(tables, app, from, &mut removed).await?;
+            next.map_or(step.following(), |next| Some(WipeStep::Clicks(Some(next))))
+        }
         WipeStep::Devices => {
             let is_done = wipe_devices(tables, app, origin.at, &mut removed).await?;
             next_unless(is_done, step)
+        }
+        WipeStep::LateClicks(from) => {
+            let from = from.unwrap_or_else(|| first_click_reported_at(origin.at));
+            let next = wipe_clicks(tables, app, Some(from), &mut removed).await?;
+            next.map_or(step.following(), |next| {
+                Some(WipeStep::LateClicks(Some(next)))
+            })
         }
         WipeStep::Keys => {
             let is_done = wipe_keys(tables, app).await?;
@@ -144,27 +157,19 @@ fn device_refs<'a>(
     devices.map(of_app).collect()
 }
 
-/// Removes the clicks of a part of the table. Returns the next step.
-async fn wipe_clicks<T: Tables + WipeTable>(
+/// Removes the clicks of a part of the table. Returns where the next part begins.
+async fn wipe_clicks<T: WipeTable>(
     tables: &T,
     app: AppId,
     from: Option<ClickId>,
     removed: &mut WipedRows,
-) -> Result<Option<WipeStep>, T::Failure> {
-    let end = WipeStep::Clicks(None).following();
-    let from = match from {
-        Some(from) => from,
-        // Only a device reports clicks, so without one there are none.
-        None => match tables.first_test_device_at(app).await? {
-            Some(first) => first_click_reported_at(first),
-            None => return Ok(end),
-        },
-    };
+) -> Result<Option<ClickId>, T::Failure> {
+    let Some(from) = from else { return Ok(None) };
     let (count, next) = tables
         .remove_test_clicks(app, from, WIPE_CLICKS_SCANNED_MAX)
         .await?;
     removed.clicks = count;
-    Ok(next.map_or(end, |next| Some(WipeStep::Clicks(Some(next)))))
+    Ok(next)
 }
 
 /// Removes devices with the rest of their events. Returns whether none is left.

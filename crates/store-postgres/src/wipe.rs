@@ -320,8 +320,8 @@ impl WipeTable for Tx {
         let removed = self
             .execute_counting(
                 "delete from event_keys
-                 where app_id = $1 and environment = $2 and (source, given_id) in (
-                     select source, given_id from event_keys as unused
+                 where app_id = $1 and environment = $2 and (source, given_id, event_id) in (
+                     select source, given_id, event_id from event_keys as unused
                      where unused.app_id = $1 and unused.environment = $2
                        and not exists (
                            select 1 from events as one

@@ -16,7 +16,7 @@ pub enum ConnectionShare {
     Report,
 }
 
-/// Transactions run by the forwarder, the other workers, commands and wipes of test data.
+/// Transactions run by the forwarder, the other workers and commands.
 const WORKER: &[&str] = &[
     "apps_to_fill",
     "apps_without_payers",
@@ -83,8 +83,8 @@ const WORKER: &[&str] = &[
     "wipe_test_figures",
 ];
 
-/// Transactions that work on all rows of a day, which may be millions. Their statements have the
-/// usual time limit, the transaction a longer one.
+/// Transactions of commands that work on all rows of a day, which may be millions. Their statements
+/// have the usual time limit, the transaction a longer one.
 pub const LONG: &[&str] = &["rebuild_rollups", "wipe_test_figures"];
 
 /// Transactions that read many rows for a caller. They have a time limit.

@@ -128,8 +128,8 @@ pub use views::{NewShareLink, Views};
 pub use web_events::WebEvents;
 pub use what_if::{ReplayPart, ReplaySpan, Replays, WhatIfRequest, run_what_if};
 pub use wipe::{
-    AppTableWipe, TestData, WIPE_CLICKS_SCANNED_MAX, WIPE_REQUEST_TIME_MAX, WIPE_TABLES,
-    WIPED_AT_ONCE_MAX, WipeBatch, WipeReport, WipeScope, run_wipe, wipe_transaction,
+    AppTableWipe, TestData, WIPE_CLICKS_SCANNED_MAX, WIPE_TABLES, WIPED_AT_ONCE_MAX, WipeBatch,
+    WipeScope, run_wipe, wipe_transaction,
 };
 
 /// All operations on a database.

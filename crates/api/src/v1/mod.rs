@@ -31,7 +31,6 @@ mod portfolio;
 mod sdk_keys;
 mod stats;
 mod undelivered;
-mod wipe;
 
 pub(crate) mod skan;
 pub(crate) mod web_events;
@@ -52,7 +51,6 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(sdk_keys::list::list))
         .routes(routes!(sdk_keys::rotate::rotate))
         .routes(routes!(sdk_keys::revoke::revoke))
-        .routes(routes!(wipe::delete::delete))
         .routes(routes!(attribution::what_if::what_if))
         .routes(routes!(billing::get::get))
         .routes(routes!(billing::secret::make))

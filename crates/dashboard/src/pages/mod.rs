@@ -34,4 +34,3 @@ pub(crate) mod sdk_keys;
 pub(crate) mod settings;
 pub(crate) mod undelivered;
 pub(crate) mod what_if;
-pub(crate) mod wipe;

@@ -156,7 +156,7 @@ pub struct AuditExport;
 /// Scope for erasing personal data.
 #[derive(Debug, Clone, Copy)]
 pub struct PeopleErase;
-/// Scope for wiping an app's test data.
+/// Scope for wiping an app's test data, for the operator.
 #[derive(Debug, Clone, Copy)]
 pub struct TestDataWipe;
 /// Scope for validating web events. It needs the same permission as sending them.
@@ -200,8 +200,7 @@ impl Scope for PeopleErase {
 }
 impl Scope for TestDataWipe {
     const NAME: ScopeName = ScopeName::AppsWrite;
-    // A wipe removes test data only, so a test key changes no live data.
-    const LIVE_ONLY: bool = false;
+    const LIVE_ONLY: bool = true;
 }
 impl Scope for WebEventsValidate {
     const NAME: ScopeName = ScopeName::AppsWrite;

@@ -169,7 +169,6 @@ pub const SENSITIVE_ACTIONS: &[SensitiveAction] = &[
         "create the secret of a billing provider",
     ),
     form("/apps/{app}/devices/{device}/erase", "erase a device"),
-    form("/apps/{app}/settings/test-data/wipe", "wipe test data"),
     page(
         "/apps/{app}/devices/{device}/data",
         "export the data of a person",

@@ -41,9 +41,9 @@ pub enum AdminCommand {
 pub enum TestDataCommand {
     /// Wipe the test data of an app for good.
     ///
-    /// Removes everything that test keys and billing sandboxes recorded: devices, events, clicks,
-    /// subscriptions and figures. Live data, links, keys and settings stay. Like `DELETE
-    /// /api/v1/apps/{appId}/test-data`, but without a time limit. Repeat it after an interruption.
+    /// Removes everything that test keys and the test environments of billing providers recorded:
+    /// devices, events, clicks, subscriptions and figures. Live data, links, keys and settings stay.
+    /// Repeat it after an interruption.
     Wipe {
         /// App id (`app_…`), as the dashboard and `GET /api/v1/apps` show it.
         #[arg(long, value_name = "ID", value_parser = arguments::app_id)]

@@ -1,9 +1,8 @@
-//! `tributary admin test-data …`: wipes the test data of an app. Unlike a request, the command may
-//! take as long as it needs.
+//! `tributary admin test-data …`: wipes the test data of an app. Only a command does, because it may take
+//! as long as it needs, and holds figures of all apps back for moments.
 
 use super::import::find_owner;
 use super::print_line;
-use std::time::Duration;
 use tributary_domain::access::{Actor, Authorized};
 use tributary_domain::runtime::Runtime;
 use tributary_domain::vocabulary::id::AppId;
@@ -25,8 +24,7 @@ pub(super) async fn wipe(
     }
     let caller = Authorized::operator(organization);
     let origin = runtime.origin(Actor::Operator, None, None);
-    let report = run_wipe(store, &caller, app, origin, Duration::MAX).await?;
-    let removed = report.removed;
+    let removed = run_wipe(store, &caller, app, origin).await?;
     print_line(format!(
         "Removed devices: {}, events: {}, clicks: {}, billing notifications: {}, rows of figures: {}.",
         removed.devices, removed.events, removed.clicks, removed.notifications, removed.figures

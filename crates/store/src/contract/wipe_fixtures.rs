@@ -1,15 +1,14 @@
 //! An app with the same data in both environments, for wiping.
 
 use super::erasure_fixtures::{PERSON, billing_notification, device, person, person_proof};
-use super::fixtures::{CLIENT, SharedStore, at, first_page, new_key, origin};
+use super::fixtures::{SharedStore, at, first_page, origin};
 use super::reports::all_answers;
 use super::sdk_fixtures::{Tenant, event, payment, tenant};
 use crate::{
-    BillingFigures, DeviceDetails, LogPart, NotificationOutcome, WIPE_TABLES, WipeBatch,
-    WipeReport, WipeScope, run_wipe,
+    BillingFigures, DeviceDetails, LogPart, NotificationOutcome, WIPE_TABLES, WipeBatch, WipeScope,
+    run_wipe,
 };
-use std::time::Duration;
-use tributary_domain::access::{Authorized, Environment, Permission, TestDataWipe, authorize};
+use tributary_domain::access::{Authorized, Environment, TestDataWipe};
 use tributary_domain::billing::{NotificationMeaning, PaymentClaim};
 use tributary_domain::click::Click;
 use tributary_domain::device::{IdentityClaim, Platform};
@@ -18,7 +17,7 @@ use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::install::ConfigureCommand;
 use tributary_domain::report::StatsRow;
 use tributary_domain::vocabulary::day::Day;
-use tributary_domain::wipe::WipeStep;
+use tributary_domain::wipe::{WipeStep, WipedRows};
 
 /// Device that was configured.
 pub const PHONE: &str = "phone";
@@ -27,7 +26,6 @@ pub const STRANGER: &str = "stranger";
 /// When the wipe begins, in seconds. Later than all data.
 pub const WIPED_AT: i64 = 200_000;
 /// Longer than any wipe here takes.
-const TIME_MAX: Duration = Duration::from_mins(5);
 /// Tables that a small amount of data leaves empty.
 const EMPTY_TABLES: [&str; 1] = ["rollup_values"];
 /// Tables that only PostgreSQL has.
@@ -70,24 +68,21 @@ pub async fn wipe_scenario(store: &SharedStore) -> WipeScenario {
 }
 
 impl WipeScenario {
-    /// Returns a caller that may wipe test data.
-    pub fn wiper(&self, environment: Environment) -> Authorized<TestDataWipe> {
-        let mut key = new_key(self.live.writer.organization()).key;
-        key.permission = Permission::Full;
-        key.environment = environment;
-        authorize(&key, CLIENT).expect("a full key wipes test data")
+    /// Returns the operator, who may wipe test data.
+    pub fn wiper(&self) -> Authorized<TestDataWipe> {
+        Authorized::operator(self.live.writer.organization())
     }
 
     /// Wipes the test data.
-    pub async fn wipe(&self) -> WipeReport {
-        let (store, caller) = (self.live.store.as_ref(), self.wiper(Environment::Live));
-        let wiped = run_wipe(store, &caller, self.live.app.id, origin(WIPED_AT), TIME_MAX);
+    pub async fn wipe(&self) -> WipedRows {
+        let (store, caller) = (self.live.store.as_ref(), self.wiper());
+        let wiped = run_wipe(store, &caller, self.live.app.id, origin(WIPED_AT));
         wiped.await.expect("test data is wiped")
     }
 
     /// Runs one transaction of a wipe.
     pub async fn wipe_part(&self, step: WipeStep, second: i64) -> WipeBatch {
-        let (store, caller) = (&self.live.store, self.wiper(Environment::Test));
+        let (store, caller) = (&self.live.store, self.wiper());
         let wiped = store.wipe_test_data(&caller, self.live.app.id, step, origin(second));
         wiped.await.expect("a part of the test data is wiped")
     }

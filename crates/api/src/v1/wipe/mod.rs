@@ -1,3 +1,0 @@
-//! `/api/v1/apps/{appId}/test-data`.
-
-pub(super) mod delete;
