@@ -491,11 +491,27 @@ mod tests {
         data.before = Some(series("Previous period", &[Some(8), None]));
         data.points[0].notes.push("Link created".to_owned());
         let chart = data.draw();
-        assert_eq!(chart.before, "125,8");
+        assert_eq!(chart.before, "115,8 135,8");
         let tip = "day 0\nInstalls: 1\nPrevious period: 8\n• Link created";
         assert_eq!(chart.columns[0].tip, tip);
         assert_eq!(chart.heads(), ["Installs", "Previous period"]);
         assert_eq!(chart.notes, ["125"]);
+    }
+
+    #[test]
+    fn a_single_value_is_a_short_line() {
+        let drawn = |unfinished| {
+            let one = data(
+                vec![series("Clicks", &[None, None, Some(4), None])],
+                unfinished,
+            )
+            .draw();
+            (one.line, one.dashed, one.area)
+        };
+        let short = "615,8 635,8".to_owned();
+        let solid = (short.clone(), short.clone(), String::new());
+        assert_eq!(drawn(None), solid);
+        assert_eq!(drawn(Some(2)), (String::new(), short, String::new()));
     }
 
     #[test]
