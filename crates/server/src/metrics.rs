@@ -153,6 +153,7 @@ pub(crate) fn count_rejected_connection() {
 /// Declares the metrics for `/metrics`. Counters start at zero so that an alert on an increase also
 /// sees the first increase.
 pub fn describe() {
+    describe_certificate();
     for worker in workers::NAMES {
         for outcome in ["ok", "failed"] {
             let labels = [("worker", worker), ("outcome", outcome)];
@@ -192,17 +193,6 @@ pub fn describe() {
         "Paused integrations by network. All nodes that share a database report the same value."
     );
     metrics::describe_gauge!(
-        "tributary_tls_certificate_expiry_timestamp_seconds",
-        metrics::Unit::Seconds,
-        "Time at which the TLS certificate in use expires, in seconds since 1970."
-    );
-    metrics::describe_gauge!(
-        "tributary_tls_reload_timestamp_seconds",
-        metrics::Unit::Seconds,
-        "Time at which the TLS certificate was last read, in seconds since 1970, by outcome: ok, \
-         failed (the previous certificate stays in use; 0 if none has failed)."
-    );
-    metrics::describe_gauge!(
         "tributary_build_info",
         "Always 1; the labels contain the version and the database engine."
     );
@@ -235,5 +225,19 @@ pub fn describe() {
         "tributary_retention_total",
         "Rows deleted or stripped of personal data by retention, by kind of data (label `what`): click_addresses, clicks, deliveries, \
          postbacks, notifications, audit_entries, attributions."
+    );
+}
+
+fn describe_certificate() {
+    metrics::describe_gauge!(
+        "tributary_tls_certificate_expiry_timestamp_seconds",
+        metrics::Unit::Seconds,
+        "Time at which the TLS certificate in use expires, in seconds since 1970."
+    );
+    metrics::describe_gauge!(
+        "tributary_tls_reload_timestamp_seconds",
+        metrics::Unit::Seconds,
+        "Time at which the TLS certificate was last read, in seconds since 1970, by outcome: ok, \
+         failed (the previous certificate stays in use; 0 if none has failed)."
     );
 }
