@@ -9,7 +9,7 @@ use tributary_domain::vocabulary::day::Day;
 /// Size of the drawing in view-box units.
 const WIDTH: i64 = 1_000;
 const HEIGHT: i64 = 240;
-/// Half the length of a line that stands for one value, in hundredths.
+/// How far the short line for a single value reaches to either side, in hundredths of a unit.
 const SHORT_LINE_HALF: i64 = 10 * 100;
 /// Free space above the highest value.
 const TOP: i64 = 8;
